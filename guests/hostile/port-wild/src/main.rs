@@ -138,12 +138,28 @@ fn wild(random: &mut Random, here: u64, now: u64) -> (Operation, [u64; 6]) {
     let (from, to) = (place(random, here), place(random, here));
     let gift = (1 + random.below(12)) | random.below(17) << 16;
     match random.below(20) {
-        0..4 => (Operation::PortSend, [index, from, length, if random.below(2) == 0 { gift } else { 0 }, 0, 0]),
+        0..4 => (
+            Operation::PortSend,
+            [
+                index,
+                from,
+                length,
+                if random.below(2) == 0 { gift } else { 0 },
+                0,
+                0,
+            ],
+        ),
         4 => (Operation::PortReceive, [index, to, 320, until, 0, 0]),
         5 => (Operation::PortTryReceive, [index, to, 320, 0, 0, 0]),
         6 => (Operation::PortSendReceive, [index, from, length, to, 320, until]),
-        7..11 => (Operation::PortSendReceiveDonate, [index, from, length, to, 320, until]),
-        11 => (Operation::PortReceiveDonate, [index, to, 320, length, random.below(20), until]),
+        7..11 => (
+            Operation::PortSendReceiveDonate,
+            [index, from, length, to, 320, until],
+        ),
+        11 => (
+            Operation::PortReceiveDonate,
+            [index, to, 320, length, random.below(20), until],
+        ),
         12 => (Operation::PortReply, [index, from, length, gift, 0, 0]),
         13 => (Operation::PortResume, [0, until, 0, 0, 0, 0]),
         14 => (Operation::CapabilityDerive, [index, random.below(16), 0, 0, 0, 0]),
