@@ -26,7 +26,12 @@ impl SimClass for Sim {
         name: "sim",
         number: 900,
         semihosting: true,
-        devices: &[device::PL011, device::EVENT_GATE, device::LAN9118, device::PCI_BRIDGE],
+        devices: &[
+            device::PL011,
+            device::EVENT_GATE,
+            device::LAN9118,
+            device::PCI_BRIDGE,
+        ],
         ..AARCH64
     };
 }
