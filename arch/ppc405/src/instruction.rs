@@ -80,7 +80,6 @@ impl Machine {
             context.cpu.program(&mut context.registers.frame, reason);
             return None;
         }
-        let now = sysreg::time();
         for turn in 0..AT_ONCE {
             let operation = memory::instruction(context, space).and_then(decode);
             let Some(operation) = operation else {
@@ -89,6 +88,7 @@ impl Machine {
                 }
                 return None;
             };
+            let now = if operation.needs_time() { sysreg::time() } else { 0 };
             match context.cpu.execute(&mut context.registers.frame, operation, now) {
                 Effect::Done => {}
                 Effect::Wait if context.cpu.has_interrupt() => return None,

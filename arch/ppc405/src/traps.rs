@@ -57,6 +57,9 @@ pub(crate) unsafe extern "C" fn on_trap(machine: *mut Machine, vector: u32) -> u
         vector::PROGRAMMABLE_TIMER => machine.timer_fired().then_some(Exit::Deadline),
         _ => machine.guest_trap(vcpu, vector, pc, &trap),
     };
+    if exit.is_none() && vector != vector::PROGRAMMABLE_TIMER && machine.is_calm(vcpu) {
+        return 0;
+    }
     let exit = exit.or_else(|| machine.settle(vcpu));
     match exit {
         None => 0,
@@ -110,6 +113,13 @@ impl Machine {
             }
             _ => crash::interrupted(vector, pc, trap),
         }
+    }
+
+    /// Tells whether the current vCPU can go on as it is. The timer is set for its next event already.
+    fn is_calm(&mut self, vcpu: VcpuId) -> bool {
+        self.armed != Ticks(0)
+            && !self.holds_lines()
+            && self.contexts.get(vcpu).is_some_and(|context| context.cpu.is_calm())
     }
 
     /// Brings the current vCPU up to now, before it goes on: interrupts that became pending are taken, and the

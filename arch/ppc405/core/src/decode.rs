@@ -68,6 +68,13 @@ const fn number(word: u32) -> u16 {
     field(word, 11) as u16 | (field(word, 16) as u16) << 5
 }
 
+/// Tells whether a program may not use a special purpose register: one bit of its number says so. LR, CTR, XER
+/// and the registers that a program reads by other numbers are no privileged ones. USPRG0 would be none either, but
+/// QEMU 7.2 refuses its store.
+const fn is_privileged(spr: u16) -> bool {
+    spr & 0x10 != 0 || spr == 256
+}
+
 /// Primary opcodes.
 const BRANCHES: u32 = 19;
 const EXTENDED: u32 = 31;
@@ -105,6 +112,7 @@ const fn decode_extended(word: u32, extended: u32) -> Option<Operation> {
         146 => Operation::MoveToMsr(target),
         131 => Operation::WriteEnable(target),
         163 => Operation::WriteEnableImmediate(word & 0x8000 != 0),
+        339 | 467 if !is_privileged(number(word)) => return None,
         339 => Operation::MoveFromSpr(target, number(word)),
         467 => Operation::MoveToSpr(target, number(word)),
         323 => Operation::MoveFromDcr(target, number(word)),

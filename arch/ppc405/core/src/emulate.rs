@@ -31,6 +31,18 @@ const CR0_EQUAL: u32 = 0x2000_0000;
 /// XER.SO.
 const XER_OVERFLOW: u32 = 0x8000_0000;
 
+impl Operation {
+    /// Tells whether the effect depends on the time.
+    #[inline]
+    #[must_use]
+    pub const fn needs_time(self) -> bool {
+        match self {
+            Self::MoveFromSpr(_, spr) | Self::MoveToSpr(_, spr) => matches!(spr, 984 | 986 | 987),
+            _ => false,
+        }
+    }
+}
+
 impl Cpu {
     /// Carries out an instruction in supervisor state at a time, and goes to the next one.
     pub fn execute(&mut self, frame: &mut Frame, operation: Operation, now: u64) -> Effect {
@@ -70,6 +82,7 @@ impl Cpu {
             Operation::MoveFromDcr(target, dcr) => return Effect::ReadDcr(target, dcr),
             Operation::MoveToDcr(source, dcr @ uic::FIRST_DCR..=uic::LAST_DCR) => {
                 self.uic.write(dcr, frame.register(source));
+                self.changes.events = true;
             }
             Operation::MoveToDcr(source, dcr) => return Effect::WriteDcr(dcr, frame.register(source)),
             Operation::ReadEntry(fields, low) => self.read_entry(frame, fields, low),
@@ -115,9 +128,6 @@ impl Cpu {
             990 => srr2,
             991 => srr3,
             272..=279 => self.scratch.get(usize::from(spr & 7)).copied()?,
-            260..=263 => self.scratch.get(usize::from(spr & 7)).copied()?,
-            268 => now as u32,
-            269 => (now >> 32) as u32,
             287 => PVR,
             945 => self.process.into(),
             944 => self.zones,
@@ -161,17 +171,14 @@ impl Cpu {
             980 => self.syndrome = value,
             981 => self.data_address = value,
             982 => self.vectors = value & 0xFFFF_0000,
-            984 => {
+            984 | 986 | 987 => {
                 self.timers.advance(now);
-                self.timers.clear_status(value);
-            }
-            986 => {
-                self.timers.advance(now);
-                self.timers.set_control(value);
-            }
-            987 => {
-                self.timers.advance(now);
-                self.timers.load(value, now);
+                match spr {
+                    984 => self.timers.clear_status(value),
+                    986 => self.timers.set_control(value),
+                    _ => self.timers.load(value, now),
+                }
+                self.changes.events = true;
             }
             DBCR0 if value & DBCR0_RESET != 0 => return Effect::Reset,
             // The time base is the CPU's own: it cannot be set. PVR and the others are read only.

@@ -119,6 +119,8 @@ pub struct Changes {
     pub all: bool,
     /// SPRG0 or SPRG4 to SPRG7, which a program in problem state can read.
     pub visible: bool,
+    /// Timers or the interrupt controller: the next event may be another one.
+    pub events: bool,
 }
 
 /// The guest's processor, except for the registers of the program.
@@ -206,6 +208,7 @@ impl Cpu {
                 entries: 0,
                 all: true,
                 visible: true,
+                events: true,
             },
         }
     }
@@ -227,6 +230,16 @@ impl Cpu {
         self.msr = value;
     }
 
+    /// Tells whether the guest can go on as it is: nothing has changed that the real processor has to follow,
+    /// and no interrupt is to be taken.
+    #[inline]
+    #[must_use]
+    pub const fn is_calm(&self) -> bool {
+        let changes = &self.changes;
+        let none = !(changes.mode || changes.all || changes.visible || changes.events);
+        none && changes.entries == 0 && !self.has_interrupt() && self.msr & msr::WE == 0
+    }
+
     /// Takes the changes.
     #[inline]
     pub const fn take_changes(&mut self) -> Changes {
@@ -236,6 +249,7 @@ impl Cpu {
             entries: 0,
             all: false,
             visible: false,
+            events: false,
         };
         changes
     }

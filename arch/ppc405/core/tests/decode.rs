@@ -128,7 +128,12 @@ fn each_encoding_has_an_effect() {
 
 #[test]
 fn other_words_are_no_privileged_instructions() {
-    // 0, add, lwz, mflr, mtctr... are known by their opcodes alone; branches, loads and the rest of 31 are not.
+    // mtlr, mflr, mtctr, mfxer, mftb by mfspr and SPRG4 for programs are special purpose registers that a program
+    // may use: an instruction like that may follow a privileged one.
+    for word in [0x7C08_03A6, 0x7C08_02A6, 0x7C09_03A6, 0x7C61_02A6, 0x7C6C_42A6, 0x7C64_42A6] {
+        assert_eq!(decode(word), None, "{word:#x}");
+    }
+    // The word 0, add, lwz, blr, sc, mfcr, sync and eieio.
     for word in [
         0,
         0x7C64_2A14,
