@@ -8,8 +8,8 @@ use crate::space::TASK_ROOT;
 use crate::{emulate, entry, log, platform, ports, registers, space, svm, sysreg, traps};
 use bulkhead_arch_api::class::x86_64::{BOOT_GDT, BOOT_GDT_SIZE, FLAT_32, LONG_64, LONG_MODE_ROOT};
 use bulkhead_arch_api::{
-    DUMP_REGISTERS, Dump, Exit, FaultReport, PartitionId, PartitionKind, Reply, Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet,
-    Vcpus, VirtualLine,
+    DUMP_REGISTERS, Dump, Exit, FaultReport, PartitionId, PartitionKind, Reply, Ticks, VcpuId, VcpuPlan,
+    VcpuReset, VcpuSet, Vcpus, VirtualLine,
 };
 
 /// [`Exit::Failed`] code: the vCPU was not adopted by this pCPU.

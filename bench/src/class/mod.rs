@@ -38,8 +38,11 @@ pub(crate) fn all() -> impl Iterator<Item = &'static dyn Bench> {
 /// The class is not measured yet.
 pub(crate) fn of(board: &Board) -> Result<&'static dyn Bench, Problem> {
     find(board.class).ok_or_else(|| {
-        Problem::new(format!("nothing is measured on boards of class `{}` yet", board.class.name()))
-            .remedy("choose a board of another class: `bulkhead boards` lists them")
+        Problem::new(format!(
+            "nothing is measured on boards of class `{}` yet",
+            board.class.name()
+        ))
+        .remedy("choose a board of another class: `bulkhead boards` lists them")
     })
 }
 
@@ -61,7 +64,11 @@ mod tests {
     #[test]
     fn those_measured_are_classes_in_their_order_and_the_first_one_is() {
         let mut classes = Class::all().map(Class::facts);
-        assert!(all().map(Bench::facts).all(|own| classes.any(|facts| facts == own)));
+        assert!(
+            all()
+                .map(Bench::facts)
+                .all(|own| classes.any(|facts| facts == own))
+        );
         assert_eq!(all().next().map(Bench::facts), Some(Class::default().facts()));
     }
 }
