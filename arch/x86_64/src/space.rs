@@ -208,7 +208,7 @@ pub(crate) fn build_task(partition: PartitionId) -> Result<(), BuildError> {
         map(&tree, &region)?;
     }
     let [root, level] = pages;
-    Pool.write(root, 0, TASK_ROOT + PAGE_SIZE | TASK_ENTRY);
+    Pool.write(root, 0, (TASK_ROOT + PAGE_SIZE) | TASK_ENTRY);
     for index in 0..512_usize {
         Pool.write(level, index, (index as u64) << 30 | TASK_LEAF);
     }

@@ -152,12 +152,8 @@ impl Machine {
                 physical::end();
                 None
             }
-            _ => match physical::line_of(vector) {
-                // The kernel ends it.
-                Some(line) => Some(Exit::Interrupt(Line(line))),
-                // A spurious one, which has no end.
-                None => None,
-            },
+            // The kernel ends the interrupt of a line. A spurious one has no line and no end.
+            _ => physical::line_of(vector).map(|line| Exit::Interrupt(Line(line))),
         }
     }
 }
