@@ -175,7 +175,11 @@ fn write_entry(line: u32, low: u32, high: u32) {
 pub(crate) fn enable(line: u32, is_edge: bool, target: u64) {
     if line < LINES {
         let level = if is_edge { 0 } else { 1 << 15 };
-        write_entry(line, level | u32::from(FIRST_LINE) + line, (target as u32) << 24);
+        write_entry(
+            line,
+            level | (u32::from(FIRST_LINE) + line),
+            (target as u32) << 24,
+        );
     }
 }
 

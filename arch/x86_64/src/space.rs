@@ -14,6 +14,7 @@
 use crate::board::BOARD;
 use crate::machine::Machine;
 use crate::{platform, tables};
+use bulkhead_arch_api::class::X86_64;
 use bulkhead_arch_api::{
     AccessKind, BuildError, CLEAR_AT_ONCE, CopyError, GuestPhys, HostPhys, MAX_PARTITIONS, MemoryKind,
     PartitionId, Permissions, Region, SpacePlan, Spaces, VirtualDevice,
@@ -138,13 +139,23 @@ impl TableMemory for Pool {
     }
 }
 
-/// Clears memory of ours or of a partition, at multiples of 8.
+/// Clears memory of ours or of a partition: words, and single bytes at both ends.
 fn clear(from: u64, length: u64) {
-    for at in (from..from.saturating_add(length)).step_by(8) {
+    const ZEROES: [u8; 8] = [0; 8];
+    let end = from.saturating_add(length);
+    let (first, last) = (from.next_multiple_of(8).min(end), end & !7);
+    let bytes = |from: u64, to: u64| {
+        let zeroes = ZEROES.get(..(to.saturating_sub(from)) as usize).unwrap_or(&[]);
         // SAFETY: the callers name memory of the pool or of a partition, mapped as RAM of the board, to which
         // no Rust reference exists.
+        unsafe { physical::write(from as usize, zeroes) }
+    };
+    bytes(from, first);
+    for at in (first..last).step_by(8) {
+        // SAFETY: as above.
         unsafe { physical::write_word(at as usize, 0) }
     }
+    bytes(last.max(first), end);
 }
 
 fn build_error(error: MapError, region: &Region) -> BuildError {
@@ -153,6 +164,12 @@ fn build_error(error: MapError, region: &Region) -> BuildError {
         MapError::BadRange => BuildError::BadRegion(region.guest),
         MapError::Overlap(address) => BuildError::Overlap(GuestPhys(address)),
     }
+}
+
+/// Tells whether a region is where a partition can have one: behind is what the hypervisor puts there.
+fn is_possible(region: &Region) -> bool {
+    let end = region.guest.0.checked_add(region.size);
+    end.is_some_and(|end| end <= X86_64.guest_address_limit)
 }
 
 fn map(tree: &Tree<Nested>, region: &Region) -> Result<(), BuildError> {
@@ -191,7 +208,7 @@ pub(crate) fn build_task(partition: PartitionId) -> Result<(), BuildError> {
         map(&tree, &region)?;
     }
     let [root, level] = pages;
-    Pool.write(root, 0, TASK_ROOT + PAGE_SIZE | TASK_ENTRY);
+    Pool.write(root, 0, (TASK_ROOT + PAGE_SIZE) | TASK_ENTRY);
     for index in 0..512_usize {
         Pool.write(level, index, (index as u64) << 30 | TASK_LEAF);
     }
@@ -208,6 +225,9 @@ impl Spaces for Machine {
         let root = Pool.allocate().ok_or(BuildError::TablesExhausted)?;
         let tree = Tree::<Nested>::new(root, GEOMETRY);
         for region in plan.regions {
+            if !is_possible(region) {
+                return Err(BuildError::BadRegion(region.guest));
+            }
             map(&tree, region)?;
         }
         if let Some(slot) = ROOTS.get(usize::from(partition.0)) {

@@ -46,7 +46,7 @@ impl Machine {
 
     /// Takes the current vCPU's floating-point registers out of the hardware.
     pub(crate) fn unload(&mut self) {
-        let before = core::mem::replace(&mut self.current, core::ptr::null_mut());
+        let before = core::mem::take(&mut self.current);
         if before.is_null() {
             return;
         }
@@ -107,9 +107,7 @@ impl Machine {
         if context.event == 0 && platform::take_nmi(context.id) {
             context.event = svm::non_maskable();
         }
-        let Some(mut apic) = platform::apic(context.id) else {
-            return None;
-        };
+        let mut apic = platform::apic(context.id)?;
         apic.advance(now);
         if context.task_priority != apic.task_priority() >> 4 {
             context.task_priority = apic.task_priority() >> 4;

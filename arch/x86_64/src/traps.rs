@@ -9,6 +9,7 @@ use crate::{emulate, physical, platform, ports, registers, sysreg};
 use bulkhead_abi::HealthClass;
 use bulkhead_abi::log::{Exits, count};
 use bulkhead_arch_api::{Exit, GuestPhys, Hypercall, Line};
+use bulkhead_arch_x86_64_core::decode::Mode;
 use core::sync::atomic::AtomicU32;
 
 /// [`Exit::Failed`] code: VMRUN refused the state of the vCPU.
@@ -84,9 +85,14 @@ fn hypercall(context: &mut Context) -> Exit {
     let next = guest::behind(context, CALL_LENGTH);
     context.go_to(next);
     context.pending = Pending::Call;
+    // Outside 64-bit mode the upper halves are undefined (APM volume 1, 3.4.1).
+    let seen = match guest::mode(context) {
+        Mode::Bits64 => u64::MAX,
+        Mode::Bits16 | Mode::Bits32 => u32::MAX.into(),
+    };
     Exit::Hypercall(Hypercall {
         operation: context.general(RAX) as u16,
-        arguments: [RDI, RSI, RDX, RCX, R8, R9].map(|register| context.general(register)),
+        arguments: [RDI, RSI, RDX, RCX, R8, R9].map(|register| context.general(register) & seen),
     })
 }
 
@@ -146,12 +152,8 @@ impl Machine {
                 physical::end();
                 None
             }
-            _ => match physical::line_of(vector) {
-                // The kernel ends it.
-                Some(line) => Some(Exit::Interrupt(Line(line))),
-                // A spurious one, which has no end.
-                None => None,
-            },
+            // The kernel ends the interrupt of a line. A spurious one has no line and no end.
+            _ => physical::line_of(vector).map(|line| Exit::Interrupt(Line(line))),
         }
     }
 }

@@ -147,7 +147,9 @@ impl Bench for Board {
 
     fn lacks(&self, need: Need) -> Option<&'static str> {
         match need {
-            Need::Nothing | Need::Signals | Need::Levels => None,
+            Need::Nothing | Need::Signals => None,
+            // Intel SDM 3A, 11.8.4.
+            Need::Levels => Some("a local APIC keeps what has come until it is taken"),
             Need::Wide => Some("the VMs of the checks are in 32-bit mode"),
             Need::SwitchingOff => Some("a processor of a PC does not switch itself off"),
         }

@@ -72,7 +72,10 @@ _pc_start:
     mov     esi, edi
     jmp     .Lnext32
 .Lidle32:
+    // Only an interrupt that is let in ends a HLT.
+    sti
     hlt
+    cli
     jmp     .Lnext32
 .Lport32:
     mov     eax, edi
@@ -126,8 +129,9 @@ _pc_start:
 4:  mov     [rdx], edi
     jmp     .Lnext64
 .Lcall64:
+    // As wide as in a VM.
     mov     rax, rdi
-    mov     rdi, rsi
+    mov     edi, esi
     vmmcall
     test    rax, rax
     jnz     .Lnext64
