@@ -29,3 +29,4 @@ pub mod nic;
 pub mod pl011;
 mod receiver;
 pub mod uart;
+pub mod virtio_mmio;
