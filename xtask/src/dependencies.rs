@@ -75,6 +75,8 @@ const RULES: &[(&str, &[&str])] = &[
     ),
     ("drivers", &["arch/api", "arch/support"]),
     ("hypervisor/*", &["abi", "kernel", "image", "arch/*", "drivers"]),
+    // The register window of a device.
+    ("services/virtio", &["devices"]),
     ("guest", &["abi"]),
     ("guest/mcu", &[]),
     // It measures what the policies cost, apart from the rest of the hypervisor.
