@@ -15,6 +15,7 @@
 //! | `schedules` | budgets of vCPUs, schedules and their windows, time domains |
 //! | `residents` | code memory of partitions, and instructions replaced in it |
 //! | `ports` | ports, and the memory for their messages |
+//! | `served` | windows that partitions answer |
 //! | `access` | capabilities, watches |
 
 mod access;
@@ -27,6 +28,7 @@ mod ports;
 mod registers;
 mod residents;
 mod schedules;
+mod served;
 
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::Name;
@@ -37,7 +39,7 @@ type Rule = fn(&Image<'_>, u16) -> Result<(), Fault>;
 
 /// All rules in their order, each for every record of its table. A function for each, called from one place:
 /// together they would need more registers than there are.
-const RULES: [(Table, Rule); 26] = [
+const RULES: [(Table, Rule); 27] = [
     (Table::Map, board::map_entry),
     (Table::Board, board::board),
     (Table::Pcpus, board::pcpu),
@@ -62,6 +64,7 @@ const RULES: [(Table, Rule); 26] = [
     (Table::Pcpus, schedules::pcpu),
     (Table::Vcpus, schedules::vcpu),
     (Table::Ports, ports::port),
+    (Table::Served, served::window),
     (Table::Capabilities, access::capability),
     (Table::Watches, access::watch),
 ];

@@ -137,6 +137,8 @@ pub enum Table {
     Nics,
     /// Ports.
     Ports,
+    /// Windows that partitions answer.
+    Served,
 }
 
 impl Table {
@@ -166,6 +168,7 @@ impl Table {
             Self::Lookalikes => "lookalike",
             Self::Nics => "network interface",
             Self::Ports => "port",
+            Self::Served => "served window",
         }
     }
 }

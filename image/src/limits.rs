@@ -12,7 +12,7 @@ use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, DomainRecord, Header,
     InterruptRecord, LoadRecord, LookalikeRecord, MapRecord, MemoryRecord, NicRecord, PartitionRecord,
     PayloadRecord, PcpuRecord, PortRecord, RegistersRecord, ResidentRecord, SECTION_COUNT, ScheduleRecord,
-    VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
+    ServedRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 
 use bulkhead_abi::size::{TABLES, Tables, limit};
@@ -106,6 +106,8 @@ pub const MAX_RESIDENTS: usize = limit(32, 128);
 pub const MAX_NICS: usize = limit(4, 8);
 /// Ports.
 pub const MAX_PORTS: usize = limit(0, 64);
+/// Windows that partitions answer. A window is a bit of a word.
+pub const MAX_SERVED: usize = limit(0, 32);
 /// Messages that can wait in a port.
 pub const MAX_PORT_DEPTH: u32 = 256;
 /// Words of 8 bytes for the messages that wait in all ports.
@@ -169,6 +171,7 @@ pub(crate) const SHAPES: [Shape; SECTION_COUNT] = [
     shape::<LookalikeRecord>(Table::Lookalikes, 0, MAX_LOOKALIKES),
     shape::<NicRecord>(Table::Nics, 0, MAX_NICS),
     shape::<PortRecord>(Table::Ports, 0, MAX_PORTS),
+    shape::<ServedRecord>(Table::Served, 0, MAX_SERVED),
 ];
 
 /// Bytes that header and tables can take; nothing longer is ever hashed before it is believed.

@@ -11,8 +11,9 @@ use crate::layout::{
     SECTION_ALTERNATIVES, SECTION_BOARD, SECTION_CAPABILITIES, SECTION_CONTROLLERS, SECTION_DOMAINS,
     SECTION_INTERRUPTS, SECTION_LOADS, SECTION_LOOKALIKES, SECTION_MAP, SECTION_MEMORY, SECTION_NICS,
     SECTION_PARTITIONS, SECTION_PAYLOADS, SECTION_PCPUS, SECTION_PORTS, SECTION_REGISTERS, SECTION_RESIDENTS,
-    SECTION_SCHEDULES, SECTION_VCPUS, SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, SECTION_WINDOWS,
-    ScheduleRecord, U64, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
+    SECTION_SCHEDULES, SECTION_SERVED, SECTION_VCPUS, SECTION_VIRTUAL_DEVICES, SECTION_WATCHES,
+    SECTION_WINDOWS, ScheduleRecord, ServedRecord, U64, VcpuRecord, VirtualDeviceRecord, WatchRecord,
+    WindowRecord,
 };
 use crate::limits::{MAX_TABLES_LEN, TABLE_ALIGN};
 use crate::tables::{check_directory, payload_start, records, slice, total_len};
@@ -86,6 +87,7 @@ pub struct Image<'a> {
     lookalikes: &'a [LookalikeRecord],
     nics: &'a [NicRecord],
     ports: &'a [PortRecord],
+    served: &'a [ServedRecord],
 }
 
 impl<'a> Image<'a> {
@@ -156,6 +158,7 @@ impl<'a> Image<'a> {
             lookalikes: records(tables, header, SECTION_LOOKALIKES)?,
             nics: records(tables, header, SECTION_NICS)?,
             ports: records(tables, header, SECTION_PORTS)?,
+            served: records(tables, header, SECTION_SERVED)?,
         })
     }
 
@@ -439,6 +442,12 @@ impl<'a> Image<'a> {
     #[must_use]
     pub const fn ports(&self) -> &'a [PortRecord] {
         self.ports
+    }
+
+    /// Windows that partitions answer.
+    #[must_use]
+    pub const fn served(&self) -> &'a [ServedRecord] {
+        self.served
     }
 
     /// Tells whether the word at `address` only looks like a replaced instruction. Worst case: a binary

@@ -12,8 +12,8 @@ use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, DomainRecord, END_MARK, FORMAT,
     Header, InterruptRecord, LoadRecord, LookalikeRecord, MAGIC, MapRecord, MemoryRecord, NONE, Name,
     NicRecord, PAYLOAD_ALIGN, PartitionRecord, PayloadRecord, PcpuRecord, PortRecord, RegistersRecord,
-    ResidentRecord, SECTION_COUNT, ScheduleRecord, Section, VcpuRecord, VirtualDeviceRecord, WatchRecord,
-    WindowRecord,
+    ResidentRecord, SECTION_COUNT, ScheduleRecord, Section, ServedRecord, VcpuRecord, VirtualDeviceRecord,
+    WatchRecord, WindowRecord,
 };
 use crate::limits::TABLE_ALIGN;
 use crate::name::NameError;
@@ -65,6 +65,7 @@ pub struct ImageBuilder {
     pub lookalikes: Vec<LookalikeRecord>,
     pub nics: Vec<NicRecord>,
     pub ports: Vec<PortRecord>,
+    pub served: Vec<ServedRecord>,
 }
 
 impl ImageBuilder {
@@ -102,6 +103,7 @@ impl ImageBuilder {
             lookalikes: Vec::new(),
             nics: Vec::new(),
             ports: Vec::new(),
+            served: Vec::new(),
         })
     }
 
@@ -183,6 +185,7 @@ impl ImageBuilder {
             TableBytes::of(&self.lookalikes),
             TableBytes::of(&self.nics),
             TableBytes::of(&self.ports),
+            TableBytes::of(&self.served),
         ]
     }
 

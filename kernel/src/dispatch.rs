@@ -16,8 +16,8 @@
 //! Each file below this one holds one group of methods of [`Pcpu`]: `exit` (handling of exits), `call`
 //! (hypercalls), `lifecycle` (start, stop, load), `fault` (health events), `gate` (events), `device`
 //! (virtual devices, consoles), `host` (calls of a debugger), `network` (interfaces, the switch), `port`
-//! (messages, calls), `report` (lines for the log), `schedule` (windows, schedules), `trace` (records of a
-//! pCPU that is traced).
+//! (messages, calls), `report` (lines for the log), `schedule` (windows, schedules), `service`
+//! (accesses that another partition answers), `trace` (records of a pCPU that is traced).
 
 mod call;
 mod device;
@@ -30,6 +30,7 @@ mod network;
 mod port;
 mod report;
 mod schedule;
+mod service;
 #[cfg(test)]
 mod tests;
 mod trace;

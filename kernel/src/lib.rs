@@ -53,6 +53,7 @@ pub mod partition;
 mod policy;
 pub mod port;
 mod record;
+mod service;
 mod shared;
 mod system;
 mod table;

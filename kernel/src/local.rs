@@ -71,15 +71,25 @@ pub enum Pause {
     Port(PortId, Ticks, Ticks),
     /// A wait for the reply to a call.
     Reply(Ticks, Ticks),
+    /// An access that another partition answers. No interrupt ends it: a load has no other end than its value.
+    Access(Ticks),
 }
 
 impl Pause {
     const fn until(self) -> Ticks {
-        let (Self::Events(_, until, own)
-        | Self::Sleep(until, own)
-        | Self::Port(_, until, own)
-        | Self::Reply(until, own)) = self;
-        if own.0 < until.0 { own } else { until }
+        match self {
+            Self::Access(until) => until,
+            Self::Events(_, until, own)
+            | Self::Sleep(until, own)
+            | Self::Port(_, until, own)
+            | Self::Reply(until, own) => {
+                if own.0 < until.0 {
+                    own
+                } else {
+                    until
+                }
+            }
+        }
     }
 }
 

@@ -4,7 +4,8 @@
 //! Everything in this value is either constant after boot, an atomic, or behind a short lock of its own.
 //! There is no lock over all of it. The order of locks, where two are held: a virtual UART or network
 //! interface comes before the backend's own lock. A port comes before a seat, and a seat before the
-//! capability spaces ([`crate::port`]). No other pair is ever held together.
+//! capability spaces ([`crate::port`]). A server comes before an access ([`crate::service`]), and a window before
+//! the backend's own lock. No other pair is ever held together.
 
 use crate::cap::Spaces;
 use crate::event::Gate;
@@ -14,6 +15,7 @@ use crate::network::{Nic, PerNic};
 use crate::partition::Control;
 use crate::port::{self, MAX_PORTS, Messages, PerPort, Port, Seat};
 use crate::record::Recorder;
+use crate::service::Services;
 use crate::system::System;
 use crate::table::{PerPartition, PerPcpu, Table};
 use crate::terminal::{Reader, Terminal};
@@ -141,6 +143,8 @@ pub struct Shared<'i, R> {
     pub(crate) messages: Messages,
     /// The waits of vCPUs at ports.
     pub(crate) seats: Seats<R>,
+    /// Windows that partitions answer.
+    pub(crate) services: Services<R>,
     /// Interfaces to networks.
     pub(crate) nics: PerNic<TicketMutex<Nic, R>>,
     /// The partitions whose virtual UART has no room for output, as a bitmap.
@@ -171,6 +175,7 @@ impl<R: RelaxStrategy> Shared<'_, R> {
             ports: Table::new([const { port::port() }; port::PORT_ENTRIES]),
             messages: Messages::new(),
             seats: Table::new([const { TicketMutex::new(Seat::new()) }; SEATS]),
+            services: Services::new(),
             nics: Table::new([const { TicketMutex::new(Nic::new([0; 6])) }; MAX_NICS]),
             starved: AtomicU32::new(0),
             ending: AtomicBool::new(false),

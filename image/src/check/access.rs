@@ -35,6 +35,11 @@ pub(super) fn capability(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         ObjectKind::Timer => require(record.object.get() == 0, Fault::OutOfRange)?,
         ObjectKind::Schedule => schedules(image, record.object.get())?,
         ObjectKind::Port => refers(record.object.get(), image.ports().len(), Table::Ports)?,
+        ObjectKind::Service => {
+            let mut windows = image.served().iter();
+            let is_server = windows.any(|window| window.server == record.object);
+            require(is_server, Fault::NoSuch(Table::Served))?;
+        }
         // Only a call makes one.
         ObjectKind::Reply => return Err(Fault::UnknownKind),
     }

@@ -43,7 +43,7 @@ pub(super) fn machine<'a>(image: &Image<'a>, partition: u32) -> Result<&'a Parti
 
 /// Checks that the line, if there is one, is a vector, or a shared line of the partition's virtual
 /// controller.
-fn virtual_line(image: &Image<'_>, owner: &PartitionRecord, line: u32) -> Result<(), Fault> {
+pub(super) fn virtual_line(image: &Image<'_>, owner: &PartitionRecord, line: u32) -> Result<(), Fault> {
     if image.facts().vectors
         && VirtualLine(line)
             .as_vector()
@@ -56,6 +56,19 @@ fn virtual_line(image: &Image<'_>, owner: &PartitionRecord, line: u32) -> Result
         (image.facts().first_device_line..limit).contains(&line),
         Fault::OutOfRange,
     )
+}
+
+/// Checks that no device, virtual or the partition's own, has this line of a partition.
+pub(super) fn line_is_free(image: &Image<'_>, partition: u32, line: u32) -> Result<(), Fault> {
+    for (device, index) in image.virtual_devices().iter().zip(0..) {
+        let taken = device.partition.get() == partition && lines(image, device).contains(&line);
+        require(!taken, Fault::LineTaken(Table::VirtualDevices, index))?;
+    }
+    for (interrupt, index) in image.interrupts().iter().zip(0..) {
+        let taken = interrupt.partition.get() == partition && interrupt.virtual_line.get() == line;
+        require(!taken, Fault::LineTaken(Table::Interrupts, index))?;
+    }
+    Ok(())
 }
 
 /// Checks that number and size of the windows are those of the device.
