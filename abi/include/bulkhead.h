@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* revision: major << 16 | minor */
-#define BULKHEAD_ABI_VERSION                       0x10003u
+#define BULKHEAD_ABI_VERSION                       0x10004u
 
 /* function identifiers (x0, r0) */
 #define BULKHEAD_FUNCTION_BASE                     0xc6000000u
@@ -45,6 +45,12 @@
 #define BULKHEAD_PORT_RECEIVE_DONATE               0xc6000705u
 #define BULKHEAD_PORT_RESUME                       0xc6000706u
 #define BULKHEAD_PORT_REPLY                        0xc6000800u
+#define BULKHEAD_SERVICE_TAKE                      0xc6000e00u
+#define BULKHEAD_SERVICE_ANSWER                    0xc6000e01u
+#define BULKHEAD_SERVICE_NEWS                      0xc6000e02u
+#define BULKHEAD_SERVICE_INTERRUPT                 0xc6000e03u
+#define BULKHEAD_SERVICE_READ                      0xc6000e04u
+#define BULKHEAD_SERVICE_WRITE                     0xc6000e05u
 
 /* errors (x0, r0) */
 #define BULKHEAD_ERROR_NOT_SUPPORTED               (-1)
@@ -58,6 +64,7 @@
 #define BULKHEAD_ERROR_INTERRUPTED                 (-9)
 #define BULKHEAD_ERROR_REVOKED                     (-10)
 #define BULKHEAD_ERROR_DONATION_CYCLE              (-11)
+#define BULKHEAD_ERROR_OUT_OF_REACH                (-12)
 
 /* object kinds */
 #define BULKHEAD_KIND_PARTITION                    1u
@@ -67,6 +74,7 @@
 #define BULKHEAD_KIND_SCHEDULE                     6u
 #define BULKHEAD_KIND_PORT                         7u
 #define BULKHEAD_KIND_REPLY                        8u
+#define BULKHEAD_KIND_SERVICE                      14u
 
 /* rights, a set of bits */
 #define BULKHEAD_RIGHT_READ                        1u

@@ -438,7 +438,7 @@ fn format_class_and_length_are_named() {
         bytes[offset] = value;
         check(&bytes).err()
     };
-    assert_eq!(changed(8, 9), Some(ImageError::Format { found: 9 }));
+    assert_eq!(changed(8, 99), Some(ImageError::Format { found: 99 }));
     assert_eq!(
         changed(12, 9),
         Some(ImageError::Class {

@@ -197,7 +197,7 @@ fn the_most_important_client_waits_for_one_access_and_equals_take_turns() {
     let highs: Vec<usize> = (0..order.len()).filter(|index| order[*index] == 1).collect();
     // It asks anew while the server works for another one: at most one access is between two of its own.
     assert!(highs.windows(2).all(|pair| pair[1] - pair[0] <= 2), "{order:?}");
-    let lows: Vec<u64> = order[..first].iter().copied().collect();
+    let lows = order[..first].to_vec();
     assert!(
         lows.len() >= 2 && lows.windows(2).all(|pair| pair[0] != pair[1]),
         "{order:?}"
@@ -287,7 +287,10 @@ fn a_client_waits_for_a_server_that_starts_anew() {
 
 #[test]
 fn notifications_and_interrupts_of_a_virtio_device_wait_for_nobody() {
-    let parts = [server(0, 4), vm("client", &[(0, 10)])];
+    let parts = [
+        server(0, 4).action(HealthClass::Hypercall, HealthAction::Log),
+        vm("client", &[(0, 10)]),
+    ];
     let mut bench = bench(1, WRITES | SERVED_VIRTIO, &parts);
     let interrupt = |add, remove| call(Operation::ServiceInterrupt, &[SERVICE, 0, add, remove]);
     bench.program(0, move |_| {
@@ -298,7 +301,6 @@ fn notifications_and_interrupts_of_a_virtio_device_wait_for_nobody() {
             news(),
             interrupt(3, 0),
             sleep(100_000),
-            interrupt(1, 0),
             interrupt(0, 1),
             call(Operation::ServiceInterrupt, &[SERVICE, 1, 1, 0]),
         ])
@@ -325,12 +327,9 @@ fn notifications_and_interrupts_of_a_virtio_device_wait_for_nobody() {
     let marks = bench.marks(1);
     assert_eq!(marks, [1, u64::from(LINE), 3, 2, 0]);
     let marks = bench.marks(0);
-    assert_eq!(marks[..4], [0, 1, 0, 0], "the client is new");
-    assert_eq!(
-        marks[8..16],
-        [1, 0, 0, 0, 0, 0, 0, 0],
-        "two notifications are one"
-    );
+    // The client has run first: two notifications are one.
+    assert_eq!(marks[..4], [1, 1, 0, 0]);
+    assert_eq!(marks[8..16], [0; 8]);
     let refused = error_mark(Error::InvalidArgument);
     assert_eq!(marks.last(), Some(&refused), "no window of this server");
 }

@@ -205,7 +205,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             }
             // A vCPU can be woken without end. The budget of this vCPU pays for each wake.
             // An interrupt does not end an access.
-            Activity::Blocked(pause @ Pause::Access(_)) => {
+            Activity::Blocked(pause @ Pause::Access(_)) if MAX_SERVED != 0 => {
                 if self.has_answer(vcpu) {
                     let now = self.machine.now();
                     self.local.make_looking(slot, pause, now);
@@ -263,7 +263,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Looks for the reason why a vCPU was woken, in the time of that vCPU. Blocks the vCPU as before if
     /// there is none.
     pub(super) fn look_in_turn(&mut self, slot: Slot, vcpu: VcpuId, pause: Pause) {
-        if let Pause::Access(until) = pause {
+        if MAX_SERVED != 0
+            && let Pause::Access(until) = pause
+        {
             self.end_access(slot, vcpu, until);
         } else if !self.end_pause(slot, vcpu, pause) {
             self.local.block(slot, Activity::Blocked(pause));
@@ -280,7 +282,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             ) if until <= now => {
                 self.give_up(slot, pause, Error::TimedOut);
             }
-            Activity::Blocked(pause @ Pause::Access(_)) => self.local.make_looking(slot, pause, now),
+            Activity::Blocked(pause @ Pause::Access(_)) if MAX_SERVED != 0 => {
+                self.local.make_looking(slot, pause, now)
+            }
             Activity::Blocked(pause) => self.give_up(slot, pause, Error::Interrupted),
             Activity::Off
             | Activity::Ready

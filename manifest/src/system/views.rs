@@ -335,8 +335,9 @@ impl System {
                     ObjectKind::Timer => "system clock".to_owned(),
                     ObjectKind::Schedule => format!("schedules of pCPU {}", capability.object),
                     ObjectKind::Port => format!("port {}", self.port_name(capability.object)),
-                    // No manifest gives one.
+                    // No manifest gives one of these.
                     ObjectKind::Reply => "call".to_owned(),
+                    ObjectKind::Service => format!("service of {name}"),
                     ObjectKind::Console if own => "own console".to_owned(),
                     ObjectKind::Console => format!("console of {name}"),
                 };
