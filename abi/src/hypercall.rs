@@ -107,11 +107,12 @@ pub enum Operation {
     /// goes on. Right: `WRITE`.
     PortReply = 0x0800,
     /// Service: take the access of a client that waits for an answer, of the most important client first.
-    /// Result x1: the number of the access; x2: the window in bits 7:0, the bytes in bits 15:8, bit 16 set for
-    /// a store; x3: the offset in the window; x4: what is stored. `TimedOut` if no client waits. Right: `READ`.
+    /// Result x1: the number of the access; x2: the window in bits 7:0, the bytes in bits 15:8, bit 16 set
+    /// for a store; x3: the offset in the window; x4: what is stored. `TimedOut` if no client waits. Right:
+    /// `READ`.
     ServiceTake = 0x0E00,
-    /// Service: answer the access with the number x2; x3 = what a load reads. `WrongState` if nobody waits for
-    /// the answer any more. Right: `WRITE`.
+    /// Service: answer the access with the number x2; x3 = what a load reads. `WrongState` if nobody waits
+    /// for the answer any more. Right: `WRITE`.
     ServiceAnswer = 0x0E01,
     /// Service: the windows with news, which are taken. Result x1: windows whose clients have notified them;
     /// x2: windows whose clients have started anew, and whose memory can be reached again. Both are bitmaps.

@@ -2,7 +2,7 @@
 //! The register window of a virtio device over MMIO, version 2 (Virtio 1.2, section 4.2).
 //!
 //! The window is a state machine without memory of its own: it knows the status, the negotiated features and
-//! where the driver has put its queues. What a device does is elsewhere. A store returns an [`Effect`] for
+//! where the driver has put its queues. The work of a device is elsewhere. A store returns an [`Effect`] for
 //! whoever carries the device out.
 //!
 //! A driver may write anything in any order. Features are frozen once they are agreed on. The registers of a

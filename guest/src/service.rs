@@ -17,7 +17,7 @@ pub struct Access {
     pub size: u8,
     /// The offset in the window.
     pub offset: u64,
-    /// What is stored, if it is a store.
+    /// The value that is stored, if it is a store.
     pub stored: Option<u64>,
 }
 
@@ -26,7 +26,7 @@ pub struct Access {
 pub struct News {
     /// Those that their clients have notified.
     pub notified: u64,
-    /// Those whose clients have started anew. What was known of the clients is over.
+    /// Those whose clients have started anew. All that was known of the clients is over.
     pub anew: u64,
 }
 

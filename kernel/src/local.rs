@@ -71,7 +71,8 @@ pub enum Pause {
     Port(PortId, Ticks, Ticks),
     /// A wait for the reply to a call.
     Reply(Ticks, Ticks),
-    /// An access that another partition answers. No interrupt ends it: a load has no other end than its value.
+    /// An access that another partition answers. No interrupt ends it: a load has no other end than its
+    /// value.
     Access(Ticks),
 }
 

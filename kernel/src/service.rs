@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Service: accesses of clients that another partition answers.
 //!
-//! **Model.** A window of a client's address space belongs to a server, which is a partition. An access to the
-//! window blocks the vCPU until the server answers, or until the time is up that the manifest allows. A vCPU
-//! has one access at a time. So nothing here is a queue that could be full: the accesses that wait are a set of
-//! vCPUs. The server takes the access of the most important one first, on whatever pCPU that vCPU is.
+//! **Model.** A window of a client's address space belongs to a server, which is a partition. An access to
+//! the window blocks the vCPU until the server answers, or until the time is up that the manifest allows. A
+//! vCPU has one access at a time. So nothing here is a queue that could be full: the accesses that wait are a
+//! set of vCPUs. The server takes the access of the most important one first, on whatever pCPU that vCPU is.
 //!
 //! **Not asked.** A window of a virtio device has three registers that the kernel answers itself. A
-//! notification sets a bit for the server and blocks nobody. The two registers of the interrupt need nothing of
-//! the server: the server adds causes, and the client takes them away.
+//! notification sets a bit for the server and blocks nobody. The two registers of the interrupt need nothing
+//! of the server: the server adds causes, and the client takes them away.
 //!
 //! **A new life.** When a client starts anew, its windows are closed: the server cannot reach the client's
 //! memory until it has asked for news, and so has learned that what it knows of the client is over. When a
 //! server starts anew, each access that its earlier life has taken and not answered waits again.
 //!
-//! **Order of locks.** A server, then an access. A window is locked alone, with the backend's own lock inside.
+//! **Order of locks.** A server, then an access. A window is locked alone, with the backend's own lock
+//! inside.
 //!
 //! **Work bounds.** To take an access costs a look at each vCPU that waits. All else is constant, but for a
 //! copy, which has at most [`MAX_COPY`](bulkhead_abi::hypercall::MAX_COPY) bytes.

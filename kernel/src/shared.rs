@@ -4,8 +4,8 @@
 //! Everything in this value is either constant after boot, an atomic, or behind a short lock of its own.
 //! There is no lock over all of it. The order of locks, where two are held: a virtual UART or network
 //! interface comes before the backend's own lock. A port comes before a seat, and a seat before the
-//! capability spaces ([`crate::port`]). A server comes before an access ([`crate::service`]), and a window before
-//! the backend's own lock. No other pair is ever held together.
+//! capability spaces ([`crate::port`]). A server comes before an access ([`crate::service`]), and a window
+//! before the backend's own lock. No other pair is ever held together.
 
 use crate::cap::Spaces;
 use crate::event::Gate;

@@ -25,7 +25,7 @@ const WRITES: u32 = SERVED_WRITES;
 /// The server's own memory for copies.
 const BUFFER: u64 = RAM + 0x400;
 
-/// The server is partition 0.
+/// Returns the server, which is partition 0.
 fn server(pcpu: u32, priority: u32) -> Part {
     task("server", pcpu, priority)
         .cap(SERVICE as u32, ObjectKind::Service, 0, Rights(3))

@@ -24,8 +24,8 @@ const PIECE: usize = 64;
 const WORD: u8 = 4;
 
 impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
-    /// Lets the server of a window answer an access. Returns whether the access is answered already, or `None`
-    /// if it is to no window.
+    /// Lets the server of a window answer an access. Returns whether the access is answered already, or
+    /// `None` if it is to no window.
     #[inline(never)]
     pub(super) fn ask(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) -> Option<bool> {
         let partition = self.system.binding(vcpu).partition;
@@ -198,8 +198,8 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
         }
     }
 
-    /// Carries out a step of a server. `holder` is the partition that calls, and `server` the one whose clients
-    /// the capability is for.
+    /// Carries out a step of a server. `holder` is the partition that calls, and `server` the one whose
+    /// clients the capability is for.
     pub(super) fn serve(&mut self, holder: PartitionId, server: PartitionId, step: &Service) -> Answer {
         if MAX_SERVED == 0 {
             return Err(Error::NotSupported);
@@ -268,7 +268,8 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
         Ok([0; 4])
     }
 
-    /// Returns and takes the news of a server's windows. A window whose client has started anew is open again.
+    /// Returns and takes the news of a server's windows. A window whose client has started anew is open
+    /// again.
     fn news(&mut self, server: PartitionId) -> [u64; 4] {
         let services = &self.shared.services;
         let (rung, anew) = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A chain: the buffers of one request, first those that the device reads, then those that it writes.
 //!
-//! The chain is a copy of its descriptors. What the driver does to the descriptors later changes nothing.
+//! The chain is a copy of its descriptors. Later changes of the descriptors have no effect.
 //! The addresses are still the driver's word: [`Memory`] checks each access.
 
 use crate::memory::{Memory, Outside, after};
@@ -161,7 +161,7 @@ fn total(segments: &[Segment]) -> u32 {
 /// The pieces of segments from an offset on.
 struct Pieces<'a> {
     segments: core::slice::Iter<'a, Segment>,
-    /// What is left of the segment in hand.
+    /// The rest of the segment in hand.
     address: u64,
     length: u32,
     /// The bytes to skip before the first piece.

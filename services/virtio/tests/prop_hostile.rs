@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whatever a driver writes, to the window or to its memory, at whatever time: the device stays bounded, reaches
+//! A driver writes anything to the window and to its memory, at any time: the device stays bounded, reaches
 //! nothing else, and a reset brings it back.
 #![forbid(unsafe_code)]
 
