@@ -51,6 +51,12 @@
 #define BULKHEAD_LOCK_RELEASE                      0xc6000902u
 #define BULKHEAD_CHANNEL_PLACE                     0xc6000d00u
 #define BULKHEAD_CHANNEL_DOORBELL                  0xc6000d01u
+#define BULKHEAD_SERVICE_TAKE                      0xc6000e00u
+#define BULKHEAD_SERVICE_ANSWER                    0xc6000e01u
+#define BULKHEAD_SERVICE_NEWS                      0xc6000e02u
+#define BULKHEAD_SERVICE_INTERRUPT                 0xc6000e03u
+#define BULKHEAD_SERVICE_READ                      0xc6000e04u
+#define BULKHEAD_SERVICE_WRITE                     0xc6000e05u
 
 /* errors (x0, r0) */
 #define BULKHEAD_ERROR_NOT_SUPPORTED               (-1)
@@ -64,6 +70,7 @@
 #define BULKHEAD_ERROR_INTERRUPTED                 (-9)
 #define BULKHEAD_ERROR_REVOKED                     (-10)
 #define BULKHEAD_ERROR_DONATION_CYCLE              (-11)
+#define BULKHEAD_ERROR_OUT_OF_REACH                (-12)
 
 /* object kinds */
 #define BULKHEAD_KIND_PARTITION                    1u
@@ -75,6 +82,7 @@
 #define BULKHEAD_KIND_REPLY                        8u
 #define BULKHEAD_KIND_LOCK                         9u
 #define BULKHEAD_KIND_CHANNEL                      13u
+#define BULKHEAD_KIND_SERVICE                      14u
 
 /* rights, a set of bits */
 #define BULKHEAD_RIGHT_READ                        1u

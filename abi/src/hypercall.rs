@@ -131,6 +131,28 @@ pub enum Operation {
     /// Channel: ring at the sides in the bitmap x2, at all if it is 0, and never at the caller's own. Each
     /// gets the interrupt or the event that the manifest gives it. Right: `WRITE`.
     ChannelDoorbell = 0x0D01,
+    /// Service: take the access of a client that waits for an answer, of the most important client first.
+    /// Result x1: the number of the access; x2: the window in bits 7:0, the bytes in bits 15:8, bit 16 set
+    /// for a store; x3: the offset in the window; x4: what is stored. `TimedOut` if no client waits. Right:
+    /// `READ`.
+    ServiceTake = 0x0E00,
+    /// Service: answer the access with the number x2; x3 = what a load reads. `WrongState` if nobody waits
+    /// for the answer any more. Right: `WRITE`.
+    ServiceAnswer = 0x0E01,
+    /// Service: the windows with news, which are taken. Result x1: windows whose clients have notified them;
+    /// x2: windows whose clients have started anew, and whose memory can be reached again. Both are bitmaps.
+    /// Right: `READ`.
+    ServiceNews = 0x0E02,
+    /// Service: add the causes x3 of the interrupt of the window x2, and take the causes x4 away. The line of
+    /// the client is high while there is a cause. `WrongState` as `ServiceRead`. Right: `WRITE`.
+    ServiceInterrupt = 0x0E03,
+    /// Service: copy x4 bytes, at most 1024, from the memory of the client of window x2 at x3 into the
+    /// caller's own at x5. `WrongState` if the client has started anew and `ServiceNews` has not said so yet,
+    /// or if it is not running. `OutOfReach` if the window grants no such memory. Right: `READ`.
+    ServiceRead = 0x0E04,
+    /// Service: copy x4 bytes from the caller's own memory at x5 into that of the client of window x2 at x3,
+    /// else as `ServiceRead`. Right: `WRITE`.
+    ServiceWrite = 0x0E05,
 }
 
 impl Operation {
@@ -171,6 +193,12 @@ impl Operation {
         Self::LockRelease,
         Self::ChannelPlace,
         Self::ChannelDoorbell,
+        Self::ServiceTake,
+        Self::ServiceAnswer,
+        Self::ServiceNews,
+        Self::ServiceInterrupt,
+        Self::ServiceRead,
+        Self::ServiceWrite,
     ];
 
     /// Returns the operation with this number, if there is one.
@@ -202,7 +230,11 @@ impl Operation {
             | Self::PortSend
             | Self::PortReply
             | Self::LockRelease
-            | Self::ChannelDoorbell => 0,
+            | Self::ChannelDoorbell
+            | Self::ServiceAnswer
+            | Self::ServiceInterrupt
+            | Self::ServiceRead
+            | Self::ServiceWrite => 0,
             Self::Version
             | Self::EventWait
             | Self::EventPoll
@@ -213,7 +245,7 @@ impl Operation {
             | Self::CapabilityInspect
             | Self::LockTake
             | Self::LockTryTake => 1,
-            Self::PartitionStatus => 2,
+            Self::PartitionStatus | Self::ServiceNews => 2,
             Self::ScheduleStatus | Self::ChannelPlace => 3,
             Self::ConsoleRead
             | Self::PortReceive
@@ -221,7 +253,8 @@ impl Operation {
             | Self::PortSendReceive
             | Self::PortSendReceiveDonate
             | Self::PortReceiveDonate
-            | Self::PortResume => 4,
+            | Self::PortResume
+            | Self::ServiceTake => 4,
         }
     }
 }
@@ -248,10 +281,12 @@ pub enum ObjectKind {
     Lock = 9,
     /// A channel: memory that its sides share, and a doorbell.
     Channel = 13,
+    /// The accesses of clients to the windows that a partition serves.
+    Service = 14,
 }
 
 /// Groups of operations: the upper byte of a number.
-const GROUPS: usize = 14;
+const GROUPS: usize = 15;
 /// Operations of a group at most: the lower byte of a number.
 const GROUP_SIZE: usize = 8;
 /// The operations by number, so that each costs the same.
@@ -284,6 +319,7 @@ impl ObjectKind {
             8 => Some(Self::Reply),
             9 => Some(Self::Lock),
             13 => Some(Self::Channel),
+            14 => Some(Self::Service),
             _ => None,
         }
     }
@@ -355,6 +391,8 @@ pub enum Error {
     Revoked = -10,
     /// The one that would run in the caller's place waits for the caller.
     DonationCycle = -11,
+    /// The range is not memory that the client has granted.
+    OutOfReach = -12,
 }
 
 impl Error {
@@ -371,6 +409,7 @@ impl Error {
         Self::Interrupted,
         Self::Revoked,
         Self::DonationCycle,
+        Self::OutOfReach,
     ];
 
     /// Returns the error with this code, if there is one.
@@ -395,6 +434,8 @@ pub const fn capability_slots(tables: Tables) -> usize {
 }
 /// Bytes that the longest message of a port can have.
 pub const MAX_MESSAGE: usize = 1024;
+/// Bytes of a client's memory that a server can copy at a time.
+pub const MAX_COPY: usize = 1024;
 /// Multiple of which the address of a message is.
 pub const MESSAGE_ALIGN: u64 = 8;
 /// Words, of 64 bits each and in the byte order of the CPU, that say where a task was when its upcall came:

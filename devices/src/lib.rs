@@ -32,3 +32,4 @@ pub mod ns16550;
 pub mod pl011;
 mod receiver;
 pub mod uart;
+pub mod virtio_mmio;

@@ -15,8 +15,8 @@
 //! | `schedules` | budgets of vCPUs, schedules and their windows, time domains |
 //! | `residents` | code memory of partitions, and instructions replaced in it |
 //! | `ports` | ports, and the memory for their messages; locks |
-//! | `ports` | ports, and the memory for their messages |
 //! | `channels` | channels, and the partitions at them |
+//! | `served` | windows that partitions answer |
 //! | `access` | capabilities, watches |
 
 mod access;
@@ -30,6 +30,7 @@ mod ports;
 mod registers;
 mod residents;
 mod schedules;
+mod served;
 
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::Name;
@@ -40,7 +41,7 @@ type Rule = fn(&Image<'_>, u16) -> Result<(), Fault>;
 
 /// All rules in their order, each for every record of its table. A function for each, called from one place:
 /// together they would need more registers than there are.
-const RULES: [(Table, Rule); 29] = [
+const RULES: [(Table, Rule); 30] = [
     (Table::Map, board::map_entry),
     (Table::Board, board::board),
     (Table::Pcpus, board::pcpu),
@@ -68,6 +69,7 @@ const RULES: [(Table, Rule); 29] = [
     (Table::Locks, ports::lock),
     (Table::Channels, channels::channel),
     (Table::Sides, channels::side),
+    (Table::Served, served::window),
     (Table::Capabilities, access::capability),
     (Table::Watches, access::watch),
 ];

@@ -143,6 +143,8 @@ pub enum Table {
     Channels,
     /// Sides of channels.
     Sides,
+    /// Windows that partitions answer.
+    Served,
 }
 
 impl Table {
@@ -175,6 +177,7 @@ impl Table {
             Self::Locks => "lock",
             Self::Channels => "channel",
             Self::Sides => "side",
+            Self::Served => "served window",
         }
     }
 }

@@ -442,6 +442,31 @@ records! {
         /// Reserved, 0.
         reserved: U32,
     }
+    /// A window of registers that another partition answers.
+    ServedRecord {
+        /// The partition that finds the window in its memory.
+        client: U32,
+        /// The partition that answers.
+        server: U32,
+        /// Guest-physical address of the window.
+        guest: U64,
+        /// Bytes of the window.
+        size: U64,
+        /// Guest-physical address of the client's memory that the server can reach.
+        grant: U64,
+        /// Bytes of that memory.
+        grant_size: U64,
+        /// Nanoseconds that the client waits for an answer at most.
+        timeout_ns: U64,
+        /// Virtual line of the client on which the window interrupts.
+        virtual_line: U32,
+        /// Event at the gate of the server when there is something to do.
+        event: U32,
+        /// `SERVED_*` bits.
+        flags: U32,
+        /// Reserved, 0.
+        reserved: U32,
+    }
     /// "When the state of `watched` changes, raise its event at the gate of `watcher`."
     WatchRecord {
         /// The partition whose gate is signalled.
@@ -519,8 +544,19 @@ pub const SECTION_LOCKS: usize = 22;
 pub const SECTION_CHANNELS: usize = 23;
 /// Index of the [`SideRecord`] table.
 pub const SECTION_SIDES: usize = 24;
+/// Index of the [`ServedRecord`] table.
+pub const SECTION_SERVED: usize = 25;
 /// Tables.
-pub const SECTION_COUNT: usize = 25;
+pub const SECTION_COUNT: usize = 26;
+
+/// The server may write the memory that the client grants.
+pub const SERVED_WRITES: u32 = 1;
+/// An access without an answer in time is a fault of the client. Else a load reads all ones, and a store does
+/// nothing.
+pub const SERVED_FAULTS: u32 = 2;
+/// The registers are those of a virtio device over MMIO. The hypervisor answers those of the interrupt, and
+/// a notification waits for nobody.
+pub const SERVED_VIRTIO: u32 = 4;
 
 /// Policy `pinned`.
 pub const POLICY_PINNED: u32 = 1;

@@ -12,7 +12,7 @@ use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ChannelRecord, ControllerRecord, DomainRecord, Header,
     InterruptRecord, LoadRecord, LockRecord, LookalikeRecord, MapRecord, MemoryRecord, NicRecord,
     PartitionRecord, PayloadRecord, PcpuRecord, PortRecord, RegistersRecord, ResidentRecord, SECTION_COUNT,
-    ScheduleRecord, SideRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
+    ScheduleRecord, ServedRecord, SideRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 
 use bulkhead_abi::size::{HAS_MESSAGES, TABLES, Tables, limit};
@@ -154,6 +154,8 @@ pub const MAX_NICS: usize = limit(4, 8);
 pub const MAX_PORTS: usize = messages(TABLES).ports;
 /// Locks.
 pub const MAX_LOCKS: usize = messages(TABLES).locks;
+/// Windows that partitions answer. A window is a bit of a word.
+pub const MAX_SERVED: usize = limit(0, 32);
 /// Messages that can wait in a port.
 pub const MAX_PORT_DEPTH: u32 = 256;
 /// Words of 8 bytes for the messages that wait in all ports.
@@ -233,6 +235,7 @@ pub(crate) const SHAPES: [Shape; SECTION_COUNT] = [
     shape::<LockRecord>(Table::Locks, 0, MAX_LOCKS),
     shape::<ChannelRecord>(Table::Channels, 0, MAX_CHANNELS),
     shape::<SideRecord>(Table::Sides, 0, MAX_SIDES),
+    shape::<ServedRecord>(Table::Served, 0, MAX_SERVED),
 ];
 
 /// Bytes that header and tables can take; nothing longer is ever hashed before it is believed.

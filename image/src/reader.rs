@@ -11,9 +11,9 @@ use crate::layout::{
     RegistersRecord, ResidentRecord, SECTION_ALTERNATIVES, SECTION_BOARD, SECTION_CAPABILITIES,
     SECTION_CHANNELS, SECTION_CONTROLLERS, SECTION_DOMAINS, SECTION_INTERRUPTS, SECTION_LOADS, SECTION_LOCKS,
     SECTION_LOOKALIKES, SECTION_MAP, SECTION_MEMORY, SECTION_NICS, SECTION_PARTITIONS, SECTION_PAYLOADS,
-    SECTION_PCPUS, SECTION_PORTS, SECTION_REGISTERS, SECTION_RESIDENTS, SECTION_SCHEDULES, SECTION_SIDES,
-    SECTION_VCPUS, SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, SECTION_WINDOWS, ScheduleRecord, SideRecord,
-    U64, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
+    SECTION_PCPUS, SECTION_PORTS, SECTION_REGISTERS, SECTION_RESIDENTS, SECTION_SCHEDULES, SECTION_SERVED,
+    SECTION_SIDES, SECTION_VCPUS, SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, SECTION_WINDOWS, ScheduleRecord,
+    ServedRecord, SideRecord, U64, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 use crate::limits::{MAX_TABLES_LEN, TABLE_ALIGN};
 use crate::tables::{check_directory, payload_start, records, slice, total_len};
@@ -88,6 +88,7 @@ pub struct Image<'a> {
     nics: &'a [NicRecord],
     ports: &'a [PortRecord],
     locks: &'a [LockRecord],
+    served: &'a [ServedRecord],
 }
 
 impl<'a> Image<'a> {
@@ -159,6 +160,7 @@ impl<'a> Image<'a> {
             nics: records(tables, header, SECTION_NICS)?,
             ports: records(tables, header, SECTION_PORTS)?,
             locks: records(tables, header, SECTION_LOCKS)?,
+            served: records(tables, header, SECTION_SERVED)?,
         })
     }
 
@@ -469,6 +471,12 @@ impl<'a> Image<'a> {
         channel.map_or(&[], |channel| {
             run(self.sides(), channel.first_side.get(), channel.side_count.get())
         })
+    }
+
+    /// Windows that partitions answer.
+    #[must_use]
+    pub const fn served(&self) -> &'a [ServedRecord] {
+        self.served
     }
 
     /// Tells whether the word at `address` only looks like a replaced instruction. Worst case: a binary

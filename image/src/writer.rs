@@ -12,8 +12,8 @@ use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ChannelRecord, ControllerRecord, DomainRecord,
     END_MARK, FORMAT, Header, InterruptRecord, LoadRecord, LockRecord, LookalikeRecord, MAGIC, MapRecord,
     MemoryRecord, NONE, Name, NicRecord, PAYLOAD_ALIGN, PartitionRecord, PayloadRecord, PcpuRecord,
-    PortRecord, RegistersRecord, ResidentRecord, SECTION_COUNT, ScheduleRecord, Section, SideRecord,
-    VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
+    PortRecord, RegistersRecord, ResidentRecord, SECTION_COUNT, ScheduleRecord, Section, ServedRecord,
+    SideRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 use crate::limits::TABLE_ALIGN;
 use crate::name::NameError;
@@ -69,6 +69,7 @@ pub struct ImageBuilder {
     pub locks: Vec<LockRecord>,
     pub channels: Vec<ChannelRecord>,
     pub sides: Vec<SideRecord>,
+    pub served: Vec<ServedRecord>,
 }
 
 impl ImageBuilder {
@@ -109,6 +110,7 @@ impl ImageBuilder {
             locks: Vec::new(),
             channels: Vec::new(),
             sides: Vec::new(),
+            served: Vec::new(),
         })
     }
 
@@ -193,6 +195,7 @@ impl ImageBuilder {
             TableBytes::of(&self.locks),
             TableBytes::of(&self.channels),
             TableBytes::of(&self.sides),
+            TableBytes::of(&self.served),
         ]
     }
 

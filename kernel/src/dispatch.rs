@@ -16,7 +16,7 @@
 //! Each file below this one holds one group of methods of [`Pcpu`]: `bridge` (PCI functions), `exit` (handling of exits), `call`
 //! (hypercalls), `channel` (doorbells), `lifecycle` (start, stop, load), `fault` (health events), `gate` (events), `device`
 //! (virtual devices, consoles), `host` (calls of a debugger), `network` (interfaces, the switch), `lock` (locks), `port`
-//! (messages, calls), `report` (lines for the log), `schedule` (windows, schedules), `trace` (records of a
+//! (messages, calls), `report` (lines for the log), `schedule` (windows, schedules), `service` (accesses that another partition answers), `trace` (records of a
 //! pCPU that is traced), `upcall` (interrupts of tasks).
 
 mod bridge;
@@ -34,6 +34,7 @@ mod network;
 mod port;
 mod report;
 mod schedule;
+mod service;
 #[cfg(test)]
 mod tests;
 mod trace;

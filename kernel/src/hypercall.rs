@@ -9,7 +9,7 @@
 use crate::cap::{Capability, Spaces};
 use crate::lock::{LockId, MAX_LOCKS};
 use crate::port::{MAX_PORTS, PortId};
-use bulkhead_abi::hypercall::{MAX_MESSAGE, MESSAGE_ALIGN};
+use bulkhead_abi::hypercall::{MAX_COPY, MAX_MESSAGE, MESSAGE_ALIGN};
 use bulkhead_abi::status::StartOptions;
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::{GuestPhys, Hypercall, PartitionId, PcpuId, VcpuId};
@@ -87,6 +87,8 @@ pub enum Command {
     ChannelPlace(ChannelId),
     /// Ring at these sides of a channel (a bitmap, 0 for all), but not at the caller's own.
     Doorbell(ChannelId, u64),
+    /// Serve the clients of this partition.
+    Serve(PartitionId, Service),
 }
 
 /// A channel, by its number in the system image.
@@ -104,6 +106,36 @@ pub struct UpcallWish {
     pub frame: GuestPhys,
     /// The time at which it comes without an event (nanoseconds since boot, `None` for never).
     pub until: Option<u64>,
+}
+
+/// A step in serving clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Service {
+    /// Take the access of the most important client that waits.
+    Take,
+    /// Answer the access with this number.
+    Answer(u64, u64),
+    /// Return what has happened to the windows.
+    News,
+    /// Add causes of the interrupt of a window, and take causes away.
+    Interrupt(u8, u32, u32),
+    /// Copy memory of a window's client.
+    Copy(Transfer),
+}
+
+/// A copy between the memory of a window's client and that of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// The number of the window.
+    pub window: u8,
+    /// The place in the client's memory.
+    pub there: GuestPhys,
+    /// The place in the server's memory.
+    pub here: GuestPhys,
+    /// The number of bytes, at most [`MAX_COPY`].
+    pub length: u16,
+    /// True if the client's memory is written.
+    pub is_write: bool,
 }
 
 /// A message in the memory of the caller.
@@ -195,6 +227,12 @@ const fn rule(operation: Operation) -> Option<(ObjectKind, Rights)> {
         }
         Operation::ChannelPlace => Some((ObjectKind::Channel, Rights::READ)),
         Operation::ChannelDoorbell => Some((ObjectKind::Channel, Rights::WRITE)),
+        Operation::ServiceTake | Operation::ServiceNews | Operation::ServiceRead => {
+            Some((ObjectKind::Service, Rights::READ))
+        }
+        Operation::ServiceAnswer | Operation::ServiceInterrupt | Operation::ServiceWrite => {
+            Some((ObjectKind::Service, Rights::WRITE))
+        }
     }
 }
 
@@ -224,6 +262,9 @@ pub fn decode<R: RelaxStrategy>(
             (capability.object, capability.rights)
         }
     };
+    if (operation as u16) >= Operation::ServiceTake as u16 {
+        return decode_service(operation, call).map(|step| Command::Serve(PartitionId(object), step));
+    }
     if (Operation::PortSend as u16..=Operation::PortReply as u16).contains(&(operation as u16)) {
         return decode_port(operation, call, (caller, object, held), spaces);
     }
@@ -254,7 +295,7 @@ pub fn decode<R: RelaxStrategy>(
         Operation::ScheduleChange => Command::ScheduleChange(PcpuId(number), x2),
         Operation::ChannelPlace => Command::ChannelPlace(ChannelId(number)),
         Operation::ChannelDoorbell => Command::Doorbell(ChannelId(number), x2),
-        // `decode_port` has these.
+        // `decode_port` and `decode_service` have these.
         Operation::PortSend
         | Operation::PortReceive
         | Operation::PortTryReceive
@@ -265,7 +306,40 @@ pub fn decode<R: RelaxStrategy>(
         | Operation::PortReply
         | Operation::LockTake
         | Operation::LockTryTake
-        | Operation::LockRelease => return Err(Error::NotSupported),
+        | Operation::LockRelease
+        | Operation::ServiceTake
+        | Operation::ServiceAnswer
+        | Operation::ServiceNews
+        | Operation::ServiceInterrupt
+        | Operation::ServiceRead
+        | Operation::ServiceWrite => return Err(Error::NotSupported),
+    })
+}
+
+/// Does [`decode`] for operations of servers.
+#[inline(never)]
+fn decode_service(operation: Operation, call: &Hypercall) -> Result<Service, Error> {
+    let [_, x2, x3, x4, x5, _] = call.arguments;
+    let window = || u8::try_from(x2).map_err(|_| Error::InvalidArgument);
+    Ok(match operation {
+        Operation::ServiceTake => Service::Take,
+        Operation::ServiceAnswer => Service::Answer(x2, x3),
+        Operation::ServiceNews => Service::News,
+        Operation::ServiceInterrupt => Service::Interrupt(window()?, x3 as u32, x4 as u32),
+        Operation::ServiceRead | Operation::ServiceWrite => {
+            let length = u16::try_from(x4).map_err(|_| Error::InvalidArgument)?;
+            if usize::from(length) > MAX_COPY {
+                return Err(Error::InvalidArgument);
+            }
+            Service::Copy(Transfer {
+                window: window()?,
+                there: GuestPhys(x3),
+                here: GuestPhys(x5),
+                length,
+                is_write: operation == Operation::ServiceWrite,
+            })
+        }
+        _ => return Err(Error::NotSupported),
     })
 }
 
@@ -421,7 +495,8 @@ pub const fn is_malformed(error: Error) -> bool {
         | Error::TimedOut
         | Error::Interrupted
         | Error::Revoked
-        | Error::DonationCycle => false,
+        | Error::DonationCycle
+        | Error::OutOfReach => false,
     }
 }
 

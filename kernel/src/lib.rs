@@ -56,6 +56,7 @@ pub mod partition;
 mod policy;
 pub mod port;
 mod record;
+mod service;
 mod shared;
 mod system;
 mod table;

@@ -76,16 +76,27 @@ pub enum Pause {
     Reply(Ticks, Ticks),
     /// A wait for this lock.
     Lock(LockId, Ticks, Ticks),
+    /// An access that another partition answers. No interrupt ends it: a load has no other end than its
+    /// value.
+    Access(Ticks),
 }
 
 impl Pause {
     const fn until(self) -> Ticks {
-        let (Self::Events(_, until, own)
-        | Self::Sleep(until, own)
-        | Self::Port(_, until, own)
-        | Self::Reply(until, own)
-        | Self::Lock(_, until, own)) = self;
-        if own.0 < until.0 { own } else { until }
+        match self {
+            Self::Access(until) => until,
+            Self::Events(_, until, own)
+            | Self::Sleep(until, own)
+            | Self::Port(_, until, own)
+            | Self::Reply(until, own)
+            | Self::Lock(_, until, own) => {
+                if own.0 < until.0 {
+                    own
+                } else {
+                    until
+                }
+            }
+        }
     }
 }
 

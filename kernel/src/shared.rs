@@ -5,6 +5,7 @@
 //! There is no lock over all of it. The order of locks, where two are held: a virtual UART or network
 //! interface comes before the backend's own lock. A flash comes before no other lock. A port comes before a
 //! seat, and a seat before the capability spaces ([`crate::port`]). A lock of partitions comes before a seat.
+//! A server comes before an access ([`crate::service`]), and a window before the backend's own lock.
 //! No other pair is ever held together.
 
 use crate::cap::Spaces;
@@ -18,6 +19,7 @@ use crate::network::{Nic, PerNic};
 use crate::partition::Control;
 use crate::port::{self, MAX_PORTS, Messages, PerPort, Port, Seat};
 use crate::record::Recorder;
+use crate::service::Services;
 use crate::system::System;
 use crate::table::{PerPartition, PerPcpu, Table};
 use crate::terminal::{Reader, Terminal};
@@ -153,6 +155,8 @@ pub struct Shared<'i, R> {
     pub(crate) seats: Seats<R>,
     /// The virtual flashes.
     pub(crate) flashes: Flashes<R>,
+    /// Windows that partitions answer.
+    pub(crate) services: Services<R>,
     /// Interfaces to networks.
     pub(crate) nics: PerNic<TicketMutex<Nic, R>>,
     /// PCI functions.
@@ -187,6 +191,7 @@ impl<R: RelaxStrategy> Shared<'_, R> {
             messages: Messages::new(),
             seats: Table::new([const { TicketMutex::new(Seat::new()) }; SEATS]),
             flashes: Table::new([const { TicketMutex::new(Flash::new()) }; FLASHES]),
+            services: Services::new(),
             nics: Table::new([const { TicketMutex::new(Nic::new([0; 6])) }; MAX_NICS]),
             functions: [const { TicketMutex::new(Function::new()) }; MAX_FUNCTIONS],
             starved: AtomicU32::new(0),

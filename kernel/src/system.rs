@@ -10,6 +10,7 @@ use crate::mailbox::bit;
 use crate::network::{Intake, NicFacts, NicId, PerNic};
 use crate::partition::Homes;
 use crate::port::{PORT_ENTRIES, PerPort, PortFacts, PortId};
+use crate::service::WindowId;
 use crate::table::{PerPartition, PerPcpu, PerVcpu, Table};
 use crate::time::Timebase;
 use bulkhead_abi::HealthClass;
@@ -23,7 +24,8 @@ use bulkhead_arch_api::{
 use bulkhead_image::layout::HealthAction;
 use bulkhead_image::layout::{
     FLAG_FROZEN_TIME, FLAG_NO_SEMIHOSTING, FLAG_WINDOW_EVENTS, INTERRUPT_CRITICAL, NONE, PARTITION_TASK,
-    PartitionRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, SIDE_FUNCTION, U64, VirtualDeviceRecord,
+    PartitionRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, SIDE_FUNCTION, ServedRecord, U64,
+    VirtualDeviceRecord,
 };
 use bulkhead_image::{Image, MAX_NICS, MAX_VIRTUAL_DEVICES};
 use bulkhead_sched::Slot;
@@ -448,6 +450,26 @@ impl<'i> System<'i> {
             // Guest and bus address agree within a page, so this is the alignment on the bus, too.
             let aligned = address.0.is_multiple_of(u64::from(size));
             (inside && aligned).then_some(HostPhys(window.host.get().checked_add(offset)?))
+        })
+    }
+
+    /// Returns the window behind an access of a partition that another partition answers, and the offset in
+    /// it. The work is bounded by the number of windows.
+    #[must_use]
+    pub fn served_at(
+        &self,
+        partition: PartitionId,
+        address: GuestPhys,
+        size: u8,
+    ) -> Option<(WindowId, &'i ServedRecord, u64)> {
+        let mut windows = self.image.served().iter().zip(0_u8..);
+        windows.find_map(|(record, number)| {
+            if record.client.get() != u32::from(partition.0) {
+                return None;
+            }
+            let offset = address.0.checked_sub(record.guest.get())?;
+            let is_inside = offset.checked_add(u64::from(size))? <= record.size.get();
+            is_inside.then_some((WindowId(number), record, offset))
         })
     }
 

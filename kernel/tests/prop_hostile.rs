@@ -9,7 +9,7 @@ use bulkhead_abi::{HealthClass, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::{FaultReport, GuestPhys, ResetKind, VcpuId};
 use bulkhead_arch_sim::{Action, Outcome, What};
 use bulkhead_image::layout::HealthAction;
-use bulkhead_image::layout::{NONE, Name, PortRecord};
+use bulkhead_image::layout::{NONE, Name, PortRecord, SERVED_VIRTIO, SERVED_WRITES, ServedRecord};
 use proptest::prelude::*;
 use support::{At, Bench, NOWHERE, Part, RAM, UART, add_channel, call, tables, task, vm};
 
@@ -22,6 +22,8 @@ const LINK: u64 = 8;
 const CHANNEL: u64 = 0x1000_0000;
 /// The line of a guest's own timer.
 const TIMER: u32 = 27;
+/// The address of the window that one of the hostile partitions serves for the other.
+const WINDOW: u64 = 0x0a00_0000;
 
 /// Returns a call of a port or a reply that mostly has possible arguments.
 fn message_call() -> impl Strategy<Value = Action> {
@@ -54,13 +56,14 @@ fn message_call() -> impl Strategy<Value = Action> {
 /// Returns the actions of the hostile guests. The guests do them in a circle, and each vCPU starts at another
 /// action.
 fn actions() -> impl Strategy<Value = Vec<Action>> {
-    let small = prop_oneof![0..8_u64, any::<u64>(), Just(63), Just(64)];
+    let small = prop_oneof![0..9_u64, any::<u64>(), Just(63), Just(64)];
     let number = prop_oneof![
         (0..Operation::ALL.len()).prop_map(|index| Operation::ALL[index] as u16),
         any::<u16>(),
     ];
     let address = prop_oneof![
         UART..UART + 0x1000,
+        WINDOW..WINDOW + 0x80,
         RAM..RAM + 0x5000,
         Just(NOWHERE),
         CHANNEL..CHANNEL + 0x2100,
@@ -145,6 +148,7 @@ fn parts(health: [HealthAction; 5], peers: Rights) -> Vec<Part> {
             .cap(6, ObjectKind::Port, 0, Rights::ALL)
             .cap(7, ObjectKind::Port, 1, Rights::ALL)
             .cap(LINK as u32, ObjectKind::Channel, 0, Rights::ALL)
+            .cap(9, ObjectKind::Service, 2, Rights::ALL)
             .with(|part| {
                 part.watches = vec![3 - number];
                 part.watchdog_ns = 70_000;
@@ -196,6 +200,19 @@ proptest! {
         };
         // The critical one has a side that rings on a line it never looks at.
         add_channel(&mut image, "shared", 0x2000, &[side(0, 61, NONE), side(1, 62, NONE), side(2, NONE, 9)]);
+        image.served.push(ServedRecord {
+            client: 1.into(),
+            server: 2.into(),
+            guest: WINDOW.into(),
+            size: 0x1000.into(),
+            grant: RAM.into(),
+            grant_size: 0x1000.into(),
+            timeout_ns: 20_000.into(),
+            virtual_line: 40.into(),
+            event: 9.into(),
+            flags: (SERVED_WRITES | SERVED_VIRTIO).into(),
+            reserved: 0.into(),
+        });
         let mut bench = Bench::with_image(2, image.build().unwrap());
         bench.seed(seed);
         bench.program(0, |_| critical());

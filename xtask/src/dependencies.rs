@@ -100,6 +100,8 @@ const RULES: &[(&str, &[&str])] = &[
     ("arch/ppc405/core", &["abi", "arch/api"]),
     ("drivers", &["arch/api", "arch/support"]),
     ("hypervisor/*", &["abi", "kernel", "image", "arch/*", "drivers"]),
+    // The register window of a device.
+    ("services/virtio", &["devices"]),
     ("guest", &["abi", "guest/ring"]),
     ("guest/ring", &[]),
     ("guest/mcu", &[]),

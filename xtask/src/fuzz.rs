@@ -18,7 +18,7 @@ const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-leve
     -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing -Ccodegen-units=1";
 
 /// Targets, and how many inputs each gets: seconds of one CPU.
-const TARGETS: [(&str, u32); 8] = [
+const TARGETS: [(&str, u32); 9] = [
     ("image", 20_000),
     ("manifest", 1_000),
     ("keys", 5_000),
@@ -27,6 +27,7 @@ const TARGETS: [(&str, u32); 8] = [
     ("vgic", 50_000),
     ("pl011", 50_000),
     ("framing", 50_000),
+    ("virtio", 50_000),
 ];
 
 /// Builds and runs all targets whose name, `fuzz/NAME`, contains `filter`. Prints a line for each target, and

@@ -37,6 +37,11 @@ pub(super) fn capability(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         ObjectKind::Port => refers(record.object.get(), image.ports().len(), Table::Ports)?,
         ObjectKind::Lock => refers(record.object.get(), image.locks().len(), Table::Locks)?,
         ObjectKind::Channel => refers(record.object.get(), image.channels().len(), Table::Channels)?,
+        ObjectKind::Service => {
+            let mut windows = image.served().iter();
+            let is_server = windows.any(|window| window.server == record.object);
+            require(is_server, Fault::NoSuch(Table::Served))?;
+        }
         // Only a call makes one.
         ObjectKind::Reply => return Err(Fault::UnknownKind),
     }

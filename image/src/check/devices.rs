@@ -60,6 +60,19 @@ pub(super) fn virtual_line(image: &Image<'_>, owner: &PartitionRecord, line: u32
     )
 }
 
+/// Checks that no device, virtual or the partition's own, has this line of a partition.
+pub(super) fn line_is_free(image: &Image<'_>, partition: u32, line: u32) -> Result<(), Fault> {
+    for (device, index) in image.virtual_devices().iter().zip(0..) {
+        let taken = device.partition.get() == partition && lines(image, device).contains(&line);
+        require(!taken, Fault::LineTaken(Table::VirtualDevices, index))?;
+    }
+    for (interrupt, index) in image.interrupts().iter().zip(0..) {
+        let taken = interrupt.partition.get() == partition && interrupt.virtual_line.get() == line;
+        require(!taken, Fault::LineTaken(Table::Interrupts, index))?;
+    }
+    Ok(())
+}
+
 /// Checks that number and size of the windows are those of the device.
 fn shape(
     image: &Image<'_>,
@@ -216,19 +229,6 @@ fn apart(image: &Image<'_>, index: u16, record: &VirtualDeviceRecord) -> Result<
                 Fault::Overlaps(Table::VirtualDevices, other_index),
             )?;
         }
-    }
-    Ok(())
-}
-
-/// Checks that no device, virtual or the partition's own, has this line of a partition.
-pub(super) fn line_is_free(image: &Image<'_>, partition: u32, line: u32) -> Result<(), Fault> {
-    for (device, index) in image.virtual_devices().iter().zip(0..) {
-        let taken = device.partition.get() == partition && lines(image, device).contains(&line);
-        require(!taken, Fault::LineTaken(Table::VirtualDevices, index))?;
-    }
-    for (interrupt, index) in image.interrupts().iter().zip(0..) {
-        let taken = interrupt.partition.get() == partition && interrupt.virtual_line.get() == line;
-        require(!taken, Fault::LineTaken(Table::Interrupts, index))?;
     }
     Ok(())
 }

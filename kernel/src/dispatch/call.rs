@@ -95,6 +95,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             | Command::Take(..)
             | Command::TryTake(_)
             | Command::Release(_) => Ok([0; 4]),
+            Command::Serve(server, ref step) => self.serve(caller, server, step),
             Command::Version => one(u64::from(ABI_VERSION)),
             Command::Status(partition) => {
                 let shared = self.shared.partition(partition);

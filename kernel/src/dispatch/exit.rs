@@ -9,6 +9,7 @@ use bulkhead_abi::{Error, StartCause, StartMode};
 use bulkhead_arch_api::{
     Access, Arch, CpuOnResult, Drivers, Exit, GuestPhys, Reply, ResetKind, Ticks, VcpuId, VcpuSet,
 };
+use bulkhead_image::MAX_SERVED;
 use bulkhead_sched::{PcpuPolicy, Slot};
 
 use crate::partition::{Launch, Request};
@@ -55,13 +56,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     #[inline(never)]
     fn handle_rest(&mut self, slot: Slot, vcpu: VcpuId, exit: &Exit) {
         match *exit {
-            Exit::Access(ref access) => {
-                if self.handle_access(slot, vcpu, access)
-                    && let Some(second) = self.machine.second_access(vcpu, access)
-                {
-                    self.handle_access(slot, vcpu, &second);
-                }
-            }
+            Exit::Access(ref access) => self.handle_accesses(slot, vcpu, access),
             Exit::Fault(ref report) => self.fault(slot, vcpu, report),
             Exit::CpuPower { target } => self.cpu_power(vcpu, target),
             Exit::CpuOff => self.cpu_off(slot, vcpu),
@@ -73,10 +68,30 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
     }
 
+    /// Handles an access, and the second one of its instruction.
+    fn handle_accesses(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) {
+        if self.handle_access(slot, vcpu, access) {
+            self.handle_second(slot, vcpu, access);
+        }
+    }
+
+    /// Handles the second access of an instruction whose first one was answered.
+    pub(super) fn handle_second(&mut self, slot: Slot, vcpu: VcpuId, first: &Access) {
+        if let Some(second) = self.machine.second_access(vcpu, first) {
+            self.handle_access(slot, vcpu, &second);
+        }
+    }
+
     /// Handles one access of an instruction. Returns whether it was answered.
     #[inline(never)]
     fn handle_access(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) -> bool {
         let is_answered = self.access(vcpu, access);
+        if !is_answered
+            && MAX_SERVED != 0
+            && let Some(is_answered) = self.ask(slot, vcpu, access)
+        {
+            return is_answered;
+        }
         if !is_answered {
             self.no_such_address(slot, vcpu, access);
         }
@@ -190,6 +205,13 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 self.local.make_ready(slot, now);
             }
             // A vCPU can be woken without end. The budget of this vCPU pays for each wake.
+            // An interrupt does not end an access.
+            Activity::Blocked(pause @ Pause::Access(_)) if MAX_SERVED != 0 => {
+                if self.has_answer(vcpu) {
+                    let now = self.machine.now();
+                    self.local.make_looking(slot, pause, now);
+                }
+            }
             Activity::Blocked(pause) => {
                 // A vCPU that lends its place does not run in it.
                 if !self.end_pause(slot, vcpu, pause) && SEVERAL_VCPUS && !self.local.is_lending(slot) {
@@ -250,7 +272,11 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Looks for the reason why a vCPU was woken, in the time of that vCPU. Blocks the vCPU as before if
     /// there is none.
     pub(super) fn look_in_turn(&mut self, slot: Slot, vcpu: VcpuId, pause: Pause) {
-        if !self.end_pause(slot, vcpu, pause) {
+        if MAX_SERVED != 0
+            && let Pause::Access(until) = pause
+        {
+            self.end_access(slot, vcpu, until);
+        } else if !self.end_pause(slot, vcpu, pause) {
             self.local.block(slot, Activity::Blocked(pause));
             if let Pause::Lock(lock, ..) = pause
                 && MAX_LOCKS != 0
@@ -273,6 +299,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             ) if until <= now => {
                 self.give_up(slot, pause, Error::TimedOut);
             }
+            Activity::Blocked(pause @ Pause::Access(_)) if MAX_SERVED != 0 => {
+                self.local.make_looking(slot, pause, now)
+            }
             Activity::Blocked(pause) => self.give_up(slot, pause, Error::Interrupted),
             Activity::Ready => self.look_for_upcall(slot),
             Activity::Off
@@ -288,7 +317,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Ends a blocking hypercall with `error`, unless events have come that the hypercall waits for.
     fn give_up(&mut self, slot: Slot, pause: Pause, error: Error) {
         let result = match pause {
-            Pause::Sleep(..) => Err(error),
+            // An access has an end of its own.
+            Pause::Sleep(..) | Pause::Access(_) => Err(error),
             Pause::Port(port, ..) => self.give_up_message(self.local.slot(slot).vcpu, port, error),
             Pause::Reply(..) => self.give_up_reply(self.local.slot(slot).vcpu, error),
             Pause::Lock(lock, ..) => self.give_up_lock(self.local.slot(slot).vcpu, lock, error),

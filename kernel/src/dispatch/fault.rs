@@ -142,6 +142,28 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         true
     }
 
+    /// Handles a server that has not answered a client in time: that is what its watchdog is about, too.
+    #[inline(never)]
+    pub(super) fn service_late(&mut self, server: PartitionId, client: PartitionId) {
+        let verdict = self.decide_action(server, HealthClass::Watchdog);
+        if verdict.logged {
+            let first = self.system.facts_of(server).first;
+            let mut line = LogLine::new();
+            self.report_head(&mut line, first, HealthClass::Watchdog);
+            line.key("unanswered").text(self.system.name(client));
+            self.report_tail(first, &mut line, verdict, None);
+        }
+        let request = match verdict.action {
+            HealthAction::Log => return,
+            HealthAction::Inject | HealthAction::Stop => Request::Fail,
+            HealthAction::Restart | HealthAction::RestartWarm => {
+                health_restart(verdict.action, HealthClass::Watchdog)
+            }
+        };
+        // The server may have stopped: then it stays as it is.
+        let _not_running = self.request(server, request);
+    }
+
     #[inline(never)]
     fn tell_watchdog(&mut self, vcpu: VcpuId, period: Ticks, verdict: Verdict) {
         let period = self.system.time.nanoseconds(self.system.time.boot().plus(period));
@@ -301,5 +323,6 @@ const fn error_name(error: Error) -> &'static str {
         Error::Interrupted => "interrupted",
         Error::Revoked => "revoked",
         Error::DonationCycle => "donation-cycle",
+        Error::OutOfReach => "out-of-reach",
     }
 }

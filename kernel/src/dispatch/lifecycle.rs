@@ -139,6 +139,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 self.shared.partition(gate).gate.leave(state.vcpu);
             }
             self.end_upcall(slot, state.vcpu);
+            if let Activity::Blocked(Pause::Access(_)) | Activity::Looking(Pause::Access(_)) = state.activity
+            {
+                self.drop_access(state.vcpu);
+            }
             self.leave_ports(slot, state.vcpu);
             self.local.switch_off(slot, now);
             self.machine.detach(state.vcpu);
@@ -155,6 +159,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if self.shared.partition(partition).state() == PartitionState::Loading {
             self.quiesce(partition);
             self.refuse_replies(partition);
+            self.begin_service(partition);
             let slot = self.system.binding_of(partition, 0).slot;
             let start = self
                 .shared

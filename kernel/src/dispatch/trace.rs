@@ -56,7 +56,8 @@ const fn block_reason(activity: Activity) -> Option<BlockReason> {
         Activity::Blocked(Pause::Events(..)) => Some(BlockReason::Waiting),
         Activity::Blocked(Pause::Sleep(..)) => Some(BlockReason::Sleeping),
         Activity::Blocked(Pause::Port(..)) => Some(BlockReason::Message),
-        Activity::Blocked(Pause::Reply(..)) => Some(BlockReason::Reply),
+        // An answer is a reply, whatever was asked.
+        Activity::Blocked(Pause::Reply(..) | Pause::Access(_)) => Some(BlockReason::Reply),
         Activity::Blocked(Pause::Lock(..)) => Some(BlockReason::Lock),
         Activity::Ready
         | Activity::Loading(_)

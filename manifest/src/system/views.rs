@@ -376,8 +376,9 @@ impl System {
                     ObjectKind::Channel => {
                         format!("doorbell of channel {}", self.channel_name(capability.object))
                     }
-                    // No manifest gives one.
+                    // No manifest gives one of these.
                     ObjectKind::Reply => "call".to_owned(),
+                    ObjectKind::Service => format!("service of {name}"),
                     ObjectKind::Console if own => "own console".to_owned(),
                     ObjectKind::Console => format!("console of {name}"),
                 };

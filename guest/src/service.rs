@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The server's side of windows: accesses of clients, their memory and their interrupts.
+
+use bulkhead_abi::hypercall::MAX_COPY;
+use bulkhead_abi::{Error, Operation};
+
+use crate::hypercall::{Handle, call};
+
+/// An access of a client to a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The number by which it is answered.
+    pub number: u64,
+    /// The number of the window.
+    pub window: u8,
+    /// Bytes: 1, 2, 4 or 8.
+    pub size: u8,
+    /// The offset in the window.
+    pub offset: u64,
+    /// The value that is stored, if it is a store.
+    pub stored: Option<u64>,
+}
+
+/// The windows with news, as bitmaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct News {
+    /// Those that their clients have notified.
+    pub notified: u64,
+    /// Those whose clients have started anew. All that was known of the clients is over.
+    pub anew: u64,
+}
+
+/// Takes the access of the most important client that waits.
+///
+/// # Errors
+/// `TimedOut` if none waits; else as all calls.
+pub fn take(service: Handle) -> Result<Access, Error> {
+    let [number, shape, offset, value] = call(Operation::ServiceTake, [word(service), 0, 0, 0, 0, 0])?;
+    Ok(Access {
+        number,
+        window: shape as u8,
+        size: (shape >> 8) as u8,
+        offset,
+        stored: (shape & 1 << 16 != 0).then_some(value),
+    })
+}
+
+/// Answers an access. A load gets `value`.
+///
+/// # Errors
+/// `WrongState` if nobody waits for the answer any more; else as all calls.
+pub fn answer(service: Handle, number: u64, value: u64) -> Result<(), Error> {
+    call(Operation::ServiceAnswer, [word(service), number, value, 0, 0, 0]).map(drop)
+}
+
+/// Takes the news of all windows.
+///
+/// # Errors
+/// As all calls.
+pub fn news(service: Handle) -> Result<News, Error> {
+    let [notified, anew, ..] = call(Operation::ServiceNews, [word(service), 0, 0, 0, 0, 0])?;
+    Ok(News { notified, anew })
+}
+
+/// Adds causes of the interrupt of a window, and takes causes away.
+///
+/// # Errors
+/// `WrongState` as [`read`]; else as all calls.
+pub fn interrupt(service: Handle, window: u8, add: u32, remove: u32) -> Result<(), Error> {
+    let arguments = [word(service), window.into(), add.into(), remove.into(), 0, 0];
+    call(Operation::ServiceInterrupt, arguments).map(drop)
+}
+
+/// Copies from the memory of a window's client.
+///
+/// # Errors
+/// `WrongState` if the client has started anew and [`news`] has not said so yet; `OutOfReach` if the client
+/// grants no such memory; else as all calls. Some of the bytes may have been copied.
+pub fn read(service: Handle, window: u8, address: u64, into: &mut [u8]) -> Result<(), Error> {
+    let mut at = address;
+    for piece in into.chunks_mut(MAX_COPY) {
+        let place = piece.as_mut_ptr().expose_provenance() as u64;
+        let arguments = [word(service), window.into(), at, piece.len() as u64, place, 0];
+        call(Operation::ServiceRead, arguments)?;
+        at = at.wrapping_add(MAX_COPY as u64);
+    }
+    Ok(())
+}
+
+/// Copies into the memory of a window's client.
+///
+/// # Errors
+/// As [`read`].
+pub fn write(service: Handle, window: u8, address: u64, bytes: &[u8]) -> Result<(), Error> {
+    let mut at = address;
+    for piece in bytes.chunks(MAX_COPY) {
+        let place = piece.as_ptr().expose_provenance() as u64;
+        let arguments = [word(service), window.into(), at, piece.len() as u64, place, 0];
+        call(Operation::ServiceWrite, arguments)?;
+        at = at.wrapping_add(MAX_COPY as u64);
+    }
+    Ok(())
+}
+
+fn word(handle: Handle) -> u64 {
+    u64::from(handle.0)
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A disk (Virtio 1.2, section 5.2): one queue of requests.
+//!
+//! A request is a header that the device reads, the data, and a status byte that the device writes last. A
+//! request that makes no sense is answered with "not supported" or "I/O error" as long as there is a place
+//! for the status. Only a request without such a place breaks the device.
+
+use crate::chain::Chain;
+use crate::device::{Device, part};
+use crate::memory::Memory;
+use crate::numbers::DEVICE_BLOCK;
+use crate::queue::Broken;
+use virtio::blk::{F, T};
+
+/// Bytes of a sector.
+pub const SECTOR: u64 = 512;
+/// Bytes of the name of a disk.
+pub const NAME: usize = 20;
+
+const FEATURE_SEGMENTS: u64 = F::SEG_MAX.bits().to_ne() as u64;
+const FEATURE_READ_ONLY: u64 = F::RO.bits().to_ne() as u64;
+const FEATURE_BLOCK_SIZE: u64 = F::BLK_SIZE.bits().to_ne() as u64;
+const FEATURE_FLUSH: u64 = F::FLUSH.bits().to_ne() as u64;
+
+/// The segments of data that a request can have: all of a chain but its header and its status.
+const SEGMENTS: u32 = crate::chain::MAX_SEGMENTS as u32 - 2;
+const HEADER: u32 = 16;
+/// Bytes that are copied at a time.
+const PIECE: usize = 512;
+
+const READ: u32 = T::In as u32;
+const WRITE: u32 = T::Out as u32;
+const FLUSH: u32 = T::Flush as u32;
+const GET_NAME: u32 = T::GetId as u32;
+
+const OK: u8 = virtio::blk::S::Ok as u8;
+const IO_ERROR: u8 = virtio::blk::S::Ioerr as u8;
+const UNSUPPORTED: u8 = virtio::blk::S::Unsupp as u8;
+
+/// The disk could not do what was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failed;
+
+/// The contents of a disk.
+pub trait Disk {
+    /// Returns the number of sectors.
+    fn sectors(&self) -> u64;
+    /// Tells whether nobody may write.
+    fn is_read_only(&self) -> bool;
+    /// Reads bytes at an offset. The range is inside the disk.
+    ///
+    /// # Errors
+    /// [`Failed`].
+    fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<(), Failed>;
+    /// Writes bytes at an offset. The range is inside the disk.
+    ///
+    /// # Errors
+    /// [`Failed`].
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Failed>;
+    /// Makes what was written permanent.
+    ///
+    /// # Errors
+    /// [`Failed`].
+    fn flush(&mut self) -> Result<(), Failed>;
+}
+
+/// A device over a disk.
+#[derive(Clone, Debug)]
+pub struct Block<D> {
+    disk: D,
+    name: [u8; NAME],
+}
+
+/// The way a request ends: its status, and the bytes written before the status.
+struct Ended {
+    status: u8,
+    written: u32,
+}
+
+impl Ended {
+    const fn with(status: u8) -> Self {
+        Self { status, written: 0 }
+    }
+}
+
+impl<D: Disk> Block<D> {
+    /// Makes the device. A name that is too long is cut off.
+    pub fn new(disk: D, name: &str) -> Self {
+        let mut bytes = [0; NAME];
+        for (to, from) in bytes.iter_mut().zip(name.as_bytes()) {
+            *to = *from;
+        }
+        Self { disk, name: bytes }
+    }
+
+    /// Returns the disk.
+    pub const fn disk(&mut self) -> &mut D {
+        &mut self.disk
+    }
+
+    fn request(&mut self, chain: &Chain, memory: &mut impl Memory, room: u32) -> Result<Ended, Broken> {
+        let mut header = [0; HEADER as usize];
+        if chain.readable() < HEADER {
+            return Ok(Ended::with(IO_ERROR));
+        }
+        chain.read(memory, 0, &mut header)?;
+        let [t0, t1, t2, t3, _, _, _, _, s0, s1, s2, s3, s4, s5, s6, s7] = header;
+        let sector = u64::from_le_bytes([s0, s1, s2, s3, s4, s5, s6, s7]);
+        let data = chain.readable().saturating_sub(HEADER);
+        match u32::from_le_bytes([t0, t1, t2, t3]) {
+            READ => self.read(chain, memory, (sector, room)),
+            WRITE => self.write(chain, memory, (sector, data)),
+            FLUSH => Ok(Ended::with(outcome(self.disk.flush()))),
+            GET_NAME if room >= NAME as u32 => {
+                chain.write(memory, 0, &self.name)?;
+                Ok(Ended {
+                    status: OK,
+                    written: NAME as u32,
+                })
+            }
+            GET_NAME => Ok(Ended::with(IO_ERROR)),
+            _ => Ok(Ended::with(UNSUPPORTED)),
+        }
+    }
+
+    /// Returns the offset of a range of whole sectors inside the disk.
+    fn range(&self, sector: u64, length: u32) -> Option<u64> {
+        let length = u64::from(length);
+        let end = sector.checked_add(length / SECTOR)?;
+        let is_inside = length.is_multiple_of(SECTOR) && end <= self.disk.sectors();
+        sector.checked_mul(SECTOR).filter(|_| is_inside)
+    }
+
+    fn read(
+        &mut self,
+        chain: &Chain,
+        memory: &mut impl Memory,
+        (sector, length): (u64, u32),
+    ) -> Result<Ended, Broken> {
+        let Some(offset) = self.range(sector, length) else {
+            return Ok(Ended::with(IO_ERROR));
+        };
+        let mut bytes = [0; PIECE];
+        for at in (0..length).step_by(PIECE) {
+            if self
+                .disk
+                .read(offset.saturating_add(at.into()), &mut bytes)
+                .is_err()
+            {
+                return Ok(Ended {
+                    status: IO_ERROR,
+                    written: at,
+                });
+            }
+            chain.write(memory, at, &bytes)?;
+        }
+        Ok(Ended {
+            status: OK,
+            written: length,
+        })
+    }
+
+    fn write(
+        &mut self,
+        chain: &Chain,
+        memory: &mut impl Memory,
+        (sector, length): (u64, u32),
+    ) -> Result<Ended, Broken> {
+        let range = self.range(sector, length).filter(|_| !self.disk.is_read_only());
+        let Some(offset) = range else {
+            return Ok(Ended::with(IO_ERROR));
+        };
+        let mut bytes = [0; PIECE];
+        for at in (0..length).step_by(PIECE) {
+            chain.read(memory, at.saturating_add(HEADER), &mut bytes)?;
+            if self.disk.write(offset.saturating_add(at.into()), &bytes).is_err() {
+                return Ok(Ended::with(IO_ERROR));
+            }
+        }
+        Ok(Ended::with(OK))
+    }
+}
+
+const fn outcome(result: Result<(), Failed>) -> u8 {
+    match result {
+        Ok(()) => OK,
+        Err(Failed) => IO_ERROR,
+    }
+}
+
+impl<D: Disk> Device for Block<D> {
+    const KIND: u32 = DEVICE_BLOCK;
+
+    fn features(&self) -> u64 {
+        let read_only = if self.disk.is_read_only() {
+            FEATURE_READ_ONLY
+        } else {
+            0
+        };
+        FEATURE_SEGMENTS | FEATURE_BLOCK_SIZE | FEATURE_FLUSH | read_only
+    }
+
+    fn configuration(&self, offset: u32, into: &mut [u8]) {
+        // Section 5.2.4: capacity, size_max, seg_max, geometry, blk_size.
+        let mut bytes = [0; 24];
+        let (capacity, rest) = bytes.split_at_mut(8);
+        capacity.copy_from_slice(&self.disk.sectors().to_le_bytes());
+        let (_, rest) = rest.split_at_mut(4);
+        let (segments, rest) = rest.split_at_mut(4);
+        segments.copy_from_slice(&SEGMENTS.to_le_bytes());
+        let (_, size) = rest.split_at_mut(4);
+        size.copy_from_slice(&(SECTOR as u32).to_le_bytes());
+        part(&bytes, offset, into);
+    }
+
+    fn serve(&mut self, _queue: u16, chain: &Chain, memory: &mut impl Memory) -> Result<u32, Broken> {
+        let place = chain.writable().checked_sub(1).ok_or(Broken::Request)?;
+        let ended = self.request(chain, memory, place)?;
+        chain.write(memory, place, &[ended.status])?;
+        // All before the status counts as written only if it is.
+        Ok(if ended.written == place {
+            place.saturating_add(1)
+        } else {
+            ended.written
+        })
+    }
+}
