@@ -132,8 +132,8 @@ pub const CMSDK_UART: DeviceFacts = DeviceFacts {
 /// The interrupt of the partition's event gate: level, high while there are events. No windows.
 pub const EVENT_GATE: DeviceFacts = plain(5, DeviceRole::Gate, 0);
 
-/// Virtual PCI host bridge: the configuration space of bus 0 (PCI Express 3.0, 7.2.2), and a page of registers
-/// for each device on it. The functions have the lines of their sides.
+/// Virtual PCI host bridge: the configuration space of bus 0 (PCI Express 3.0, 7.2.2), and a page of
+/// registers for each device on it. The functions have the lines of their sides.
 pub const PCI_BRIDGE: DeviceFacts = DeviceFacts {
     windows: [window(0x10_0000), window(0x2_0000)],
     ..plain(7, DeviceRole::Bridge, 0)
