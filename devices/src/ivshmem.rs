@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A PCI function with shared memory and a doorbell, in the layout of QEMU's `ivshmem` (QEMU 7.2,
-//! docs/specs/ivshmem-spec.rst), so that stock systems have drivers for it: vendor 1AF4, device 1110, BAR 0 with
-//! registers, BAR 2 with the memory. It is revision 0, whose interrupt is INTx.
+//! docs/specs/ivshmem-spec.rst), so that stock systems have drivers for it: vendor 1AF4, device 1110, BAR 0
+//! with registers, BAR 2 with the memory. It is revision 0, whose interrupt is INTx.
 //!
 //! The base addresses are those at which the memory is mapped already, so they cannot be changed: whatever is
 //! written, a base address register reads as its address, and as its size after all ones. A system must take

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Channels: memory that the program shares with other partitions, and the doorbell.
 //!
-//! The memory is a slice of atomic words, because the other sides may write it at any time. A program does not
-//! trust what it finds there: it reads a word once, into memory of its own, and checks what it has read
-//! (`bulkhead-ring` does). The words are where the hypervisor put them: a VM that translates its own addresses
-//! maps them where they are, as cacheable memory like that of the other sides.
+//! The memory is a slice of atomic words, because the other sides may write it at any time. A program does
+//! not trust what it finds there: it reads a word once, into memory of its own, and checks what it has read
+//! (`bulkhead-ring` does). The words are where the hypervisor put them: a VM that translates its own
+//! addresses maps them where they are, as cacheable memory like that of the other sides.
 
 use core::sync::atomic::AtomicU32;
 

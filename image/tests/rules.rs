@@ -199,7 +199,9 @@ fn vcpus() {
 fn memory() {
     refused(&[
         (|b| b.memory[0].flags = 0.into(), Table::Memory, 0, Fault::BadFlags),
-        (|b| b.memory[0].flags = (MEMORY_READ | 32).into(), Table::Memory, 0, Fault::BadFlags),
+        (|b| b.memory[0].flags = (MEMORY_READ | 64).into(), Table::Memory, 0, Fault::BadFlags),
+        (|b| b.memory[0].flags = (MEMORY_READ | MEMORY_SHARED).into(), Table::Memory, 0, Fault::NoSuch(Table::Sides)),
+        (|b| b.memory[0].flags = (MEMORY_READ | MEMORY_SHARED | MEMORY_EXECUTE).into(), Table::Memory, 0, Fault::BadFlags),
         (|b| b.memory[3].flags = (MEMORY_READ | MEMORY_DEVICE | MEMORY_EXECUTE).into(), Table::Memory, 3, Fault::BadFlags),
         (|b| b.memory[3].flags = (MEMORY_READ | MEMORY_DEVICE | MEMORY_CLEAR).into(), Table::Memory, 3, Fault::BadFlags),
         (|b| b.memory[0].reserved = 1.into(), Table::Memory, 0, Fault::Reserved),

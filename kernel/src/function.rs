@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! PCI functions: the sides of channels that a VM finds behind its virtual host bridge.
 //!
-//! A function is at the device number that counts the sides of its VM with a function, on bus 0. Its registers
-//! are a page of the window of the bridge, at the same number.
+//! A function is at the device number that counts the sides of its VM with a function, on bus 0. Its
+//! registers are a page of the window of the bridge, at the same number.
 
 use crate::hypercall::ChannelId;
 use bulkhead_arch_api::{PartitionId, VirtualDevice, VirtualLine};

@@ -148,8 +148,8 @@ pub trait Vcpus {
     /// stays so if the class's interrupt controller keeps it.
     fn withdraw(&mut self, partition: PartitionId, line: VirtualLine);
     /// Makes the interrupt of a shared line pending once, whatever the trigger that the guest has chosen for
-    /// it, or sends a vector. *Any pCPU.* Returns what [`Vcpus::inject`] returns. An interrupt that is pending
-    /// already stays one. A handler that begins after the call sees what the caller wrote before it.
+    /// it, or sends a vector. *Any pCPU.* Returns what [`Vcpus::inject`] returns. An interrupt that is
+    /// pending already stays one. A handler that begins after the call sees what the caller wrote before it.
     ///
     /// A class on which several pCPUs can do this at the same time has a way of its own: here the level of
     /// one caller could hide the edge of another.

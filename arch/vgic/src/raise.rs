@@ -56,8 +56,8 @@ impl Vgic<'_> {
         self.announce(me, line, hardware);
     }
 
-    /// Makes a shared line pending, as a write to `GICD_SETSPI_NSR` does for an edge-triggered line (IHI 0069,
-    /// 12.9.36). A level-triggered one is pending until it is acknowledged, as after a write to
+    /// Makes a shared line pending, as a write to `GICD_SETSPI_NSR` does for an edge-triggered line (IHI
+    /// 0069, 12.9.36). A level-triggered one is pending until it is acknowledged, as after a write to
     /// `GICD_ISPENDR`.
     pub fn pulse<H: Hardware>(&self, me: usize, line: u32, hardware: &mut H) {
         let Some(lines) = self.shared(line) else { return };

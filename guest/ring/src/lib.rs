@@ -3,26 +3,28 @@
 //! hypervisor. Neither trusts the other.
 //!
 //! The memory is a slice of 32-bit words: the producer's index, the consumer's index in a cache line of its
-//! own, and behind them the places, a power of two. An index counts the words that were ever written or taken,
-//! and wraps at 2^32. A message is a word with its length in bytes and the words that it fills; it wraps at the
-//! end of the places like everything else.
+//! own, and behind them the places, a power of two. An index counts the words that were ever written or
+//! taken, and wraps at 2^32. A message is a word with its length in bytes and the words that it fills; it
+//! wraps at the end of the places like everything else.
 //!
 //! **A hostile peer** may write any word of the memory at any time. So each side
 //!
-//! - keeps its own index to itself, and only tells it to the other side. What the other side makes of that word
+//! - keeps its own index to itself, and only tells it to the other side. What the other side makes of that
+//!   word
 //!   changes nothing here;
 //! - reads the index of the peer once per operation, and believes only a distance that is possible;
-//! - reads each word of a message once, into memory of its own, and checks the length that it has read, not the
+//! - reads each word of a message once, into memory of its own, and checks the length that it has read, not
+//!   the
 //!   one that is there. A message that the peer changes meanwhile is a message that the peer might have sent.
 //!
-//! Whatever the memory holds, no operation panics, loops more often than a message has words, or touches a word
-//! twice. An impossible index or length is [`Broken`], for good, until [`Producer::attach`] or
+//! Whatever the memory holds, no operation panics, loops more often than a message has words, or touches a
+//! word twice. An impossible index or length is [`Broken`], for good, until [`Producer::attach`] or
 //! [`Consumer::attach`] starts anew.
 //!
-//! **Memory ordering.** The producer writes a message with relaxed stores, then its index with a release store.
-//! The consumer reads that index with an acquire load, then the message. It tells its own index with a release
-//! store, which the producer reads with an acquire load before it overwrites. A model checker has tried the
-//! orders that this allows (`tests/loom.rs`).
+//! **Memory ordering.** The producer writes a message with relaxed stores, then its index with a release
+//! store. The consumer reads that index with an acquire load, then the message. It tells its own index with a
+//! release store, which the producer reads with an acquire load before it overwrites. A model checker has
+//! tried the orders that this allows (`tests/loom.rs`).
 //!
 //! `guest/c/ring.h` is the same in C, on the same layout.
 #![no_std]

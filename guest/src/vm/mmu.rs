@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An optional identity map with caches on: the lowest gigabyte as device registers but for the channels in it,
-//! RAM as cacheable memory, everything above as device registers.
+//! An optional identity map with caches on: the lowest gigabyte as device registers but for the channels in
+//! it, RAM as cacheable memory, everything above as device registers.
 //!
-//! A level-1 table with 1 GiB blocks, and a level-2 table with blocks of 2 MiB for the lowest gigabyte; 39 bits of address, 4 KiB granule (Arm ARM DDI 0487 D8.3). Needed
-//! where a guest wants atomic read-modify-writes between CPUs or unaligned accesses; off otherwise, so that
-//! the plain path of a machine without translation is exercised too.
+//! A level-1 table with 1 GiB blocks, and a level-2 table with blocks of 2 MiB for the lowest gigabyte; 39
+//! bits of address, 4 KiB granule (Arm ARM DDI 0487 D8.3). Needed where a guest wants atomic
+//! read-modify-writes between CPUs or unaligned accesses; off otherwise, so that the plain path of a machine
+//! without translation is exercised too.
 
 use core::arch::asm;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Channels and their sides. Relies on the rules of `memory`, `partitions` and `devices`.
 //!
-//! Memory that two partitions see is the exception to spatial separation, so the table of sides says all of it:
-//! a shared mapping is that of a side, whole and with no other rights, and a channel overlaps no other one.
+//! Memory that two partitions see is the exception to spatial separation, so the table of sides says all of
+//! it: a shared mapping is that of a side, whole and with no other rights, and a channel overlaps no other
+//! one.
 
 use super::devices::{line_is_free, machine, virtual_line};
 use super::{at, covers, earlier, named, refers, require};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The virtual PCI host bridge of a VM: its configuration space (ECAM, PCI Express 3.0, 7.2.2) and the registers
-//! of its functions, which are the sides of channels.
+//! The virtual PCI host bridge of a VM: its configuration space (ECAM, PCI Express 3.0, 7.2.2) and the
+//! registers of its functions, which are the sides of channels.
 
 use super::Pcpu;
 use crate::function::{FunctionFacts, FunctionId};
@@ -70,7 +70,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         reply
     }
 
-    /// Changes a function. Its lock is kept while the interrupt line follows, so that the last change decides.
+    /// Changes a function. Its lock is kept while the interrupt line follows, so that the last change
+    /// decides.
     pub(super) fn with_function<T>(
         &mut self,
         id: FunctionId,

@@ -146,8 +146,8 @@ pub const CFI_FLASH: DeviceFacts = DeviceFacts {
     ..plain(7, DeviceRole::Flash, FLASH_ALIGN)
 };
 
-/// Virtual PCI host bridge: the configuration space of bus 0 (PCI Express 3.0, 7.2.2), and a page of registers
-/// for each device on it. The functions have the lines of their sides.
+/// Virtual PCI host bridge: the configuration space of bus 0 (PCI Express 3.0, 7.2.2), and a page of
+/// registers for each device on it. The functions have the lines of their sides.
 pub const PCI_BRIDGE: DeviceFacts = DeviceFacts {
     windows: [window(0x10_0000), window(0x2_0000)],
     ..plain(8, DeviceRole::Bridge, 0)

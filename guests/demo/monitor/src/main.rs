@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A task that watches a channel which it may only read.
 //!
-//! It needs the capabilities `state` (a channel, read) and `events` (its own event gate, read). The doorbell of
-//! the channel raises an event there. It prints `monitor: reading 100, value 10000` at each hundredth reading
-//! that it sees or has passed.
+//! It needs the capabilities `state` (a channel, read) and `events` (its own event gate, read). The doorbell
+//! of the channel raises an event there. It prints `monitor: reading 100, value 10000` at each hundredth
+//! reading that it sees or has passed.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

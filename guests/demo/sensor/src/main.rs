@@ -5,8 +5,8 @@
 //! Channel `readings`: a ring, this side sends. Channel `state`: two words, the number of the newest reading
 //! that was handled and its value. The doorbells of both interrupt this VM.
 //!
-//! Bootargs: `count=N` (200) readings, one each `period=MICROSECONDS` (1000). At the end it prints `sensor: 200
-//! readings sent, 0 refused, state of reading 200, doorbells heard`, and switches itself off.
+//! Bootargs: `count=N` (200) readings, one each `period=MICROSECONDS` (1000). At the end it prints `sensor:
+//! 200 readings sent, 0 refused, state of reading 200, doorbells heard`, and switches itself off.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

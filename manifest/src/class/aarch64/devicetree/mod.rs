@@ -361,8 +361,8 @@ fn event_gate(machine: &Machine<'_>) -> Option<Node> {
     )
 }
 
-/// Returns the node of the PCI host bridge (IEEE 1275 PCI binding, generic ECAM host). Device n has its INTx on
-/// the line of the side that it is.
+/// Returns the node of the PCI host bridge (IEEE 1275 PCI binding, generic ECAM host). Device n has its INTx
+/// on the line of the side that it is.
 fn bridge(machine: &Machine<'_>) -> Node {
     /// Memory in 32 bits that cannot be prefetched.
     const MEMORY_32: u32 = 0x0200_0000;
@@ -401,8 +401,8 @@ fn bridge(machine: &Machine<'_>) -> Node {
         .flag("dma-coherent")
 }
 
-/// Returns the node for a driver of a channel: its memory, the interrupt of its doorbell, and the capability by
-/// which the VM rings at the others.
+/// Returns the node for a driver of a channel: its memory, the interrupt of its doorbell, and the capability
+/// by which the VM rings at the others.
 fn channel(side: &Side<'_>, machine: &Machine<'_>) -> Node {
     let Window { base, size } = side.window;
     let mut node = Node::new(format!("channel-{}@{base:x}", side.channel.name.value))
