@@ -119,7 +119,10 @@ impl Machine {
     fn is_calm(&mut self, vcpu: VcpuId) -> bool {
         self.armed != Ticks(0)
             && !self.holds_lines()
-            && self.contexts.get(vcpu).is_some_and(|context| context.cpu.is_calm())
+            && self
+                .contexts
+                .get(vcpu)
+                .is_some_and(|context| context.cpu.is_calm())
     }
 
     /// Brings the current vCPU up to now, before it goes on: interrupts that became pending are taken, and the

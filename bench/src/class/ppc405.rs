@@ -105,7 +105,8 @@ const ROWS: &[Row] = &[
 ];
 
 /// Why emulated instructions are beyond their bars.
-const NO_FAST_PATH: &str = "every trap saves all registers and is handled in Rust: there is no path in assembly yet";
+const NO_FAST_PATH: &str =
+    "every trap saves all registers and is handled in Rust: there is no path in assembly yet";
 
 /// Bars that do not hold yet.
 const WAIVERS: &[Waiver] = &[

@@ -49,7 +49,9 @@ pub fn disable_interrupts() {
 pub fn read_spr<const NUMBER: u32>() -> u32 {
     let value;
     // SAFETY: reads a register.
-    unsafe { asm!("mfspr {}, {n}", out(reg) value, n = const NUMBER, options(nomem, nostack, preserves_flags)) }
+    unsafe {
+        asm!("mfspr {}, {n}", out(reg) value, n = const NUMBER, options(nomem, nostack, preserves_flags))
+    }
     value
 }
 

@@ -130,7 +130,14 @@ fn each_encoding_has_an_effect() {
 fn other_words_are_no_privileged_instructions() {
     // mtlr, mflr, mtctr, mfxer, mftb by mfspr and SPRG4 for programs are special purpose registers that a program
     // may use: an instruction like that may follow a privileged one.
-    for word in [0x7C08_03A6, 0x7C08_02A6, 0x7C09_03A6, 0x7C61_02A6, 0x7C6C_42A6, 0x7C64_42A6] {
+    for word in [
+        0x7C08_03A6,
+        0x7C08_02A6,
+        0x7C09_03A6,
+        0x7C61_02A6,
+        0x7C6C_42A6,
+        0x7C64_42A6,
+    ] {
         assert_eq!(decode(word), None, "{word:#x}");
     }
     // The word 0, add, lwz, blr, sc, mfcr, sync and eieio.
