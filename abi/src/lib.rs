@@ -27,8 +27,8 @@
 //!
 //! Registers that are no result of the operation keep their value, as all but r0 do on an error.
 //!
-//! Class `ppc405`: `sc`, from a task and from the supervisor state of a VM. `sc` with another number in r0 is a
-//! system call of the VM's own:
+//! Class `ppc405`: `sc`, from a task and from the supervisor state of a VM. `sc` with another number in r0 is
+//! a system call of the VM's own:
 //!
 //! | register | in | out |
 //! |---|---|---|
@@ -36,8 +36,8 @@
 //! | r3 | capability index | 0, or a negative [`Error`] |
 //! | r4:r5, r6:r7, r8:r9, r10:r11, r12:r13 | arguments of 64 bits, the high word first | r4:r5 to r10:r11: as many results as the operation has ([`Operation::results`]) |
 //!
-//! Layouts in memory have the byte order of the other classes: startup page, messages and the bytes of a console
-//! are little-endian everywhere.
+//! Layouts in memory have the byte order of the other classes: startup page, messages and the bytes of a
+//! console are little-endian everywhere.
 //!
 //! Class `x86_64`: `VMMCALL` from a VM and from a task, with the numbers of the 64-bit calls:
 //!

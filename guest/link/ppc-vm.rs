@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Build script shared by every guest that is a bare-metal VM of a PowerPC 405: links it with `guest/link/ppc-vm.ld`.
+//! Build script shared by every guest that is a bare-metal VM of a PowerPC 405: links it with
+//! `guest/link/ppc-vm.ld`.
 //!
 //! One file for all of them (their `Cargo.toml` names it), because Cargo lets only the package that
 //! makes an executable choose its linker script.

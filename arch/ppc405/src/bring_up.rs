@@ -20,7 +20,6 @@ const TIMER_INTERRUPT: u32 = 0x0400_0000;
 
 impl Machine {
     /// Returns the machine, and the system image or its error. Called once, by `entry_point`.
-    #[must_use]
     pub fn primary() -> (Self, Result<Image<'static>, ImageError>) {
         let bytes = layout::system_image();
         console::find(bytes);

@@ -2,8 +2,8 @@
 //! The real translation buffer: 64 entries, which serve the current guest alone.
 //!
 //! It is empty when another partition's vCPU becomes the current one. Each entry of the guest's own buffer
-//! knows the real ones that were made of it, so a change there makes these invalid. No two entries for the same
-//! address are ever valid: some processors stop at that.
+//! knows the real ones that were made of it, so a change there makes these invalid. No two entries for the
+//! same address are ever valid: some processors stop at that.
 
 use crate::sysreg::{self, PID, ZPR};
 use bulkhead_arch_ppc405_core::fill::RealEntry;

@@ -18,8 +18,8 @@ impl Machine {
         self.idle.frame.pc = bulkhead_idle as *const () as u32;
         let registers = &raw mut self.idle;
         let machine = core::ptr::from_mut(self);
-        // SAFETY: registers and machine are lent until the function returns. The code that waits uses no stack
-        // and no memory.
+        // SAFETY: registers and machine are lent until the function returns. The code that waits uses no
+        // stack and no memory.
         unsafe { bulkhead_enter(registers, machine) }
     }
 }
@@ -55,8 +55,8 @@ impl Cpus for Machine {
         crate::crash::stop()
     }
 
-    /// Switches the board off by a reset of the system, which an emulator takes for the end. A real board would
-    /// start again, so only an image for an emulator asks for it.
+    /// Switches the board off by a reset of the system, which an emulator takes for the end. A real board
+    /// would start again, so only an image for an emulator asks for it.
     fn power_off(&mut self) {
         if self.is_emulated {
             sysreg::write_spr::<DBCR0>(SYSTEM_RESET);

@@ -16,8 +16,8 @@
 //! | vectors | SPRG3 | `*mut Registers` | |
 //! | | SPRG1 | | r1 of the guest |
 //!
-//! The vectors are at the start of the class binary, at a multiple of 64K, because EVPR holds no other address
-//! (User's Manual, section 5.4.4). Vectors that are 16 bytes apart have room for four instructions.
+//! The vectors are at the start of the class binary, at a multiple of 64K, because EVPR holds no other
+//! address (User's Manual, section 5.4.4). Vectors that are 16 bytes apart have room for four instructions.
 
 use crate::context::{
     CONDITION, COUNT, HOST_STACK, LINK, PC, Registers, STATE, TRAP_ADDRESS, TRAP_STATE, TRAP_SYNDROME, XER,

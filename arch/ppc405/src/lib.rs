@@ -2,12 +2,13 @@
 //! Backend of class `ppc405`: PowerPC 405, which has no support for virtual machines.
 //!
 //! A guest always runs in problem state with both translations on. What it does to its processor is a program
-//! interrupt, and `bulkhead_arch_ppc405_core` says what a processor of its own would have done. The translation
-//! buffer keeps memory apart. Software fills it, so only entries that the rules of `fill` allow are ever there.
+//! interrupt, and `bulkhead_arch_ppc405_core` says what a processor of its own would have done. The
+//! translation buffer keeps memory apart. Software fills it, so only entries that the rules of `fill` allow
+//! are ever there.
 //!
 //! The hypervisor runs in real mode. It takes no entry of the buffer and no address from a guest. Interrupts
-//! are off while it runs. SPRG1 to SPRG3 are its own; SPRG0 and SPRG4 to SPRG7 hold the guest's values, because
-//! a program in problem state can read them (SPRG0 as USPRG0 in QEMU 7.2).
+//! are off while it runs. SPRG1 to SPRG3 are its own; SPRG0 and SPRG4 to SPRG7 hold the guest's values,
+//! because a program in problem state can read them (SPRG0 as USPRG0 in QEMU 7.2).
 //!
 //! Way through the files, from the ground up; imports point from a line to the lines above it only.
 //! - **Ground**: `sysreg` (the processor's registers), `layout`, `log`: hardware and plain data.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The log area (`bulkhead_abi::log`), which is the bytes directly below the class binary, and the ring of the
-//! trace.
+//! The log area (`bulkhead_abi::log`), which is the bytes directly below the class binary, and the ring of
+//! the trace.
 
 use crate::layout;
 use crate::machine::Machine;

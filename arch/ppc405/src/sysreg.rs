@@ -74,8 +74,8 @@ pub(crate) fn time() -> u64 {
 /// Writes an entry of the translation buffer, for a process. PID is this process then.
 pub(crate) fn write_entry(number: u32, high: u32, low: u32, process: u32) {
     write_spr::<PID>(process);
-    // SAFETY: entries serve guests alone, because the hypervisor runs in real mode; `buffer` writes only those
-    // that `fill` allows.
+    // SAFETY: entries serve guests alone, because the hypervisor runs in real mode; `buffer` writes only
+    // those that `fill` allows.
     unsafe {
         core::arch::asm!("tlbwe {low}, {number}, 1", "tlbwe {high}, {number}, 0",
             low = in(reg) low, high = in(reg) high, number = in(reg) number, options(nostack, preserves_flags));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traps: the way of every interrupt of the CPU, from the moment the guest's registers are saved to the moment
-//! they are loaded again or its run is over.
+//! Traps: the way of every interrupt of the CPU, from the moment the guest's registers are saved to the
+//! moment they are loaded again or its run is over.
 
 use crate::context::Trap;
 use crate::machine::Machine;
@@ -125,8 +125,8 @@ impl Machine {
                 .is_some_and(|context| context.cpu.is_calm())
     }
 
-    /// Brings the current vCPU up to now, before it goes on: interrupts that became pending are taken, and the
-    /// real processor follows. Returns the exit if the vCPU cannot go on.
+    /// Brings the current vCPU up to now, before it goes on: interrupts that became pending are taken, and
+    /// the real processor follows. Returns the exit if the vCPU cannot go on.
     pub(crate) fn settle(&mut self, vcpu: VcpuId) -> Option<Exit> {
         let deadline = self.deadline;
         let (context, _, buffer) = self.guest(vcpu)?;

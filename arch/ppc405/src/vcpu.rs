@@ -16,8 +16,8 @@ use bulkhead_arch_ppc405_core::registers::{Cpu, Frame, esr};
 const FAILED_NOT_ADOPTED: u64 = 1;
 /// The stack pointer.
 const STACK: usize = 1;
-/// Bytes of the first frame on a task's stack (System V ABI, PowerPC supplement, section 3): a back chain that
-/// ends, and a word for LR.
+/// Bytes of the first frame on a task's stack (System V ABI, PowerPC supplement, section 3): a back chain
+/// that ends, and a word for LR.
 const FIRST_FRAME: u32 = 16;
 /// Names of the general registers besides the stack pointer.
 const NAMES: &[&str] = &[

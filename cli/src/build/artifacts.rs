@@ -207,8 +207,8 @@ impl Workspace {
         }
     }
 
-    /// Returns the description of a target that the compiler does not know, from the folder of the class binary
-    /// that is built for it.
+    /// Returns the description of a target that the compiler does not know, from the folder of the class
+    /// binary that is built for it.
     fn own_target(&self, target: &str) -> Option<PathBuf> {
         let tool = class::all().find(|tool| tool.target() == target)?;
         let folder = self.root.join("hypervisor").join(tool.facts().name);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Builds a Linux kernel from Debian's package of its source, for hardware that Debian has no kernel for.
 //!
-//! The configuration is `allnoconfig` and a list of options. Nothing of the source is changed. The build takes
-//! minutes, so the kernel is kept in the cache, and the build leaves the machine to others (`nice`).
+//! The configuration is `allnoconfig` and a list of options. Nothing of the source is changed. The build
+//! takes minutes, so the kernel is kept in the cache, and the build leaves the machine to others (`nice`).
 
 use crate::build::debian;
 use crate::problem::Problem;

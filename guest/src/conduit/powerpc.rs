@@ -17,8 +17,8 @@ pub(crate) fn call(identifier: u64, arguments: [u64; 6]) -> [u64; 5] {
     let (mut r10, mut r11) = (high(fifth), fifth as u32);
     // The compiler keeps r13 for small data, so the last pair goes through the registers by hand.
     let last = [high(sixth), sixth as u32];
-    // SAFETY: the hypervisor changes r3 to r11 only (head of `bulkhead-abi`), and of our memory only the buffer
-    // that a call of a port names. The compiler takes all memory for changed. r13 is put back.
+    // SAFETY: the hypervisor changes r3 to r11 only (head of `bulkhead-abi`), and of our memory only the
+    // buffer that a call of a port names. The compiler takes all memory for changed. r13 is put back.
     unsafe {
         asm!(
             "mr 14, 13",

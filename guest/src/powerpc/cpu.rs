@@ -25,7 +25,8 @@ pub fn read_msr() -> u32 {
 #[inline(always)]
 pub fn write_msr(value: u32) {
     let value = value & !0x4030;
-    // SAFETY: the program has a handler for each interrupt, and stays in supervisor state without translation.
+    // SAFETY: the program has a handler for each interrupt, and stays in supervisor state without
+    // translation.
     unsafe { asm!("mtmsr {}", in(reg) value, options(nostack, preserves_flags)) }
 }
 
@@ -96,7 +97,8 @@ pub fn invalidate_entries() {
     unsafe { asm!("tlbia", "isync", options(nostack, preserves_flags)) }
 }
 
-/// Lets the programmable interval timer expire every `period` ticks. It sets a bit of TSR; no interrupt is taken.
+/// Lets the programmable interval timer expire every `period` ticks. It sets a bit of TSR; no interrupt is
+/// taken.
 pub fn start_periods(period: u32) {
     write_spr::<984>(u32::MAX);
     // ARE, PIE.

@@ -2,8 +2,8 @@
 //! A bare-metal VM on a PPC405EP, with or without the hypervisor below.
 //!
 //! The VM's `main` is named by [`powerpc_main!`](crate::powerpc_main). It runs in supervisor state with
-//! interrupts and translations off and its own stack. It uses only what the bare board has, so the same file runs
-//! there.
+//! interrupts and translations off and its own stack. It uses only what the bare board has, so the same file
+//! runs there.
 
 pub mod cpu;
 mod start;
@@ -48,7 +48,8 @@ pub(crate) fn device_tree(address: usize) -> Option<DeviceTree<'static>> {
         return None;
     }
     let head = core::ptr::with_exposed_provenance::<[u32; 2]>(address);
-    // SAFETY: RAM is there, and nobody writes there while the program runs: it is outside the program's image.
+    // SAFETY: RAM is there, and nobody writes there while the program runs: it is outside the program's
+    // image.
     let [magic, size] = unsafe { head.read() }.map(u32::from_be);
     if magic != crate::device_tree::MAGIC || size as usize > MAX_DEVICE_TREE {
         return None;
@@ -58,7 +59,8 @@ pub(crate) fn device_tree(address: usize) -> Option<DeviceTree<'static>> {
     DeviceTree::new(unsafe { core::slice::from_raw_parts(bytes, size as usize) })
 }
 
-/// Ends the program: the partition stops itself. The bare board is reset, which an emulator takes for the end.
+/// Ends the program: the partition stops itself. The bare board is reset, which an emulator takes for the
+/// end.
 pub fn end() -> ! {
     let _ = hypercall::partition_stop(hypercall::SELF);
     loop {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first program of Linux on a PowerPC 405: a shell with a few commands of its own, without a C library.
 //
-// It mounts /dev, opens the console and answers lines. A command that works in a loop prints how many ticks of the
-// time base a turn took.
+// It mounts /dev, opens the console and answers lines. A command that works in a loop prints how many ticks
+// of the time base a turn took.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;

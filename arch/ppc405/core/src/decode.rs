@@ -68,9 +68,9 @@ const fn number(word: u32) -> u16 {
     field(word, 11) as u16 | (field(word, 16) as u16) << 5
 }
 
-/// Tells whether a program may not use a special purpose register: one bit of its number says so. LR, CTR, XER
-/// and the registers that a program reads by other numbers are no privileged ones. USPRG0 would be none either, but
-/// QEMU 7.2 refuses its store.
+/// Tells whether a program may not use a special purpose register: one bit of its number says so. LR, CTR,
+/// XER and the registers that a program reads by other numbers are no privileged ones. USPRG0 would be none
+/// either, but QEMU 7.2 refuses its store.
 const fn is_privileged(spr: u16) -> bool {
     spr & 0x10 != 0 || spr == 256
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The entry of the real translation buffer that a translation of the guest becomes.
 //!
-//! The guest's zones are kept, so that the real ZPR decides about its supervisor and its problem state without
-//! any change of entries. Zone 15 is the hypervisor's: there the entry alone decides. A page whose
-//! memory the partition may not use in every way, and a page of the guest's own zone 15, become entries of that
-//! zone with the rights of the guest's present mode. Such entries are dropped when the mode changes.
+//! The guest's zones are kept, so that the real ZPR decides about its supervisor and its problem state
+//! without any change of entries. Zone 15 is the hypervisor's: there the entry alone decides. A page whose
+//! memory the partition may not use in every way, and a page of the guest's own zone 15, become entries of
+//! that zone with the rights of the guest's present mode. Such entries are dropped when the mode changes.
 //!
 //! An entry is never smaller than 4K: no board needs less for its memory, and QEMU ends at the sight of one.
 

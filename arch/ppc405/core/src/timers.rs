@@ -56,8 +56,8 @@ pub struct Timers {
     bites: bool,
 }
 
-/// Returns how often the bit of the time base whose rises are `1 << period` ticks apart has risen up to a time.
-/// It rises in the middle of a period.
+/// Returns how often the bit of the time base whose rises are `1 << period` ticks apart has risen up to a
+/// time. It rises in the middle of a period.
 const fn rises(time: u64, period: u32) -> u64 {
     let half = 1_u64.wrapping_shl(period.wrapping_sub(1));
     time.wrapping_add(half).wrapping_shr(period)

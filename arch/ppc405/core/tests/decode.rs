@@ -128,8 +128,8 @@ fn each_encoding_has_an_effect() {
 
 #[test]
 fn other_words_are_no_privileged_instructions() {
-    // mtlr, mflr, mtctr, mfxer, mftb by mfspr and SPRG4 for programs are special purpose registers that a program
-    // may use: an instruction like that may follow a privileged one.
+    // mtlr, mflr, mtctr, mfxer, mftb by mfspr and SPRG4 for programs are special purpose registers that a
+    // program may use: an instruction like that may follow a privileged one.
     for word in [
         0x7C08_03A6,
         0x7C08_02A6,

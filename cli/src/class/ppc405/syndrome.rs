@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Fault reports of class `ppc405` in words. Bits 63:32 of a syndrome are the offset of the interrupt's vector,
-//! the bits below are ESR (PowerPC 405 Embedded Processor Core User's Manual, table 5-1 and section 5.4.5).
+//! Fault reports of class `ppc405` in words. Bits 63:32 of a syndrome are the offset of the interrupt's
+//! vector, the bits below are ESR (PowerPC 405 Embedded Processor Core User's Manual, table 5-1 and section
+//! 5.4.5).
 
 /// Bits of ESR: their names.
 const FLAGS: [(u32, &str); 6] = [

@@ -53,10 +53,10 @@ fn main(_machine: Machine) {
         cpu::disable_interrupts();
     });
     measure("mfspr-srr0", |_| keep(cpu::read_spr::<26>()));
-    measure("mtspr-srr0", |number| cpu::write_spr::<26>(number));
+    measure("mtspr-srr0", cpu::write_spr::<26>);
     measure("mfspr-sprg3", |_| keep(cpu::read_spr::<275>()));
-    measure("mtspr-sprg3", |number| cpu::write_spr::<275>(number));
-    measure("mtspr-sprg4", |number| cpu::write_spr::<276>(number));
+    measure("mtspr-sprg3", cpu::write_spr::<275>);
+    measure("mtspr-sprg4", cpu::write_spr::<276>);
     measure("mtspr-pid", |number| cpu::write_spr::<945>(number & 0xFF));
     cpu::write_spr::<945>(0);
     measure("rfi", |_| cpu::return_from_interrupt());

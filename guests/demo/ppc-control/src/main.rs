@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A control loop on a PowerPC 405: released every 5 ms by the programmable interval timer, it notes how far its
-//! releases are from each other and reports once a second.
+//! A control loop on a PowerPC 405: released every 5 ms by the programmable interval timer, it notes how far
+//! its releases are from each other and reports once a second.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The memory of a VM: areas, image, RAM disk, device tree.
 //!
-//! A program is an ELF file, whose segments go to their physical addresses, or a raw binary, which goes to the
-//! start of RAM or to `machine.load-at`. RAM disk and device tree follow behind it: Linux for the 405 sees only
-//! its first 16M when it looks for them. r3 is the address of the device tree.
+//! A program is an ELF file, whose segments go to their physical addresses, or a raw binary, which goes to
+//! the start of RAM or to `machine.load-at`. RAM disk and device tree follow behind it: Linux for the 405
+//! sees only its first 16M when it looks for them. r3 is the address of the device tree.
 
 use std::rc::Rc;
 
@@ -74,7 +74,8 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
     })
 }
 
-/// Returns a RAM disk for Linux. A program becomes the first one, `/init`, of a RAM disk that has nothing else.
+/// Returns a RAM disk for Linux. A program becomes the first one, `/init`, of a RAM disk that has nothing
+/// else.
 fn as_archive(contents: Bytes) -> Bytes {
     if is_elf(&contents) {
         Rc::new(initramfs::with_init(&[], &contents))
