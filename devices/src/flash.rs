@@ -274,7 +274,7 @@ impl Bank {
 const fn on_bus(value: u8, offset: u64, size: u8) -> u64 {
     let word = value as u64 | (value as u64) << 16;
     let both = word | word << 32;
-    let from = both >> ((offset & 3) * 8);
+    let from = both >> ((offset & 3) << 3);
     match size {
         1 => from & 0xFF,
         2 => from & 0xFFFF,

@@ -41,6 +41,7 @@ pub mod powerpc;
 pub mod random;
 #[cfg(target_os = "none")]
 pub mod report;
+#[cfg(target_os = "none")]
 pub mod service;
 pub mod startup_page;
 #[cfg(target_os = "none")]

@@ -26,7 +26,7 @@ pub struct Flash {
 
 impl Flash {
     /// Returns the state before the first start.
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             banks: [const { Bank::new() }; 2],
             is_filled: false,

@@ -519,63 +519,59 @@ fn memory_record(partition: u32, mapping: &Mapping) -> MemoryRecord {
     }
 }
 
-fn device_records(system: &System, number: u32, builder: &mut ImageBuilder) {
-    let spec = &system.manifest.partitions[number as usize];
-    if spec.kind == Kind::Task {
-        return;
+/// Returns the record of a virtual device with up to two windows.
+fn virtual_device(partition: u32, kind: u32, windows: [Window; 2], line: u32) -> VirtualDeviceRecord {
+    VirtualDeviceRecord {
+        partition: partition.into(),
+        kind: kind.into(),
+        base: windows.map(|window| window.base.into()),
+        size: windows.map(|window| window.size.into()),
+        virtual_line: line.into(),
+        reserved: 0.into(),
     }
+}
+
+/// Adds the records of the virtual devices of a VM.
+fn virtual_devices(system: &System, number: u32, builder: &mut ImageBuilder) {
+    let spec = &system.manifest.partitions[number as usize];
     let class = system.board.class.host();
+    let devices = &mut builder.virtual_devices;
     if let Some(VirtualController { kind, windows }) = class.virtual_controller(spec, Some(&system.board)) {
         let window = |index: usize| {
             windows
                 .get(index)
                 .map_or(Window::default(), |(_, window)| *window)
         };
-        builder.virtual_devices.push(VirtualDeviceRecord {
-            partition: number.into(),
-            kind: kind.into(),
-            base: [window(0).base.into(), window(1).base.into()],
-            size: [window(0).size.into(), window(1).size.into()],
-            virtual_line: NONE.into(),
-            reserved: 0.into(),
-        });
+        devices.push(virtual_device(number, kind, [window(0), window(1)], NONE));
     }
     if spec.console {
-        builder.virtual_devices.push(virtual_uart(system, number));
+        devices.push(virtual_uart(system, number));
     }
     if spec.has_gate_interrupt() {
-        builder.virtual_devices.push(VirtualDeviceRecord {
-            partition: number.into(),
-            kind: VIRTUAL_EVENT_GATE.into(),
-            base: [0.into(), 0.into()],
-            size: [0.into(), 0.into()],
-            virtual_line: spec.machine.gate_line().into(),
-            reserved: 0.into(),
-        });
+        let line = spec.machine.gate_line();
+        devices.push(virtual_device(
+            number,
+            VIRTUAL_EVENT_GATE,
+            [Window::default(); 2],
+            line,
+        ));
     }
     if let Some(flash) = &spec.flash {
-        let banks = flash.banks();
-        builder.virtual_devices.push(VirtualDeviceRecord {
-            partition: number.into(),
-            kind: VIRTUAL_CFI_FLASH.into(),
-            base: banks.map(|bank| bank.base.into()),
-            size: banks.map(|bank| bank.size.into()),
-            virtual_line: NONE.into(),
-            reserved: 0.into(),
-        });
+        devices.push(virtual_device(number, VIRTUAL_CFI_FLASH, flash.banks(), NONE));
     }
     if spec.machine.functions != 0 {
-        let [(_, first), (_, second)] = channels::BRIDGE;
-        builder.virtual_devices.push(VirtualDeviceRecord {
-            partition: number.into(),
-            kind: VIRTUAL_PCI_BRIDGE.into(),
-            base: [first.base.into(), second.base.into()],
-            size: [first.size.into(), second.size.into()],
-            virtual_line: NONE.into(),
-            reserved: 0.into(),
-        });
+        let windows = channels::BRIDGE.map(|(_, window)| window);
+        devices.push(virtual_device(number, VIRTUAL_PCI_BRIDGE, windows, NONE));
     }
     interface(system, number, builder);
+}
+
+fn device_records(system: &System, number: u32, builder: &mut ImageBuilder) {
+    let spec = &system.manifest.partitions[number as usize];
+    if spec.kind == Kind::Task {
+        return;
+    }
+    virtual_devices(system, number, builder);
     builder.registers.extend(register_records(system, number));
     let latency = spec
         .interrupt_latency
