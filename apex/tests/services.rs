@@ -786,13 +786,36 @@ fn sampling_ports() {
     assert_eq!(apex.get_sampling_port_status(99), Err(InvalidParam));
 }
 
+/// Creates a queuing port.
+fn queuing_port(
+    (apex, world): (&mut Apex, &mut World),
+    name: &str,
+    (size, depth): (u32, u32),
+    direction: PortDirection,
+) -> Result<i64, bulkhead_apex::ReturnCode> {
+    apex.create_queuing_port(world, Name::new(name), (size, depth), direction, FIFO)
+}
+
+/// Creates the source and the destination that the partition has, and starts two processes.
+fn with_queues() -> (Apex, World, i64, i64) {
+    let (mut apex, mut world) = (apex(), World::new(1));
+    let out = queuing_port((&mut apex, &mut world), "q-out", (8, 2), PortDirection::Source).unwrap();
+    let into = queuing_port(
+        (&mut apex, &mut world),
+        "q-in",
+        (8, 2),
+        PortDirection::Destination,
+    )
+    .unwrap();
+    pair(&mut apex);
+    normal(&mut apex);
+    (apex, world, out, into)
+}
+
 #[test]
-fn queuing_ports() {
+fn queuing_ports_are_those_of_the_configuration() {
     let (mut apex, mut world) = (apex(), World::new(1));
     let (source, destination) = (PortDirection::Source, PortDirection::Destination);
-    let create = |apex: &mut Apex, world: &mut World, name, size, depth, direction| {
-        apex.create_queuing_port(world, Name::new(name), (size, depth), direction, FIFO)
-    };
     for (name, size, depth, direction) in [
         ("none", 8, 2, source),
         ("s-in", 8, 2, destination),
@@ -800,20 +823,20 @@ fn queuing_ports() {
         ("q-in", 8, 3, destination),
         ("q-in", 8, 2, source),
     ] {
-        let port = create(&mut apex, &mut world, name, size, depth, direction);
+        let port = queuing_port((&mut apex, &mut world), name, (size, depth), direction);
         assert_eq!(port, Err(InvalidConfig), "{name} {size} {depth}");
     }
-    let out = create(&mut apex, &mut world, "q-out", 8, 2, source).unwrap();
-    let into = create(&mut apex, &mut world, "q-in", 8, 2, destination).unwrap();
-    assert_eq!(
-        create(&mut apex, &mut world, "q-in", 8, 2, destination),
-        Err(NoAction)
-    );
-    pair(&mut apex);
-    normal(&mut apex);
-    let mut to = [0; 8];
+    let into = queuing_port((&mut apex, &mut world), "q-in", (8, 2), destination).unwrap();
+    let again = queuing_port((&mut apex, &mut world), "q-in", (8, 2), destination);
+    assert_eq!(again, Err(NoAction));
     assert_eq!(apex.get_queuing_port_id(&Name::new("q-in")), Ok(into));
     assert_eq!(apex.get_queuing_port_id(&Name::new("none")), Err(InvalidConfig));
+}
+
+#[test]
+fn queuing_ports_refuse_bad_parameters() {
+    let (mut apex, mut world, out, into) = with_queues();
+    let mut to = [0; 8];
     assert_eq!(
         apex.send_queuing_message(&mut world, 99, b"a", 0, 0),
         Err(InvalidParam)
@@ -850,6 +873,12 @@ fn queuing_ports() {
         apex.receive_queuing_message(&mut world, into, &mut to, 0, 0),
         Err(NotAvailable)
     );
+}
+
+#[test]
+fn queuing_ports_make_processes_wait() {
+    let (mut apex, mut world, out, into) = with_queues();
+    let mut to = [0; 8];
     assert_eq!(
         apex.send_queuing_message(&mut world, out, b"one", 0, 0),
         Ok(Outcome::Done(()))

@@ -373,7 +373,7 @@ fn a_vm_finds_its_channels_behind_the_bridge() {
         0x1110_1AF4,
         REGISTERS,
         HERE | 0xC,
-        HERE + 0x4000 | 0xC,
+        (HERE + 0x4000) | 0xC,
         REGISTERS + 0x1000,
         nobody,
         nobody,

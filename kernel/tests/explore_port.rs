@@ -110,7 +110,7 @@ fn actions(step: Step, question: u64) -> Vec<Action> {
 /// Returns a client with a program. Its marks are the answers, and a mark at the end.
 fn client(number: u64, program: [Step; 2]) -> impl Guest {
     let mut rest = vec![call(Operation::TimerSleep, &[CLOCK, START])];
-    let questions: Vec<u64> = (1..=2).map(|step| number << 8 | 2 * step).collect();
+    let questions: Vec<u64> = (1..=2).map(|step| (number << 8) | (2 * step)).collect();
     for (step, question) in program.into_iter().zip(&questions) {
         rest.extend(actions(step, *question));
     }
@@ -232,7 +232,7 @@ fn run(system: &System, deviations: &[usize]) -> usize {
         );
         assert_eq!(marks.len(), 3, "vCPU {vcpu} of {}: {marks:x?}", told());
         for (number, (mark, step)) in (1..).zip(marks.iter().zip(PROGRAMS[program])) {
-            let answered = *mark == (u64::from(vcpu) + 1) << 8 | 2 * number;
+            let answered = *mark == ((u64::from(vcpu) + 1) << 8) | (2 * number);
             let late = *mark == error_mark(Error::TimedOut) && step == SHORT;
             assert!(answered || late, "vCPU {vcpu} of {}: {marks:x?}", told());
         }

@@ -220,7 +220,7 @@ proptest! {
         restarts in any::<bool>(),
     ) {
         let part = |index: usize| {
-            with_locks(if index % 2 == 0 {
+            with_locks(if index.is_multiple_of(2) {
                 task(["first", "", "third", ""][index], homes[index], priorities[index])
             } else {
                 vm(["", "second", "", "fourth"][index], &[(homes[index], priorities[index])])

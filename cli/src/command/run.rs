@@ -26,6 +26,7 @@ use bulkhead_manifest::{System, Unchecked, read_manifest};
 use std::cell::{Cell, RefCell};
 use std::io::{self, Stdout, stdout};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::time::Instant;
 
 /// The port on which a debugger connects: QEMU's own customary port.
@@ -62,11 +63,8 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
         super::gdb::announce(&prepared, partition.as_deref(), GDB_PORT)?;
     }
     let names = prepared.consoles();
-    let log = args
-        .log
-        .as_deref()
-        .map(|folder| LogFiles::create(folder, &with_hypervisor(&names)))
-        .transpose()?;
+    let create = |folder| LogFiles::create(folder, &with_hypervisor(&names));
+    let log = args.log.as_deref().map(create).transpose()?;
 
     let columns = || terminal::columns().unwrap_or(80);
     let look = Look {
@@ -114,8 +112,7 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
     let _ = screen.borrow_mut().close();
     let outcome = outcome?;
     if let (Some(folder), Some(area)) = (&args.log, &outcome.log_area) {
-        let path = folder.join("log-area.bin");
-        std::fs::write(&path, area).map_err(Problem::io(path.display()))?;
+        save_log_area(folder, area)?;
     }
     save_kept(kept, outcome.kept.as_deref())?;
     let code = viewer.conclude(&outcome, prepared.system())?;
@@ -141,10 +138,18 @@ fn launch_of(args: &RunArgs, interactive: bool) -> Launch {
     }
 }
 
-/// Returns the files in which banks of flash are kept, each with the place of the bank on the board: address
-/// and bytes. Nothing is written yet.
-fn kept_files(prepared: &Prepared, args: &RunArgs) -> Result<Vec<(Output, (u64, usize))>, Problem> {
-    let folder = args.system.parent().unwrap_or(std::path::Path::new(""));
+/// Writes the log area beside the logs of the consoles.
+fn save_log_area(folder: &Path, area: &[u8]) -> Result<(), Problem> {
+    let path = folder.join("log-area.bin");
+    std::fs::write(&path, area).map_err(Problem::io(path.display()))
+}
+
+/// A file in which a bank of flash is kept, with the place of the bank on the board: address and bytes.
+type KeptFile = (Output, (u64, usize));
+
+/// Returns the files in which banks of flash are kept. Nothing is written yet.
+fn kept_files(prepared: &Prepared, args: &RunArgs) -> Result<Vec<KeptFile>, Problem> {
+    let folder = args.system.parent().unwrap_or(Path::new(""));
     let banks = prepared.system().kept_banks();
     let claim = |(file, address, size): (String, u64, u64)| {
         let output = Output::claim(&folder.join(file), &[&args.system])?;
@@ -154,7 +159,7 @@ fn kept_files(prepared: &Prepared, args: &RunArgs) -> Result<Vec<(Output, (u64, 
 }
 
 /// Writes what is kept of this run.
-fn save_kept(files: Vec<(Output, (u64, usize))>, kept: Option<&[Vec<u8>]>) -> Result<(), Problem> {
+fn save_kept(files: Vec<KeptFile>, kept: Option<&[Vec<u8>]>) -> Result<(), Problem> {
     for (number, (file, _)) in files.into_iter().enumerate() {
         match kept.and_then(|kept| kept.get(number)) {
             Some(bytes) => file.write(bytes)?,
