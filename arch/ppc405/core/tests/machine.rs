@@ -153,7 +153,7 @@ fn an_instruction_that_waits_says_so() {
     frame.general[5] = msr::WE | msr::EE;
     assert_eq!(cpu.execute(&mut frame, Operation::MoveToMsr(5), 0), Effect::Wait);
     assert_eq!(frame.pc, 4);
-    frame.general[5] = u32::MAX & !msr::WE;
+    frame.general[5] = !msr::WE;
     assert_eq!(cpu.execute(&mut frame, Operation::MoveToMsr(5), 0), Effect::Done);
     assert_eq!(cpu.msr, msr::ALL & !msr::WE);
     cpu.execute(&mut frame, Operation::WriteEnableImmediate(false), 0);
