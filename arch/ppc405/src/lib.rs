@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Backend of class `ppc405`: PowerPC 405, which has no support for virtual machines.
 //!
-//! A guest always runs in problem state with both translations on. What it does to its processor is a program
-//! interrupt, and `bulkhead_arch_ppc405_core` says what a processor of its own would have done. The
+//! A guest always runs in problem state with both translations on. Each of its operations on its processor is
+//! a program interrupt, and `bulkhead_arch_ppc405_core` says what a processor of its own would have done. The
 //! translation buffer keeps memory apart. Software fills it, so only entries that the rules of `fill` allow
 //! are ever there.
 //!

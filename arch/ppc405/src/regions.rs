@@ -106,7 +106,7 @@ impl Space {
         Ok(())
     }
 
-    /// Takes addresses away. What is left of a mapping on both sides stays if there is room for two.
+    /// Takes addresses away. The rest of a mapping on both sides stays if there is room for two.
     pub(crate) fn remove(&mut self, guest: u32, last: u32) {
         let end = guest.saturating_add(last);
         let mut rest = Self {

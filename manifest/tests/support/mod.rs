@@ -235,6 +235,9 @@ pub fn resolve(name: &str) -> Result<PathBuf, String> {
         "@guests/mcu-ticker" | "@guests/mcu-rtos" | "@guests/mcu-rtos-net" => "mcu.elf",
         "@guests/mcu-rtic" | "@guests/mcu-supervisor" => "mcu-rtic.elf",
         "@guests/mcu-serial" | "@guests/mcu-rtos-wild" => "mcu-serial.elf",
+        "@debian/linux-ppc405" | "@guests/ppc-hello" | "@guests/ppc-control" => "ppc-vm.elf",
+        "@guests/ppc-shell" => "ramdisk.cpio",
+        "@guests/ppc-hello-task" => "ppc-task.elf",
         "@guests/hello" | "@guests/control-loop" | "@guests/noisy" | "@guests/rogue" => "vm.elf",
         _ => return Err("there is no payload of this name".to_owned()),
     };

@@ -47,8 +47,8 @@ pub enum Operation {
     InvalidateEntries,
     /// `tlbsync`.
     Synchronize,
-    /// `dccci`, `iccci`: a cache is emptied. Memory never differs from what a guest expects of its caches, and
-    /// a data cache that is emptied would lose stores of others.
+    /// `dccci`, `iccci`: a cache is emptied. Memory never differs from what a guest expects of its caches,
+    /// and a data cache that is emptied would lose stores of others.
     InvalidateCache,
     /// `dcbi`: a line of the data cache is dropped.
     InvalidateLine,

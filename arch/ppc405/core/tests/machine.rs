@@ -280,7 +280,7 @@ fn a_hypercall_is_read_and_answered() {
     assert_eq!(frame.general[3].cast_signed() as i64, Error::NotSupported as i64);
 }
 
-/// A stretch of RAM of 64M from guest address 0 on.
+/// Makes a stretch of RAM of 64M from guest address 0 on.
 fn ram(host: u32) -> Stretch {
     Stretch {
         guest: 0,
