@@ -14,7 +14,7 @@ fn modes() -> impl Strategy<Value = (Mode, u32)> {
     ]
 }
 
-/// Bytes of an instruction: prefixes, an opcode of those that count, anything.
+/// Makes bytes of an instruction: prefixes, an opcode of those that count, anything.
 fn code() -> impl Strategy<Value = Vec<u8>> {
     let prefix = prop_oneof![Just(0x66_u8), Just(0x67), Just(0x2E), Just(0x65), 0x40_u8..0x50];
     let opcode = prop_oneof![
