@@ -278,9 +278,9 @@ fn tables() -> Vec<u8> {
     const PRESENT: u64 = 3;
     const LARGE: u64 = 0x83;
     let mut words = vec![0_u64; 6 * 512];
-    words[0] = LONG_MODE_ROOT + PAGE | PRESENT;
+    words[0] = (LONG_MODE_ROOT + PAGE) | PRESENT;
     for table in 0..4 {
-        words[512 + table] = LONG_MODE_ROOT + (2 + table as u64) * PAGE | PRESENT;
+        words[512 + table] = (LONG_MODE_ROOT + (2 + table as u64) * PAGE) | PRESENT;
     }
     for (page, word) in words[1024..].iter_mut().enumerate() {
         *word = (page as u64) << 21 | LARGE;
