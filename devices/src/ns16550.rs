@@ -216,8 +216,8 @@ impl Ns16550 {
         ready | empty | overrun
     }
 
-    /// Returns MSR. In a loop the modem's outputs are its inputs: DTR is DSR, RTS is CTS, OUT1 is RI, OUT2 is
-    /// DCD.
+    /// Returns the modem's status. In a loop the modem's outputs are its inputs: DTR is DSR, RTS is CTS, OUT1
+    /// is RI, OUT2 is DCD.
     const fn modem_status(&self) -> u8 {
         if self.modem_control & MCR_LOOP == 0 {
             return MSR_CONNECTED;

@@ -28,7 +28,7 @@ const INIT: u8 = 2;
 /// The pin of the I/O APIC that counter 0 of the PIT is at; its line of the 8259 is 0.
 const PIT_PIN: u32 = 2;
 
-/// What the vCPUs of a VM share.
+/// The parts that the vCPUs of a VM share.
 struct Shared {
     ioapic: IoApic,
     pic: Pic,
@@ -340,7 +340,7 @@ pub(crate) fn access_ioapic(
 
 /// The answer to an access to a port.
 pub(crate) enum PortAnswer {
-    /// What was read; 0 for a store.
+    /// The value that was read; 0 for a store.
     Done(u64, VcpuSet),
     /// The machine ends or begins anew.
     Reset(ResetKind),

@@ -29,8 +29,8 @@ const EFER_LME: u64 = 1 << 8;
 const EFER_LMA: u64 = 1 << 10;
 const EFER_CHANGEABLE: u64 = 1 | EFER_LME | 1 << 11 | 1 << 14;
 const CR0_PG: u64 = 1 << 31;
-/// CR4: VME to PCE, OSFXSR, OSXMMEXCPT, UMIP, FSGSBASE, SMEP, SMAP. What is not here needs state that is not
-/// switched, or is not announced.
+/// CR4: VME to PCE, OSFXSR, OSXMMEXCPT, UMIP, FSGSBASE, SMEP, SMAP. Other bits need state that is not
+/// switched, or are not announced.
 const CR4_ALLOWED: u64 = 0x1FF | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 16 | 1 << 20 | 1 << 21;
 
 /// Handles CPUID.

@@ -111,7 +111,7 @@ const EVENT_HAS_CODE: u64 = 1 << 11;
 pub(crate) struct Vmcb([u64; 512]);
 
 impl Vmcb {
-    /// All zero: VMRUN refuses it.
+    /// Makes a block of zeros, which VMRUN refuses.
     pub(crate) const fn new() -> Self {
         Self([0; 512])
     }

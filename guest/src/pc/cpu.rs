@@ -92,7 +92,7 @@ pub fn cr4() -> u64 {
     value
 }
 
-/// Writes CR4. What is not allowed raises #GP.
+/// Writes CR4. A bit that is not allowed raises #GP.
 pub fn set_cr4(value: u64) {
     // SAFETY: the program uses none of what a bit that is allowed would change; an exception is taken by
     // `exception`.

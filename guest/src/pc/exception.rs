@@ -5,7 +5,7 @@ use core::arch::{asm, global_asm};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// What the processor and the stub have pushed.
+/// The words that the processor and the stub have pushed.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Frame {

@@ -143,6 +143,19 @@ pub fn task_elf() -> Vec<u8> {
     elf(AARCH64, EXECUTABLE, 0x4000_0000, &segments)
 }
 
+/// Makes a Linux kernel for x86: a setup header of the 64-bit boot protocol, and some bytes of a kernel.
+fn bzimage() -> Vec<u8> {
+    let mut file = vec![0; 0x1000];
+    let mut put = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);
+    put(0x1F1, &[1]);
+    put(0x1FE, &[0x55, 0xAA, 0xEB, 0x6A]);
+    put(0x202, b"HdrS\x0F\x02");
+    put(0x236, &[1]);
+    put(0x258, &0x100_0000_u64.to_le_bytes());
+    put(0x260, &0x10_0000_u32.to_le_bytes());
+    file
+}
+
 /// Makes a program for a microcontroller that loops for ever.
 pub fn firmware_at(base: u32, ram: u32) -> Vec<u8> {
     firmware(base, ram, &[LOOP_T32], &[(0, "$t")])
@@ -184,6 +197,8 @@ pub fn payloads() -> Vec<(&'static str, Vec<u8>)> {
             "x86.elf",
             elf(X86_64, EXECUTABLE, 0x4008_0000, &one(0x4008_0000, RX)),
         ),
+        ("pc.elf", elf(X86_64, EXECUTABLE, 0x10_0000, &one(0x10_0000, RX))),
+        ("bzimage", bzimage()),
         ("object.elf", elf(AARCH64, 1, 0x4008_0000, &one(0x4008_0000, RX))),
         ("arm32.elf", arm32),
         ("mcu.elf", firmware_at(0x3_0000, 0x2001_0000)),
@@ -228,9 +243,11 @@ pub fn payloads() -> Vec<(&'static str, Vec<u8>)> {
 pub fn resolve(name: &str) -> Result<PathBuf, String> {
     let file = match name {
         "@debian/linux-arm64" | "@debian/linux-armhf" => "image",
-        "@debian/initramfs" | "@debian/initramfs-armhf" => "ramdisk.cpio",
+        "@debian/initramfs" | "@debian/initramfs-armhf" | "@debian/initramfs-amd64" => "ramdisk.cpio",
         name if name.starts_with("@debian/linux-arm64/modules/") => "ramdisk.cpio",
         "@guests/supervisor" | "@guests/hello-task" | "@guests/modes" => "task.elf",
+        "@debian/linux-cloud-amd64" => "bzimage",
+        "@guests/x86-hello" => "pc.elf",
         "@guests/mcu-hello" => "mcu-hello.elf",
         "@guests/mcu-ticker" | "@guests/mcu-rtos" | "@guests/mcu-rtos-net" => "mcu.elf",
         "@guests/mcu-rtic" | "@guests/mcu-supervisor" => "mcu-rtic.elf",

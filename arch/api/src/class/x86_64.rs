@@ -39,7 +39,7 @@ const fn own(first: u32, last: u32) -> RegisterRule {
     rule(first, last, Treatment::Own, Treatment::Own)
 }
 
-/// A register that reads as this value. A store is ignored.
+/// Returns the rule of a register that reads as this value. A store is ignored.
 const fn constant(number: u32, value: u64) -> RegisterRule {
     rule(
         number,

@@ -136,7 +136,7 @@ const HYPERVISOR: u32 = 0x4000_0000;
 /// "KVMKVMKVM": Linux uses x2APIC without interrupt remapping only under a hypervisor that it knows.
 const SIGNATURE: Registers = [HYPERVISOR + 1, 0x4B4D_564B, 0x564B_4D56, 0x0000_004D];
 
-/// What depends on the vCPU.
+/// The facts that depend on the vCPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Processor {
     /// Its APIC id.

@@ -20,7 +20,7 @@ pub enum Mode {
     Bits64,
 }
 
-/// What an instruction does with its operand in memory.
+/// The use that an instruction makes of its operand in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Loads a register.
@@ -70,7 +70,7 @@ pub struct Access {
     pub length: u8,
     /// Bytes of memory: 1, 2, 4 or 8.
     pub size: u8,
-    /// What is done.
+    /// The use of the operand.
     pub operation: Operation,
 }
 
@@ -224,8 +224,8 @@ pub const fn extend(value: u64, size: u8) -> u64 {
         .cast_unsigned()
 }
 
-/// Decodes an instruction with an operand in memory: MOV in all its forms, MOVZX, MOVSX, MOVSXD, CMP and TEST.
-/// `None`: it is another one.
+/// Decodes an instruction with an operand in memory: MOV in all its forms, MOVZX, MOVSX, MOVSXD, CMP and
+/// TEST. `None`: it is another one.
 #[must_use]
 pub fn access(bytes: &[u8], mode: Mode) -> Option<Access> {
     let mut code = Reader::new(bytes, mode);

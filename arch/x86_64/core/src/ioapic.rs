@@ -25,9 +25,9 @@ const READ_ONLY: u64 = 1 << 12 | REMOTE;
 pub struct Message {
     /// Its vector.
     pub vector: u8,
-    /// What it is.
+    /// Its kind.
     pub delivery: Delivery,
-    /// Who gets it.
+    /// Its receivers.
     pub target: Target,
     /// It is a level, whose end must be told.
     pub is_level: bool,

@@ -51,13 +51,13 @@ const ERROR_SENT: u32 = 1 << 5;
 pub struct Ipi {
     /// The vector. With [`Delivery::Startup`] the page of the first instruction.
     pub vector: u8,
-    /// What it is.
+    /// Its kind.
     pub delivery: Delivery,
-    /// Who gets it.
+    /// Its receivers.
     pub target: Target,
 }
 
-/// What an interrupt message is.
+/// The kind of an interrupt message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
     /// An interrupt with a vector.
@@ -107,7 +107,7 @@ pub enum Target {
     Logical(u32),
 }
 
-/// What a store asks for beside the change of the register.
+/// The request of a store beside the change of the register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing.
@@ -501,7 +501,7 @@ impl Lapic {
         timer >> 17 & 3
     }
 
-    /// Bits by which the counter is shifted (SDM 3A, figure 11-10).
+    /// Returns the bits by which the counter is shifted (SDM 3A, figure 11-10).
     const fn shift(&self) -> u32 {
         let field = self.divide & 3 | self.divide >> 1 & 4;
         (field.wrapping_add(1)) & 7

@@ -22,7 +22,7 @@ const ACPI_ON: u16 = 1;
 const SLEEP: u16 = 1 << 13;
 const SLEEP_TYPE: u16 = 7 << 10;
 
-/// What a store asks for.
+/// The request of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
     /// Nothing.

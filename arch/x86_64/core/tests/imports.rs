@@ -24,7 +24,7 @@ fn imports(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// The first names of a group's members, up to its closing brace.
+/// Gives the first names of a group's members, up to its closing brace.
 fn group_members(group: &str) -> Vec<String> {
     let mut depth = 0_u32;
     let mut members = vec![String::new()];

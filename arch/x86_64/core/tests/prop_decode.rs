@@ -14,7 +14,7 @@ fn modes() -> impl Strategy<Value = (Mode, u32)> {
     ]
 }
 
-/// Bytes of an instruction: prefixes, an opcode of those that count, anything.
+/// Makes bytes of an instruction: prefixes, an opcode of those that count, anything.
 fn code() -> impl Strategy<Value = Vec<u8>> {
     let prefix = prop_oneof![Just(0x66_u8), Just(0x67), Just(0x2E), Just(0x65), 0x40_u8..0x50];
     let opcode = prop_oneof![
@@ -56,13 +56,13 @@ proptest! {
         let Some(own) = access(&bytes, mode) else { return Ok(()) };
         // LOCK before a move is an exception of the processor, which never gets here.
         prop_assume!(other.code() != Code::INVALID);
-        prop_assert_eq!(usize::from(own.length), other.len(), "{:?} {:x?}", other, bytes);
-        prop_assert_eq!(usize::from(own.size), other.memory_size().size(), "{:?} {:x?}", other, bytes);
+        prop_assert_eq!(usize::from(own.length), other.len(), "{:?} {:x?}", other.code(), bytes);
+        prop_assert_eq!(usize::from(own.size), other.memory_size().size(), "{:?} {:x?}", other.code(), bytes);
         let is_store = matches!(own.operation, Operation::StoreRegister(_) | Operation::StoreValue(_));
         let mut factory = InstructionInfoFactory::new();
         let info = factory.info(&other);
         let stores = info.used_memory().iter().any(|memory| memory.access() == OpAccess::Write);
-        prop_assert_eq!(is_store, stores, "{:?} {:x?}", other, bytes);
+        prop_assert_eq!(is_store, stores, "{:?} {:x?}", other.code(), bytes);
     }
 
     #[test]
@@ -74,8 +74,8 @@ proptest! {
         let has_segment = (0..other.op_count())
             .any(|operand| other.op_kind(operand) == OpKind::Register && other.op_register(operand).is_segment_register());
         let repeats = other.has_rep_prefix() || other.has_repne_prefix() || other.has_lock_prefix();
-        prop_assume!(moves && to_memory && !has_segment && !repeats && other.code() != Code::INVALID);
-        prop_assert!(access(&bytes, mode).is_some(), "{:?} {:x?}", other, bytes);
+        let counts = moves && to_memory && !has_segment && !repeats && other.code() != Code::INVALID;
+        prop_assert!(!counts || access(&bytes, mode).is_some(), "{:?} {:x?}", other.code(), bytes);
     }
 
     #[test]

@@ -59,7 +59,7 @@ impl Setup {
     /// Reads the header of a bzImage.
     ///
     /// # Errors
-    /// What the file is instead, behind "is".
+    /// The description of the file, for a sentence that ends in "is".
     pub fn read(contents: &[u8]) -> Result<Self, &'static str> {
         let field = |at: usize, size: usize| {
             let bytes = contents.get(at..at + size).unwrap_or(&[]);

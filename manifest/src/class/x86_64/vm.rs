@@ -335,7 +335,7 @@ mod tests {
         let bytes = start_info(window(0, 64 << 20), window(0x300_0000, 0x1000));
         assert_eq!(bytes[..4], [0x78, 0xC5, 0x6E, 0x33]);
         assert_eq!(bytes[12], 1, "one module");
-        assert_eq!(bytes[40], 4, "entries of the memory map");
+        assert_eq!(bytes[48], 4, "entries of the memory map");
         assert_eq!(bytes[56..64], 0x300_0000_u64.to_le_bytes());
     }
 }
