@@ -114,18 +114,18 @@ pub enum Operation {
     /// goes on. Right: `WRITE`.
     PortReply = 0x0800,
     /// Lock: block until the caller owns the lock, or until x2 (nanoseconds since boot, 0 = for ever). Until
-    /// then the owner runs in the caller's place, if both are on one pCPU. Result x1: 1 if the last owner ended
-    /// without a release, so that what the lock guards may be half-done, else 0. Answer `WrongState` if the
-    /// caller owns the lock already, `DonationCycle` if the owner waits for the caller. Right: `WRITE`.
+    /// then the owner runs in the caller's place, if both are on one pCPU. Result x1: 1 if the last owner
+    /// ended without a release, so that what the lock guards may be half-done, else 0. Answer `WrongState` if
+    /// the caller owns the lock already, `DonationCycle` if the owner waits for the caller. Right: `WRITE`.
     LockTake = 0x0900,
-    /// Lock: like `LockTake`, but never blocks. If another vCPU owns the lock, the answer is `TimedOut`. Right:
-    /// `WRITE`.
+    /// Lock: like `LockTake`, but never blocks. If another vCPU owns the lock, the answer is `TimedOut`.
+    /// Right: `WRITE`.
     LockTryTake = 0x0901,
     /// Lock: give it to the most important vCPU that waits, or to nobody. `WrongState` if the caller does not
     /// own the lock. Right: `WRITE`.
     LockRelease = 0x0902,
-    /// Channel: where the caller sees it. Result x1: the guest address; x2: its bytes; x3: the caller's side in
-    /// bits 7:0, the number of sides in bits 15:8, bit 16 set if the caller may write the memory.
+    /// Channel: where the caller sees it. Result x1: the guest address; x2: its bytes; x3: the caller's side
+    /// in bits 7:0, the number of sides in bits 15:8, bit 16 set if the caller may write the memory.
     /// `WrongState` if the caller is no side of it. Right: `READ`.
     ChannelPlace = 0x0D00,
     /// Channel: ring at the sides in the bitmap x2, at all if it is 0, and never at the caller's own. Each

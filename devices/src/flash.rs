@@ -3,7 +3,8 @@
 //! chips of 16 bits side by side on a bus of 32 bits, sectors of 256 KiB.
 //!
 //! Sources: JEDEC JEP137 (vendor command set 1), JESD68.01 (the query structure), Intel StrataFlash P30
-//! datasheet, order number 306666 (command codes, status register), QEMU 7.2 hw/block/pflash_cfi01.c (the identification and the query of the board's own banks).
+//! datasheet, order number 306666 (command codes, status register), QEMU 7.2 hw/block/pflash_cfi01.c (the
+//! identification and the query of the board's own banks).
 //!
 //! Both chips always get the same command, so the bank is one state machine. The bytes themselves are not
 //! here: a bank in *array mode* is memory that the guest reads without the device. Every store comes here,

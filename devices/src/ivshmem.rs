@@ -105,7 +105,8 @@ impl Function {
         self.is_pending() && self.command & INTX_OFF == 0
     }
 
-    /// Returns `size` bytes of the configuration space from `offset` on. What is not in one word is zero.
+    /// Returns `size` bytes of the configuration space from `offset` on. A byte that is not in one word is
+    /// zero.
     #[must_use]
     pub fn read_config(&self, place: &Place, offset: u16, size: u8) -> u32 {
         let word = self.config_word(place, offset >> 2);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Locks that the hypervisor keeps. Their owner runs in the place of the most important vCPU that waits.
 //!
-//! [`Guard`] releases its lock when it goes. A vCPU that ends without that loses its locks, and the next owner
-//! is told ([`Guard::is_broken`]).
+//! [`Guard`] releases its lock when it goes. A vCPU that ends without that loses its locks, and the next
+//! owner is told ([`Guard::is_broken`]).
 
 use bulkhead_abi::{Error, Operation};
 

@@ -64,7 +64,8 @@ pub struct MessageLimits {
 }
 
 impl MessageLimits {
-    /// Returns the limits of a class binary with tables of this size, if the class binary has ports and locks.
+    /// Returns the limits of a class binary with tables of this size, if the class binary has ports and
+    /// locks.
     #[must_use]
     pub const fn of(tables: Tables) -> Self {
         match tables {

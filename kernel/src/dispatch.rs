@@ -13,11 +13,12 @@
 //! [`Pcpu::decide`] and [`Pcpu::perform`] are the two halves of a round. Thus tests drive the very loop of
 //! the hypervisor and can stop the world between the halves.
 //!
-//! Each file below this one holds one group of methods of [`Pcpu`]: `bridge` (PCI functions), `exit` (handling of exits), `call`
-//! (hypercalls), `channel` (doorbells), `lifecycle` (start, stop, load), `fault` (health events), `gate` (events), `device`
-//! (virtual devices, consoles), `host` (calls of a debugger), `network` (interfaces, the switch), `lock` (locks), `port`
-//! (messages, calls), `report` (lines for the log), `schedule` (windows, schedules), `service` (accesses that another partition answers), `trace` (records of a
-//! pCPU that is traced), `upcall` (interrupts of tasks).
+//! Each file below this one holds one group of methods of [`Pcpu`]: `bridge` (PCI functions), `exit`
+//! (handling of exits), `call` (hypercalls), `channel` (doorbells), `lifecycle` (start, stop, load), `fault`
+//! (health events), `gate` (events), `device` (virtual devices, consoles), `host` (calls of a debugger),
+//! `network` (interfaces, the switch), `lock` (locks), `port` (messages, calls), `report` (lines for the
+//! log), `schedule` (windows, schedules), `service` (accesses that another partition answers), `trace`
+//! (records of a pCPU that is traced), `upcall` (interrupts of tasks).
 
 mod bridge;
 mod call;

@@ -458,8 +458,8 @@ fn run_steps(steps: Vec<Step>, base: u64) -> impl Guest {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, rng_seed: proptest::test_runner::RngSeed::Fixed(18), failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// One side writes and rings, the other reads: it reads what one memory would hold, and is interrupted no
-    /// more often than was rung.
+    /// Lets one side write and ring, and the other read: it reads what one memory would hold, and is
+    /// interrupted no more often than was rung.
     #[test]
     fn the_sides_see_one_memory(steps in steps(), pcpu in 0..2_u32) {
         let mut bench = bench(pcpu);

@@ -134,8 +134,8 @@ struct Section {
     to: u64,
 }
 
-/// Checks the sections of all clients for a lock. Returns their number. A section without an end ends with the
-/// next one that finds the lock broken.
+/// Checks the sections of all clients for a lock. Returns their number. A section without an end ends with
+/// the next one that finds the lock broken.
 fn check_sections(bench: &Bench, lock: u64, restarts: bool) -> Result<usize, TestCaseError> {
     let world = bench.look();
     let mut marks: Vec<(u64, u8, u64)> = (0..4_u8)

@@ -168,8 +168,8 @@ pub trait Policy {
     fn return_donation(&mut self, _from: Slot, _now: Ticks) -> Result<(), PolicyError> {
         Err(PolicyError::NotSupported)
     }
-    /// Ends the donation that `donate(from, ..)` began. Then `from` waits on, in its own place: it is not ready.
-    /// Whoever lends its place to `from` still does. No slot is running.
+    /// Ends the donation that `donate(from, ..)` began. Then `from` waits on, in its own place: it is not
+    /// ready. Whoever lends its place to `from` still does. No slot is running.
     ///
     /// # Errors
     /// As [`Policy::return_donation`].

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The windows of virtual flashes: memory that a VM reads without an exit, and whose other accesses the kernel
-//! answers.
+//! The windows of virtual flashes: memory that a VM reads without an exit, and whose other accesses the
+//! kernel answers.
 //!
 //! Everywhere else an access that stage 2 refuses although memory is mapped is a fault of the partition.
 

@@ -285,8 +285,9 @@ pub trait Spaces {
     fn revoke(&mut self, partition: PartitionId, guest: GuestPhys, size: u64);
     /// Lets the partition load and fetch from `size` bytes from `guest` on, or not. They are memory that it
     /// may never store to. The hypervisor's own copies ask nobody. Returns when every CPU obeys. A refused
-    /// load is an [`Exit::Access`]. Requires: a window of a virtual flash ([`crate::class::DeviceRole::Flash`]).
-    /// Bounded by the blocks that are mapped. A class without such devices keeps the default.
+    /// load is an [`Exit::Access`]. Requires: a window of a virtual flash
+    /// ([`crate::class::DeviceRole::Flash`]). Bounded by the blocks that are mapped. A class without such
+    /// devices keeps the default.
     fn set_readable(&mut self, _partition: PartitionId, _guest: GuestPhys, _size: u64, _is_readable: bool) {}
     /// Returns where an address of the partition is on the bus, if it is mapped. A class whose translations
     /// software loads answers a miss by the same tables, and makes an [`Exit::Access`] if this is `None`.

@@ -244,9 +244,9 @@ impl<F: Format> Tree<F> {
         Ok(())
     }
 
-    /// Changes the rights to what is mapped of a stretch, as far as it is whole blocks and pages. Returns when
-    /// every CPU obeys. Only the rights of a leaf change, so it need not be taken away first (Arm DDI 0487
-    /// D8, "Using break-before-make when updating translation table entries"). Bounded by the blocks and
+    /// Changes the rights to what is mapped of a stretch, as far as it is whole blocks and pages. Returns
+    /// when every CPU obeys. Only the rights of a leaf change, so it need not be taken away first (Arm DDI
+    /// 0487 D8, "Using break-before-make when updating translation table entries"). Bounded by the blocks and
     /// pages of the stretch.
     ///
     /// # Errors

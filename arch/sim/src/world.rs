@@ -621,8 +621,8 @@ impl World {
         match line {
             SENT => state.sent = false,
             TIMER => state.timer = None,
-            // A level stays until its device takes it back. A vector, a pulse, and an edge from a routed line,
-            // is taken here.
+            // A level stays until its device takes it back. A vector, a pulse, and an edge from a routed
+            // line, is taken here.
             _ => {
                 let partition = state.plan?.partition;
                 let own = self.partitions.entry(partition.0).or_default();

@@ -2,10 +2,11 @@
 //! A Gantt chart of a schedule, simulated or traced: one HTML page that needs nothing else.
 //!
 //! The chart is an SVG with a lane per vCPU, grouped by pCPU. A lane has a bar where its vCPU runs. Below it,
-//! each task of the vCPU has a row with its jobs, and a bar where the task runs. Marks show where the vCPU becomes ready, where its budget ends and comes back, where a window or period starts,
-//! and where a deadline is missed. Without scripts, and on paper, the page shows the beginning of the
-//! schedule. The page's own script redraws the chart from the same data for any stretch of time: wheel or
-//! buttons to zoom, drag to move, hover for exact times.
+//! each task of the vCPU has a row with its jobs, and a bar where the task runs. Marks show where the vCPU
+//! becomes ready, where its budget ends and comes back, where a window or period starts, and where a deadline
+//! is missed. Without scripts, and on paper, the page shows the beginning of the schedule. The page's own
+//! script redraws the chart from the same data for any stretch of time: wheel or buttons to zoom, drag to
+//! move, hover for exact times.
 
 pub mod jobs;
 mod spans;

@@ -9,9 +9,8 @@
 //!
 //! **A hostile peer** may write any word of the memory at any time. So each side
 //!
-//! - keeps its own index to itself, and only tells it to the other side. What the other side makes of that
-//!   word
-//!   changes nothing here;
+//! - keeps its own index to itself, and only tells it to the other side. Nothing changes here by the use that
+//!   the other side makes of that word;
 //! - reads the index of the peer once per operation, and believes only a distance that is possible;
 //! - reads each word of a message once, into memory of its own, and checks the length that it has read, not
 //!   the

@@ -9,7 +9,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread;
 
-/// A ring with so few places that it wraps and is full.
+/// Makes a ring with so few places that it wraps and is full.
 fn ring(places: usize) -> Arc<Vec<AtomicU32>> {
     Arc::new((0..HEAD_WORDS + places).map(|_| AtomicU32::new(0)).collect())
 }

@@ -124,8 +124,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         true
     }
 
-    /// Makes the waiters of this pCPU lend their places to the present owner, if the owner is here. A step per
-    /// waiter.
+    /// Makes the waiters of this pCPU lend their places to the present owner, if the owner is here. A step
+    /// per waiter.
     pub(super) fn relend(&mut self, lock: LockId) {
         let state = *self.shared.locks.of(lock).lock();
         let waiters = state.waiters();

@@ -190,8 +190,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
     }
 
-    /// Ends whatever the vCPU waits for at ports and locks, and takes its locks: the vCPU is being switched off. Requires: settled, or the
-    /// vCPU is not running.
+    /// Ends whatever the vCPU waits for at ports and locks, and takes its locks: the vCPU is being switched
+    /// off. Requires: settled, or the vCPU is not running.
     #[inline]
     pub(super) fn leave_ports(&mut self, slot: Slot, vcpu: VcpuId) {
         if MAX_PORTS != 0 && self.local.is_any_engaged() {

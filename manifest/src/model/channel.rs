@@ -7,8 +7,7 @@ use crate::schema::form::Whole;
 use crate::units::{Address, Size};
 
 tables! {
-    /// Memory that its sides share, and a doorbell. The tool finds a place for the memory. The capabilities of
-    /// the sides let them ring.
+    /// Memory that its sides share, and a doorbell. The capabilities of the sides let them ring.
     pub(crate) ChannelSpec [name] = "a channel table" {
         /// bytes of the memory; a multiple of 4K, on class `armv7m` a power of two
         size "size": Option<Placed<Size>>, required;
@@ -24,8 +23,8 @@ tables! {
         partition "partition": Option<Placed<String>>, required;
         /// accesses of the partition to the memory, `rw` or `r`
         access "access": Given<Access>, default("rw");
-        /// true if an operating system finds the channel as a PCI function in the layout of QEMU's ivshmem, with
-        /// INTx on the line `interrupt`; VM of class `aarch64` only
+        /// true if an operating system finds the channel as a PCI function in the layout of QEMU's ivshmem,
+        /// with INTx on the line `interrupt`; VM of class `aarch64` only
         pci "pci": Given<bool>, default(false);
         /// line (INTID) that the doorbell makes pending at the partition, for a moment, as an edge does; VM
         /// only

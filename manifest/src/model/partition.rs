@@ -189,8 +189,7 @@ tables! {
         at "place": Option<Placed<Address>>, optional;
     }
 
-    /// Two banks of NOR flash with the Intel command set, as QEMU's board `virt` has. The VM reads them as
-    /// memory; the hypervisor programs and erases. They keep their contents when the partition restarts.
+    /// Two banks of NOR flash with the Intel command set, as QEMU's `virt` has. A restart keeps the contents.
     pub(crate) FlashSpec [place] = "a flash" {
         /// contents of the first bank, for example a firmware image; the rest is erased
         code "code": Option<Placed<String>>, optional;

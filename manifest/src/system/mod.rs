@@ -167,8 +167,8 @@ impl System {
             .map(|image| image.value.as_str())
     }
 
-    /// Returns the banks of flash that `run` keeps in a file: the file relative to the manifest, the address of
-    /// the bank on the board, and its bytes.
+    /// Returns the banks of flash that `run` keeps in a file: the file relative to the manifest, the address
+    /// of the bank on the board, and its bytes.
     #[must_use]
     pub fn kept_banks(&self) -> Vec<(String, u64, u64)> {
         let mut banks = Vec::new();

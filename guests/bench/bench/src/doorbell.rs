@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The price of a doorbell: from the instruction before the ring to the first one of the other side's handler.
+//! The price of a doorbell: from the instruction before the ring to the first one of the other side's
+//! handler.
 //!
 //! The memory of the channel says how the other side waits, and when the interrupt came.
 
@@ -18,7 +19,7 @@ const IDLE: u32 = 2;
 
 /// The words of the channel.
 struct Words {
-    /// How the server is to wait; 0 until it is ready.
+    /// The way in which the server is to wait; 0 until it is ready.
     order: &'static AtomicU32,
     /// When the interrupt came, the lower half.
     came: &'static AtomicU32,

@@ -4,8 +4,8 @@
 //!
 //! - `victim` (a partition, control): the reaper. It restarts the victim again and again, at moments that do
 //!   not depend on what the victim does.
-//! - `requests` with the right to receive, and no `victim`: the silent server. It takes calls, and answers few
-//!   of them, late or never. It keeps the capabilities to reply by until its space is full.
+//! - `requests` with the right to receive, and no `victim`: the silent server. It takes calls, and answers
+//!   few of them, late or never. It keeps the capabilities to reply by until its space is full.
 //! - Else the client: forged and revoked indices, buffers half outside its memory, floods of messages and of
 //!   capabilities, calls with and without donation, locks that it keeps. All its waits have deadlines.
 //!

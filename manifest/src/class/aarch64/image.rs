@@ -308,8 +308,8 @@ fn place_raw(program: &Program<'_>, contents: Bytes, report: &mut Report) -> Opt
 /// The start of the version that U-Boot prints first.
 const U_BOOT: &[u8] = b"U-Boot 20";
 
-/// Warns of U-Boot for QEMU's board as a plain binary. It looks for its device tree at the start of RAM, where
-/// the tree of a VM is only if the VM starts from flash.
+/// Warns of U-Boot for QEMU's board as a plain binary. It looks for its device tree at the start of RAM,
+/// where the tree of a VM is only if the VM starts from flash.
 fn firmware_belongs_in_flash(program: &Program<'_>, contents: &[u8], report: &mut Report) {
     let Program { context, name, .. } = *program;
     if context.spec.machine.load_at.is_some() || !contents.windows(U_BOOT.len()).any(|part| part == U_BOOT) {

@@ -83,8 +83,8 @@ pub(super) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
     })
 }
 
-/// Finds places for the channels in RAM that nobody has: each as one region of the MPU, at one address for all
-/// sides. A channel without room stays where nothing is, and is reported with the places of everything.
+/// Finds places for the channels in RAM that nobody has: each as one region of the MPU, at one address for
+/// all sides. A channel without room stays where nothing is, and is reported with the places of everything.
 pub(super) fn place_channels(board: &Board, manifest: &Manifest, guests: &mut [Guest], report: &mut Report) {
     let areas = guests.iter().flat_map(|guest| &guest.areas);
     let own = areas.filter(|area| !matches!(area.kind, AreaKind::Channel(_)));
