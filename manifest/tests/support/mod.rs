@@ -245,17 +245,28 @@ pub fn resolve(name: &str) -> Result<PathBuf, String> {
         "@debian/linux-arm64" | "@debian/linux-armhf" => "image",
         "@debian/initramfs" | "@debian/initramfs-armhf" | "@debian/initramfs-amd64" => "ramdisk.cpio",
         name if name.starts_with("@debian/linux-arm64/modules/") => "ramdisk.cpio",
-        "@guests/supervisor" | "@guests/hello-task" | "@guests/modes" => "task.elf",
+        "@guests/supervisor"
+        | "@guests/hello-task"
+        | "@guests/modes"
+        | "@guests/monitor"
+        | "@guests/apex-sensor"
+        | "@guests/apex-control" => "task.elf",
+        "@guests/linux-regulator" => "init.sh",
         "@debian/linux-cloud-amd64" => "bzimage",
         "@guests/x86-hello" => "pc.elf",
         "@guests/mcu-hello" => "mcu-hello.elf",
         "@guests/mcu-ticker" | "@guests/mcu-rtos" | "@guests/mcu-rtos-net" => "mcu.elf",
-        "@guests/mcu-rtic" | "@guests/mcu-supervisor" => "mcu-rtic.elf",
-        "@guests/mcu-serial" | "@guests/mcu-rtos-wild" => "mcu-serial.elf",
+        "@guests/mcu-rtic" | "@guests/mcu-supervisor" | "@guests/mcu-sensor" => "mcu-rtic.elf",
+        "@guests/mcu-serial" | "@guests/mcu-rtos-wild" | "@guests/mcu-monitor" => "mcu-serial.elf",
         "@debian/linux-ppc405" | "@guests/ppc-hello" | "@guests/ppc-control" => "ppc-vm.elf",
         "@guests/ppc-shell" => "ramdisk.cpio",
         "@guests/ppc-hello-task" => "ppc-task.elf",
-        "@guests/hello" | "@guests/control-loop" | "@guests/noisy" | "@guests/rogue" => "vm.elf",
+        "@guests/sensor"
+        | "@guests/regulator"
+        | "@guests/hello"
+        | "@guests/control-loop"
+        | "@guests/noisy"
+        | "@guests/rogue" => "vm.elf",
         _ => return Err("there is no payload of this name".to_owned()),
     };
     Ok(root().join("tests/config-bad/payloads").join(file))
