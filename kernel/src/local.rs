@@ -6,6 +6,7 @@
 //! reported ready when it gets something to do, and a slot that ran is reported stopped before the next
 //! decision.
 
+use bulkhead_abi::size::IS_SMALL;
 use bulkhead_arch_api::{GuestPhys, MAX_PCPUS, PartitionId, Ticks, VcpuId};
 use bulkhead_sched::{
     AnyPolicy, InForce, MAX_SLOTS, PcpuPolicy, PolicyError, PolicyParameters, ScheduleStatus, Signals, Slot,
@@ -143,6 +144,9 @@ impl Activity {
     }
 }
 
+/// Slots whose tasks can have an upcall. A class with small tables has no upcalls.
+const UPCALL_SLOTS: usize = if IS_SMALL { 0 } else { MAX_SLOTS };
+
 /// The upcall that a task waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Upcall {
@@ -233,7 +237,7 @@ pub struct Local<P = AnyPolicy> {
     /// The slots whose tasks wait for an upcall.
     watching: u32,
     /// The upcalls that tasks wait for.
-    upcalls: [Option<Upcall>; MAX_SLOTS],
+    upcalls: [Option<Upcall>; UPCALL_SLOTS],
     /// The slots whose vCPUs may wait at a port, or have a call.
     engaged: u32,
     /// The slots that lend their places.
@@ -257,7 +261,7 @@ impl<P: PcpuPolicy> Local<P> {
             counters,
             slots: unused(),
             watching: 0,
-            upcalls: [None; MAX_SLOTS],
+            upcalls: [None; UPCALL_SLOTS],
             engaged: 0,
             lent: 0,
             borrowers: [Slot(0); MAX_SLOTS],

@@ -27,4 +27,5 @@ pub const FACTS: ClassFacts = ClassFacts {
     masks_lines: false,
     delays_interrupts: false,
     semihosting: false,
+    traces_short_exits: false,
 };
