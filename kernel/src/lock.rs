@@ -24,7 +24,7 @@ use spin::mutex::TicketMutex;
 pub const MAX_LOCKS: usize = IMAGE_LOCKS;
 /// Entries of a table of locks. A table has at least one.
 pub(crate) const LOCK_ENTRIES: usize = if MAX_LOCKS == 0 { 1 } else { MAX_LOCKS };
-const _: () = assert!(MAX_LOCKS <= 32, "a set of locks fits u32");
+const _: () = assert!(MAX_LOCKS < 33, "a set of locks fits u32");
 
 /// A lock, by its number in the system image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -25,7 +25,7 @@ impl Tool for Stub {
         &[]
     }
 
-    fn variant(&self, _board: &Board) -> Option<&'static Variant> {
+    fn variant(&self, _board: &Board, _messages: bool) -> Option<&'static Variant> {
         None
     }
 

@@ -116,7 +116,7 @@ fn function(image: &Image<'_>, index: u16, record: &SideRecord) -> Result<(), Fa
         Fault::Unaligned,
     )?;
     let others = earlier(image.sides(), index).filter(|(other, _)| is_function(other));
-    require(others.count() < MAX_FUNCTIONS, Fault::BadCount)
+    require((0..MAX_FUNCTIONS).contains(&others.count()), Fault::BadCount)
 }
 
 /// Tells whether a mapping is that of a side.

@@ -24,7 +24,7 @@ fn main() -> ! {
         // SAFETY: a call that opens a file stores nothing.
         unsafe { syscall1(nr::OPEN, block.as_ptr() as usize) };
         calls = calls.wrapping_add(1);
-        if calls % REPORT == 0 {
+        if calls.is_multiple_of(REPORT) {
             println!("breakpoint: {calls} calls");
         }
     }
