@@ -265,7 +265,7 @@ pub fn decode<R: RelaxStrategy>(
     if (operation as u16) >= Operation::ServiceTake as u16 {
         return decode_service(operation, call).map(|step| Command::Serve(PartitionId(object), step));
     }
-    if (Operation::PortSend as u16..=Operation::PortReply as u16).contains(&(operation as u16)) {
+    if (Operation::PortSend as u16..=Operation::LockRelease as u16).contains(&(operation as u16)) {
         return decode_port(operation, call, (caller, object, held), spaces);
     }
     let number = object;

@@ -80,41 +80,19 @@ fn enable_changed(machine: &mut Machine, context: &mut Context, address: GuestPh
 #[inline(never)]
 fn emulate(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64 {
     let syndrome = trap.syndrome;
-    let access = match decode(syndrome) {
-        DataAbort::Emulate(access) => access,
+    let (address, access) = match decode(syndrome) {
+        DataAbort::Emulate(access) => (faulting_address(), access),
         DataAbort::CacheMaintenance => {
             // There is no memory at the address, so nothing there could be cached.
             advance(context, syndrome);
             return RESUME;
         }
         DataAbort::Undescribed => return undescribed::emulate(machine, context, trap),
-        DataAbort::Fault => return refused(machine, context, trap),
+        DataAbort::Fault => match refused(context, syndrome) {
+            Some(found) => found,
+            None => return memory_fault(context, syndrome, abort_address(syndrome)),
+        },
     };
-    finish(machine, context, trap, (faulting_address(), access))
-}
-
-/// Handles an access that stage 2 refused although memory is mapped there. In a virtual flash it is the
-/// device's; everywhere else it is a fault.
-fn refused(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64 {
-    let syndrome = trap.syndrome;
-    let address = abort_address(syndrome);
-    match (address, refused_access(syndrome)) {
-        (Some(address), Some(access)) if flash::covers(context.plan.partition, address) => {
-            finish(machine, context, trap, (address, access))
-        }
-        _ => memory_fault(context, syndrome, address),
-    }
-}
-
-/// Carries out an access that the CPU describes.
-#[inline(always)]
-fn finish(
-    machine: &mut Machine,
-    context: &mut Context,
-    trap: Trap,
-    (address, access): (GuestPhys, DataAccess),
-) -> u64 {
-    let syndrome = trap.syndrome;
     let at = Location {
         address,
         access,
@@ -131,6 +109,16 @@ fn finish(
     } else {
         load(machine, context, syndrome, at)
     }
+}
+
+/// Returns the access that stage 2 refused although memory is mapped there, and its address, if it is one to a
+/// virtual flash. Everywhere else such an access is a fault.
+#[cold]
+#[inline(never)]
+fn refused(context: &Context, syndrome: u64) -> Option<(GuestPhys, DataAccess)> {
+    let address = abort_address(syndrome)?;
+    let access = refused_access(syndrome)?;
+    flash::covers(context.plan.partition, address).then_some((address, access))
 }
 
 /// An access, its address, and the order of the bytes in its register.

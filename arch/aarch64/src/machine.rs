@@ -6,9 +6,17 @@ use crate::board::Relax;
 use crate::context::{CONTEXTS, Context};
 use crate::fp::{self, CPTR_OPEN, CPTR_TRAP};
 use crate::irq::PcpuIrq;
-use crate::short_trace::ShortTrace;
 use crate::sysreg::{instruction, write_guest_register};
+use bulkhead_abi::log::Pcpu;
+use bulkhead_abi::trace::Entry;
 use bulkhead_arch_api::{Arch, ClassFacts, MAX_PARTITIONS, MAX_VCPUS, PcpuId, VcpuId, VcpuSet, class};
+
+/// The place of a pCPU's records of the short ways.
+#[derive(Clone, Copy)]
+pub(crate) struct ShortTrace {
+    pub(crate) ring: &'static [Entry],
+    pub(crate) counters: &'static Pcpu,
+}
 
 /// A pCPU's machine.
 pub struct Machine {

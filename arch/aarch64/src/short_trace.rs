@@ -8,11 +8,10 @@
 use crate::board::BOARD;
 use crate::context::Context;
 use crate::log;
-use crate::machine::Machine;
+use crate::machine::{Machine, ShortTrace};
 use crate::sysreg::write_guest_register;
 use crate::timer;
-use bulkhead_abi::log::Pcpu;
-use bulkhead_abi::trace::{Entry, Event, Record, ShortCause};
+use bulkhead_abi::trace::{Event, Record, ShortCause};
 use bulkhead_arch_aarch64_core::syndrome::{
     EC_CP14_MEMORY, EC_CP14_PAIR, EC_CP15, EC_DATA_ABORT, EC_FP, EC_HVC32, EC_HVC64, EC_SMC32, EC_SMC64,
     EC_SVC64, EC_SYSTEM, EC_VMRS, EC_WFX, class,
@@ -23,13 +22,6 @@ use core::sync::atomic::Ordering;
 unsafe extern "C" {
     /// The vectors that record the short ways, in `entry`. Only their address is of use.
     static bulkhead_tracing_vectors: u8;
-}
-
-/// The place of a pCPU's records.
-#[derive(Clone, Copy)]
-pub(crate) struct ShortTrace {
-    ring: &'static [Entry],
-    counters: &'static Pcpu,
 }
 
 /// Lets the pCPU record its short ways, if the system image wants it.
