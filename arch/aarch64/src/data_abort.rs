@@ -111,8 +111,8 @@ fn emulate(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64 {
     }
 }
 
-/// Returns the access that stage 2 refused although memory is mapped there, and its address, if it is one to a
-/// virtual flash. Everywhere else such an access is a fault.
+/// Returns the access that stage 2 refused although memory is mapped there, and its address, if the access is
+/// one to a virtual flash. Everywhere else such an access is a fault.
 #[cold]
 #[inline(never)]
 fn refused(context: &Context, syndrome: u64) -> Option<(GuestPhys, DataAccess)> {
