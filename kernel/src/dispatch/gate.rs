@@ -26,6 +26,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Ends the interrupt of a partition's gate after its events were consumed, unless there are new events.
+    ///
+    /// New events can wake a vCPU that waits for them, and that brings control here again. Each time the wait
+    /// of one vCPU ends, so it is no deeper than the partition has vCPUs.
     #[inline]
     pub(super) fn events_taken(&mut self, partition: PartitionId) {
         if let Some(line) = self.system.gate_line_of(partition) {
