@@ -13,6 +13,7 @@
 
 pub mod board;
 mod class;
+mod class_binary;
 mod code;
 mod compile;
 pub mod diagnostic;

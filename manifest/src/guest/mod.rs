@@ -18,7 +18,7 @@ use bulkhead_arch_api::EntryState;
 use crate::board::{Board, Window};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{Access, Kind, PartitionSpec, Placed};
-use crate::payload::{Loader, Piece, Stretch};
+use crate::payload::{Loader, Piece, Stretch, blob_name, too_large};
 use crate::rules::channels::Side;
 use crate::system::Capability;
 use crate::units::Address;
@@ -54,6 +54,58 @@ impl Area {
         let last = self.window.end().saturating_sub(1);
         format!("RAM: {:#x} to {last:#x}", self.window.base)
     }
+}
+
+/// Returns the areas of RAM and regions of a VM where addresses are translated, RAM first. `None` if the
+/// manifest leaves out what has been reported.
+pub(crate) fn vm_areas(spec: &PartitionSpec) -> Option<Vec<Area>> {
+    let memory = spec.memory.as_ref()?;
+    let mut areas = vec![Area {
+        kind: AreaKind::Ram,
+        window: Window {
+            base: spec.machine.ram_base.get(),
+            size: memory.value.get(),
+        },
+        access: Access::ALL,
+        at: spec.at.clone(),
+        place: memory.place,
+    }];
+    for region in &spec.regions {
+        areas.push(Area {
+            kind: AreaKind::Region,
+            window: Window {
+                base: region.guest.as_ref()?.value.get(),
+                size: region.size.as_ref()?.value.get(),
+            },
+            access: region.access,
+            at: region.at.clone(),
+            place: region.start,
+        });
+    }
+    Some(areas)
+}
+
+/// Loads what the regions of a VM hold when it starts; `None` if something was reported.
+pub(crate) fn region_payloads(
+    context: &Context<'_>,
+    loader: &mut Loader<'_>,
+    report: &mut Report,
+) -> Option<Vec<Piece>> {
+    let mut pieces = Vec::new();
+    for region in &context.spec.regions {
+        let Some(name) = &region.payload else { continue };
+        let (guest, size) = (
+            region.guest.as_ref()?.value.get(),
+            region.size.as_ref()?.value.get(),
+        );
+        let contents = loader.load(name, report)?;
+        if contents.len() as u64 > size {
+            report.push(too_large(&name.value, name.place, contents.len() as u64, size));
+            return None;
+        }
+        pieces.push(Piece::whole(blob_name(context.name(), "region"), contents, guest));
+    }
+    Some(pieces)
 }
 
 /// A part of an area with its own permissions.

@@ -18,9 +18,9 @@ use super::linux;
 use super::virtual_flash as flash;
 use crate::board::Window;
 use crate::diagnostic::{Code, Diagnostic, Report};
-use crate::guest::{Area, AreaKind, Context, Guest, Part};
+use crate::guest::{Area, AreaKind, Context, Guest, Part, region_payloads, vm_areas};
 use crate::model::{Access, PartitionSpec, Placed};
-use crate::payload::{Bytes, Loader, Piece, blob_name, bytes, initramfs, is_ramdisk, too_large};
+use crate::payload::{Bytes, Loader, Piece, blob_name, bytes, initramfs, is_ramdisk};
 use crate::units::{BLOCK, PAGE, align_up, format_size};
 
 /// QEMU's largest distance of the RAM disk from the start of RAM.
@@ -28,30 +28,8 @@ const RAMDISK_MAX_OFFSET: u64 = 128 << 20;
 /// Alignment of the device tree if the tree is not at QEMU's place.
 const TREE_ALIGN: u64 = PAGE;
 
-fn vm_areas(spec: &PartitionSpec) -> Option<Vec<Area>> {
-    let memory = spec.memory.as_ref()?;
-    let mut areas = vec![Area {
-        kind: AreaKind::Ram,
-        window: Window {
-            base: spec.machine.ram_base.get(),
-            size: memory.value.get(),
-        },
-        access: Access::ALL,
-        at: spec.at.clone(),
-        place: memory.place,
-    }];
-    for region in &spec.regions {
-        areas.push(Area {
-            kind: AreaKind::Region,
-            window: Window {
-                base: region.guest.as_ref()?.value.get(),
-                size: region.size.as_ref()?.value.get(),
-            },
-            access: region.access,
-            at: region.at.clone(),
-            place: region.start,
-        });
-    }
+fn areas(spec: &PartitionSpec) -> Option<Vec<Area>> {
+    let mut areas = vm_areas(spec)?;
     if let Some(flash) = &spec.flash {
         areas.extend(flash.banks().map(|window| Area {
             kind: AreaKind::Flash,
@@ -67,7 +45,7 @@ fn vm_areas(spec: &PartitionSpec) -> Option<Vec<Area>> {
 /// Builds the memory of a VM; `None` if something was reported.
 pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {
     let spec = context.spec;
-    let areas = vm_areas(spec)?;
+    let areas = areas(spec)?;
     let mut pieces = region_payloads(context, loader, report)?;
     pieces.extend(flash::pieces(context, loader, report)?);
     let image = match &spec.image {
@@ -141,28 +119,6 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         entry_state: if image.aarch32 { AARCH32 } else { EntryState::USUAL },
         ..Guest::default()
     })
-}
-
-fn region_payloads(
-    context: &Context<'_>,
-    loader: &mut Loader<'_>,
-    report: &mut Report,
-) -> Option<Vec<Piece>> {
-    let mut pieces = Vec::new();
-    for region in &context.spec.regions {
-        let Some(name) = &region.payload else { continue };
-        let (guest, size) = (
-            region.guest.as_ref()?.value.get(),
-            region.size.as_ref()?.value.get(),
-        );
-        let contents = loader.load(name, report)?;
-        if contents.len() as u64 > size {
-            report.push(too_large(&name.value, name.place, contents.len() as u64, size));
-            return None;
-        }
-        pieces.push(Piece::whole(blob_name(context.name(), "region"), contents, guest));
-    }
-    Some(pieces)
 }
 
 /// Loads the RAM disk: `Some(None)` if there is none, `None` if something was reported.

@@ -7,11 +7,12 @@
 //! QEMU's `-kernel` loads it unchanged.
 
 use object::LittleEndian;
-use object::elf::{EM_ARM, ET_EXEC, FileHeader32, PT_LOAD, SHT_SYMTAB};
-use object::read::elf::{FileHeader, ProgramHeader, Sym};
+use object::elf::{EM_ARM, ET_EXEC, FileHeader32};
+use object::read::elf::FileHeader;
 
 use super::{CLASS, RESET_VECTORS};
 use crate::board::Window;
+use crate::class_binary::{not_elf, stretches, symbol};
 use crate::flash::{ClassBinary, END_SYMBOL, FlashError};
 use crate::payload::Stretch;
 use crate::system::System;
@@ -35,33 +36,13 @@ pub(super) fn is_for_us(elf: &[u8]) -> bool {
 
 /// Reads the ELF file `elf`.
 pub(super) fn read(elf: &[u8]) -> Result<ClassBinary, FlashError> {
-    let not_elf = |error: object::read::Error| FlashError::NotElf(error.to_string());
     let header = Header::parse(elf).map_err(not_elf)?;
-    let end = symbol(header, elf, END_SYMBOL)?;
-    let mut stretches = Vec::new();
-    for segment in header.program_headers(ENDIAN, elf).map_err(not_elf)? {
-        if segment.p_type(ENDIAN) != PT_LOAD || segment.p_filesz(ENDIAN) == 0 {
-            continue;
-        }
-        let address = u64::from(segment.p_paddr(ENDIAN));
-        let bytes = segment
-            .data(ENDIAN, elf)
-            .map_err(|()| FlashError::NotElf("it is truncated".to_owned()))?;
-        if address.saturating_add(bytes.len() as u64) > end {
-            return Err(FlashError::SegmentOutside(address));
-        }
-        stretches.push(Stretch {
-            address,
-            bytes: bytes.to_vec(),
-        });
-    }
-    if stretches.is_empty() {
-        return Err(FlashError::NotElf("it has no loadable segment".to_owned()));
-    }
+    let end = symbol(header, ENDIAN, elf, END_SYMBOL)?;
+    let stretches = stretches(header, ENDIAN, elf, end)?;
     if !end.is_multiple_of(IMAGE_ALIGN) {
         return Err(FlashError::BadEnd(end));
     }
-    let [base, ram_end] = RAM_SYMBOLS.map(|name| symbol(header, elf, name));
+    let [base, ram_end] = RAM_SYMBOLS.map(|name| symbol(header, ENDIAN, elf, name));
     let base = base?;
     Ok(ClassBinary {
         class: CLASS,
@@ -72,18 +53,6 @@ pub(super) fn read(elf: &[u8]) -> Result<ClassBinary, FlashError> {
             base,
             size: ram_end?.saturating_sub(base),
         },
-    })
-}
-
-fn symbol(header: &Header, elf: &[u8], name: &[u8]) -> Result<u64, FlashError> {
-    let not_elf = |error: object::read::Error| FlashError::NotElf(error.to_string());
-    let sections = header.sections(ENDIAN, elf).map_err(not_elf)?;
-    let symbols = sections.symbols(ENDIAN, elf, SHT_SYMTAB).map_err(not_elf)?;
-    let found = symbols
-        .iter()
-        .find(|symbol| symbol.name(ENDIAN, symbols.strings()) == Ok(name));
-    found.map_or(Err(FlashError::NoEnd), |symbol| {
-        Ok(symbol.st_value(ENDIAN).into())
     })
 }
 

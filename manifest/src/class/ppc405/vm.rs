@@ -11,8 +11,7 @@ use super::devicetree;
 use crate::board::Window;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::guest::elf::{elf_pieces, parse_elf};
-use crate::guest::{Area, AreaKind, Context, Guest, Part};
-use crate::model::Access;
+use crate::guest::{Area, Context, Guest, Part, region_payloads, vm_areas};
 use crate::payload::elf::is_elf;
 use crate::payload::{Bytes, Loader, Piece, blob_name, bytes, initramfs};
 use crate::units::{PAGE, align_up, format_size};
@@ -31,15 +30,9 @@ struct Program {
 /// Builds the memory of a VM; `None` if something was reported.
 pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {
     let spec = context.spec;
-    let areas = areas(context)?;
+    let areas = vm_areas(spec)?;
     let ram = areas.first()?.window;
-    let mut pieces = Vec::new();
-    for region in &spec.regions {
-        let Some(name) = &region.payload else { continue };
-        let contents = loader.load(name, report)?;
-        let guest = region.guest.as_ref()?.value.get();
-        pieces.push(Piece::whole(blob_name(context.name(), "region"), contents, guest));
-    }
+    let mut pieces = region_payloads(context, loader, report)?;
     let program = program(context, &areas, loader, report)?;
     let ramdisk = match &spec.ramdisk {
         Some(name) => Some(as_archive(loader.load(name, report)?)),
@@ -82,34 +75,6 @@ fn as_archive(contents: Bytes) -> Bytes {
     } else {
         contents
     }
-}
-
-fn areas(context: &Context<'_>) -> Option<Vec<Area>> {
-    let spec = context.spec;
-    let memory = spec.memory.as_ref()?;
-    let mut areas = vec![Area {
-        kind: AreaKind::Ram,
-        window: Window {
-            base: spec.machine.ram_base.get(),
-            size: memory.value.get(),
-        },
-        access: Access::ALL,
-        at: spec.at.clone(),
-        place: memory.place,
-    }];
-    for region in &spec.regions {
-        areas.push(Area {
-            kind: AreaKind::Region,
-            window: Window {
-                base: region.guest.as_ref()?.value.get(),
-                size: region.size.as_ref()?.value.get(),
-            },
-            access: region.access,
-            at: region.at.clone(),
-            place: region.start,
-        });
-    }
-    Some(areas)
 }
 
 fn program(

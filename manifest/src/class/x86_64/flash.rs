@@ -7,17 +7,15 @@
 //! -kernel` and every other PVH loader can start the file.
 
 use object::LittleEndian;
-use object::elf::{EM_X86_64, FileHeader64, PT_LOAD, SHT_SYMTAB};
-use object::read::elf::{FileHeader, ProgramHeader, Sym};
+use object::elf::{EM_X86_64, FileHeader64};
+use object::read::elf::FileHeader;
 
 use super::CLASS;
 use crate::board::Window;
-use crate::flash::{ClassBinary, END_SYMBOL, FlashError};
-use crate::payload::Stretch;
+use crate::class_binary::{flatten, not_elf};
+use crate::flash::{ClassBinary, FlashError};
 use crate::units::PAGE;
 
-/// Largest size of a class binary. A larger file is surely not one.
-const BINARY_MAX: u64 = 64 << 20;
 /// Sizes of the headers of an ELF file (System V ABI, 64 bits).
 const HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
@@ -39,62 +37,16 @@ pub(super) fn is_for_us(elf: &[u8]) -> bool {
 
 /// Reads the ELF file `elf`, and flattens it.
 pub(super) fn read(elf: &[u8]) -> Result<ClassBinary, FlashError> {
-    let not_elf = |error: object::read::Error| FlashError::NotElf(error.to_string());
     let header = FileHeader64::<LittleEndian>::parse(elf).map_err(not_elf)?;
-    let endian = LittleEndian;
-    if header.e_machine(endian) != EM_X86_64 {
-        return Err(FlashError::NotElf("it is for another machine".to_owned()));
-    }
-    let segments = header.program_headers(endian, elf).map_err(not_elf)?;
-    let loaded: Vec<_> = segments
-        .iter()
-        .filter(|segment| segment.p_type(endian) == PT_LOAD && segment.p_memsz(endian) > 0)
-        .collect();
-    let base = loaded.iter().map(|segment| segment.p_paddr(endian)).min();
-    let base = base.ok_or_else(|| FlashError::NotElf("it has no loadable segment".to_owned()))?;
-    let end = image_end(header, elf)?;
-    let size = end.checked_sub(base).ok_or(FlashError::NoEnd)?;
-    if size == 0 || !end.is_multiple_of(PAGE) || size > BINARY_MAX {
-        return Err(FlashError::BadEnd(end));
-    }
-    let mut bytes = vec![0; size as usize];
-    for segment in loaded {
-        let address = segment.p_paddr(endian);
-        let start = address.wrapping_sub(base);
-        let inside = start
-            .checked_add(segment.p_memsz(endian))
-            .is_some_and(|last| last <= size);
-        let contents = segment
-            .data(endian, elf)
-            .map_err(|()| FlashError::NotElf("it is truncated".to_owned()))?;
-        let room = inside.then(|| bytes.get_mut(start as usize..)).flatten();
-        let room = room
-            .and_then(|room| room.get_mut(..contents.len()))
-            .ok_or(FlashError::SegmentOutside(address))?;
-        room.copy_from_slice(contents);
-    }
-    let entry = header.e_entry(endian);
+    let flat = flatten(header, LittleEndian, elf)?;
+    let entry = header.e_entry(LittleEndian);
     Ok(ClassBinary {
         class: CLASS,
-        stretches: vec![Stretch { address: base, bytes }],
+        end: flat.window().end(),
+        stretches: vec![flat],
         entry: u32::try_from(entry).map_err(|_| FlashError::SegmentOutside(entry))?,
-        end,
         ram: Window::default(),
     })
-}
-
-fn image_end(header: &FileHeader64<LittleEndian>, elf: &[u8]) -> Result<u64, FlashError> {
-    let not_elf = |error: object::read::Error| FlashError::NotElf(error.to_string());
-    let sections = header.sections(LittleEndian, elf).map_err(not_elf)?;
-    let symbols = sections.symbols(LittleEndian, elf, SHT_SYMTAB).map_err(not_elf)?;
-    let named = |symbol: &&object::elf::Sym64<LittleEndian>| {
-        symbol.name(LittleEndian, symbols.strings()) == Ok(END_SYMBOL)
-    };
-    symbols
-        .iter()
-        .find(named)
-        .map(|symbol| symbol.st_value(LittleEndian))
-        .ok_or(FlashError::NoEnd)
 }
 
 /// A program header, without the virtual address, which is the physical one.
@@ -180,6 +132,8 @@ pub(super) fn join(binary: &ClassBinary, image: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::payload::Stretch;
+    use object::read::elf::ProgramHeader;
 
     #[test]
     fn the_file_is_an_elf_file_with_a_note_that_a_loader_finds() {

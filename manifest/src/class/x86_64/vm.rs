@@ -23,8 +23,8 @@ use super::{acpi, linux};
 use crate::board::Window;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::guest::elf::{elf_pieces, parse_elf};
-use crate::guest::{Area, AreaKind, Context, Guest, Part};
-use crate::model::{Access, PartitionSpec, Placed};
+use crate::guest::{Area, Context, Guest, Part, region_payloads, vm_areas};
+use crate::model::Placed;
 use crate::payload::{Bytes, Loader, Piece, blob_name, bytes, elf, foreign, initramfs};
 use crate::units::{PAGE, align_up, format_size};
 
@@ -56,33 +56,6 @@ struct Program {
     linux: Option<linux::Setup>,
 }
 
-fn vm_areas(spec: &PartitionSpec) -> Option<Vec<Area>> {
-    let memory = spec.memory.as_ref()?;
-    let mut areas = vec![Area {
-        kind: AreaKind::Ram,
-        window: Window {
-            base: spec.machine.ram_base.get(),
-            size: memory.value.get(),
-        },
-        access: Access::ALL,
-        at: spec.at.clone(),
-        place: memory.place,
-    }];
-    for region in &spec.regions {
-        areas.push(Area {
-            kind: AreaKind::Region,
-            window: Window {
-                base: region.guest.as_ref()?.value.get(),
-                size: region.size.as_ref()?.value.get(),
-            },
-            access: region.access,
-            at: region.at.clone(),
-            place: region.start,
-        });
-    }
-    Some(areas)
-}
-
 /// Builds the memory of a VM; `None` if something was reported.
 pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {
     let spec = context.spec;
@@ -99,7 +72,8 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
     let mut command = arguments.as_bytes().to_vec();
     command.truncate(COMMAND_LINE_MAX);
     command.push(0);
-    let mut pieces = program.pieces;
+    let mut pieces = region_payloads(context, loader, report)?;
+    pieces.extend(program.pieces);
     let mut put = |what: &str, at: u64, contents: Vec<u8>| {
         pieces.push(Piece::whole(
             blob_name(context.name(), what),
