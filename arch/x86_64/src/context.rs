@@ -82,6 +82,8 @@ pub(crate) struct Context {
     pub(crate) idle_until: u64,
     /// TSC_AUX.
     pub(crate) auxiliary: u64,
+    /// DR0 to DR3 while another vCPU has the pCPU, from the first use on. Until then an access exits.
+    pub(crate) debug: Option<[u64; 4]>,
     /// vCPUs that a start-up IPI has named and the kernel not yet, and the page of their first instruction.
     pub(crate) starting: (u8, u8),
     /// Its address space must be forgotten at the next entry.
@@ -121,6 +123,7 @@ impl Context {
             since: 0,
             idle_until: 0,
             auxiliary: 0,
+            debug: None,
             starting: (0, 0),
             forget: true,
             seen_revoked: 0,

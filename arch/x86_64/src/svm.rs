@@ -51,6 +51,9 @@ pub(crate) const PAT: usize = 0x668;
 /// Exit codes (appendix C).
 pub(crate) mod exit {
     pub(crate) const CR4_WRITE: u64 = 0x14;
+    /// First and last access to a debug register.
+    pub(crate) const DEBUG_REGISTER: u64 = 0x20;
+    pub(crate) const DEBUG_REGISTER_LAST: u64 = 0x3F;
     /// First and last exception.
     pub(crate) const EXCEPTION: u64 = 0x40;
     pub(crate) const EXCEPTION_LAST: u64 = 0x5F;
@@ -94,6 +97,11 @@ const INTERCEPT_WINDOW: u64 = 1 << 4;
 const INTERCEPTS_4: u64 = 0x7F | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 12 | 1 << 13;
 /// The write of CR4, in the word of CR intercepts.
 const INTERCEPT_CR4: u64 = 1 << (16 + 4);
+/// Reads and writes of DR0 to DR3, which VMRUN does not switch. They are in the word behind.
+const INTERCEPT_DEBUG: u64 = 0x000F_000F << 32;
+/// #DB and #AC: the delivery of one can cause the next one, without end and with interrupts locked out (AMD
+/// APM volume 2, 15.12.2 and 15.12.18). The exit lets interrupts in.
+const INTERCEPT_ENDLESS: u64 = 1 << 1 | 1 << 17;
 
 /// V_IRQ, V_INTR_PRIO, V_IGN_TPR, V_INTR_MASKING.
 const V_IRQ: u64 = 1 << 8;
@@ -152,14 +160,23 @@ impl Vmcb {
     /// Makes all settings that stay as they are. A task's exceptions leave the guest, too.
     pub(crate) fn control(&mut self, maps: (u64, u64), is_task: bool) {
         self.0 = [0; 512];
-        self.set(0x00, INTERCEPT_CR4);
-        let exceptions = if is_task { u64::from(u32::MAX) } else { 0 };
+        self.set(0x00, INTERCEPT_CR4 | INTERCEPT_DEBUG);
+        let exceptions = if is_task {
+            u64::from(u32::MAX)
+        } else {
+            INTERCEPT_ENDLESS
+        };
         self.set(0x08, exceptions | INTERCEPTS_3 << 32);
         self.set(0x10, INTERCEPTS_4);
         self.set(IO_MAP, maps.0);
         self.set(MSR_MAP, maps.1);
         self.set(NESTED_ENABLE, 1);
         self.set(VIRTUAL_INTERRUPT, V_MASKING);
+    }
+
+    /// Lets the guest use DR0 to DR3 without an exit.
+    pub(crate) fn open_debug_registers(&mut self) {
+        self.set(0x00, self.get(0x00) & !INTERCEPT_DEBUG);
     }
 
     /// Sets the identifier of the address space. `forget`: entries of it are forgotten first.

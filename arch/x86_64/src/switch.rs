@@ -29,6 +29,9 @@ impl Machine {
         // SAFETY: both are 512 bytes at a multiple of 16, or null where that is allowed.
         unsafe { entry::bulkhead_fp_switch(save, context.fp.0.as_ptr()) }
         sysreg::write_msr(sysreg::TSC_AUX, context.auxiliary);
+        if let Some(debug) = context.debug {
+            sysreg::write_debug(debug);
+        }
         if context.plan.time == TimeMode::Frozen {
             thaw(context);
         }
@@ -210,6 +213,9 @@ fn start_next(context: &mut Context) -> Exit {
 
 /// Notes that a vCPU is not current any more.
 fn leave(context: &mut Context) {
+    if let Some(debug) = &mut context.debug {
+        *debug = sysreg::read_debug();
+    }
     context.since = sysreg::counter();
 }
 

@@ -102,6 +102,28 @@ pub(crate) fn fault_address() -> u64 {
     address
 }
 
+/// Reads DR0 to DR3. The hypervisor has no use for them, so they are a guest's.
+pub(crate) fn read_debug() -> [u64; 4] {
+    let (first, second, third, fourth);
+    // SAFETY: reads change nothing.
+    unsafe {
+        asm!("mov {}, dr0", "mov {}, dr1", "mov {}, dr2", "mov {}, dr3",
+             out(reg) first, out(reg) second, out(reg) third, out(reg) fourth,
+             options(nomem, nostack, preserves_flags));
+    }
+    [first, second, third, fourth]
+}
+
+/// Writes DR0 to DR3.
+pub(crate) fn write_debug([first, second, third, fourth]: [u64; 4]) {
+    // SAFETY: DR7 enables no breakpoint while the hypervisor runs (AMD APM volume 2, 15.6).
+    unsafe {
+        asm!("mov dr0, {}", "mov dr1, {}", "mov dr2, {}", "mov dr3, {}",
+             in(reg) first, in(reg) second, in(reg) third, in(reg) fourth,
+             options(nomem, nostack, preserves_flags));
+    }
+}
+
 /// Takes the interrupt with the highest priority, if one is pending; returns its vector. `entry` has the
 /// stubs: each puts its vector into EAX, and returns with interrupts masked.
 #[inline(always)]

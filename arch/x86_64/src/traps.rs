@@ -26,6 +26,7 @@ fn counter(exits: &Exits, code: u64) -> &AtomicU32 {
         exit::HYPERCALL => &exits.calls,
         exit::NESTED_FAULT | exit::PORT => &exits.accesses,
         exit::CPUID | exit::MSR | exit::CR4_WRITE | exit::INVD | exit::WRITE_BACK => &exits.instructions,
+        exit::DEBUG_REGISTER..=exit::DEBUG_REGISTER_LAST => &exits.instructions,
         exit::HALT => &exits.idle,
         _ => &exits.other,
     }
@@ -64,7 +65,15 @@ pub(crate) fn handle(machine: &mut Machine, context: &mut Context) -> Option<Exi
             context.go_to(next);
             None
         }
-        exit::EXCEPTION..=exit::EXCEPTION_LAST => Some(exception(context, code)),
+        exit::EXCEPTION..=exit::EXCEPTION_LAST if context.is_task() => Some(exception(context, code)),
+        exit::EXCEPTION..=exit::EXCEPTION_LAST => {
+            context.event = endless(context, code);
+            None
+        }
+        exit::DEBUG_REGISTER..=exit::DEBUG_REGISTER_LAST if !context.is_task() => {
+            open_debug_registers(context);
+            None
+        }
         exit::SHUTDOWN => Some(shutdown(context)),
         _ if code & 0xFFFF_FFFF == exit::INVALID => Some(Exit::Failed { code: FAILED_STATE }),
         _ => Some(guest::refused(context, svm::exception(UNDEFINED, None), None)),
@@ -120,6 +129,22 @@ fn exception(context: &mut Context, code: u64) -> Exit {
         report.address = report.virtual_address.map(GuestPhys);
     }
     Exit::Fault(report)
+}
+
+/// Returns the event of an exception of a VM that exits only so that the VM cannot lock interrupts out.
+fn endless(context: &Context, code: u64) -> u64 {
+    const ALIGNMENT: u64 = 17;
+    let vector = code - exit::EXCEPTION;
+    let error = (vector == ALIGNMENT).then(|| context.vmcb.get(svm::EXIT_INFO_1) as u32);
+    svm::exception(vector as u8, error)
+}
+
+/// Gives the guest DR0 to DR3, as they are after a reset. The guest then repeats its access.
+#[cold]
+fn open_debug_registers(context: &mut Context) {
+    context.vmcb.open_debug_registers();
+    context.debug = Some([0; 4]);
+    sysreg::write_debug([0; 4]);
 }
 
 /// Returns the exit of a guest that could not deliver an exception, which stops a processor for good.

@@ -86,6 +86,7 @@ impl Context {
         (self.reflect, self.skip_to, self.event) = (0, None, 0);
         (self.offset, self.since, self.idle_until) = (0, 0, 0);
         (self.auxiliary, self.starting, self.task_priority) = (0, (0, 0), 0);
+        self.debug = None;
         self.forget = true;
     }
 

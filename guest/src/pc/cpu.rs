@@ -63,6 +63,33 @@ pub fn read_port32(port: u16) -> u32 {
     value
 }
 
+/// Reads DR0 to DR3.
+#[must_use]
+pub fn read_debug() -> [u64; 4] {
+    let (first, second, third, fourth);
+    // SAFETY: reads change nothing.
+    unsafe {
+        asm!("mov {}, dr0", "mov {}, dr1", "mov {}, dr2", "mov {}, dr3",
+             out(reg) first, out(reg) second, out(reg) third, out(reg) fourth, options(nostack));
+    }
+    [first, second, third, fourth]
+}
+
+/// Writes DR0 to DR3.
+pub fn write_debug([first, second, third, fourth]: [u64; 4]) {
+    // SAFETY: addresses of breakpoints. A #DB is taken by `exception`.
+    unsafe {
+        asm!("mov dr0, {}", "mov dr1, {}", "mov dr2, {}", "mov dr3, {}",
+             in(reg) first, in(reg) second, in(reg) third, in(reg) fourth, options(nostack));
+    }
+}
+
+/// Writes DR7, which switches breakpoints on.
+pub fn write_debug_control(value: u64) {
+    // SAFETY: as above.
+    unsafe { asm!("mov dr7, {}", in(reg) value, options(nostack)) }
+}
+
 /// Lets interrupts in, waits for one, and masks them again. Handlers run meanwhile.
 pub fn wait() {
     // SAFETY: handlers save what they change; STI lets nothing in before HLT.
