@@ -29,6 +29,10 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod link;
+
+pub use link::{Link, PIECE};
+
 #[cfg(not(loom))]
 use core::sync::atomic::{AtomicU32, Ordering};
 #[cfg(loom)]

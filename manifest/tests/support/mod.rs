@@ -251,7 +251,7 @@ pub fn resolve(name: &str) -> Result<PathBuf, String> {
         | "@guests/monitor"
         | "@guests/apex-sensor"
         | "@guests/apex-control" => "task.elf",
-        "@guests/linux-regulator" => "init.sh",
+        "@guests/linux-regulator" | "@guests/linux-serial" => "init.sh",
         "@debian/linux-cloud-amd64" => "bzimage",
         "@guests/x86-hello" => "pc.elf",
         "@guests/mcu-hello" => "mcu-hello.elf",
