@@ -110,6 +110,7 @@ struct Text {
     share: Option<Share>,
     damage: Option<Damage>,
     peer: Option<Peer>,
+    bare: Option<BTreeMap<String, u64>>,
     case: Vec<Text>,
     axis: Vec<Vec<Text>>,
 }
@@ -167,6 +168,9 @@ pub struct Case {
     pub damage: Option<Damage>,
     /// The peer at another serial line.
     pub peer: Option<Peer>,
+    /// The image of the only partition prints the same on the bare board, but for lines `cost NAME N`. Each
+    /// name has the number by which the VM's figure may be above that of the bare board.
+    pub bare: Option<BTreeMap<String, u64>>,
 }
 
 /// Reads all tests below `folder`, in order of their names.
@@ -320,6 +324,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         share,
         damage,
         peer: case.peer.clone().or_else(|| base.peer.clone()),
+        bare: case.bare.clone().or_else(|| base.bare.clone()),
     })
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Prepares and runs the cases, two at a time: an instruction-counted emulator uses one CPU.
 
+use crate::bare;
 use crate::case::Case;
 use crate::exits::Exceptions;
 use crate::peer::Peer;
@@ -128,6 +129,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
         None,
     ) {
         Ok(outcome) => {
+            let heard = judge.heard();
             let was_up = judge.has_heard(&prepared.consoles());
             let mut findings = judge.findings(&outcome, &bounds(prepared.system()));
             findings.extend(disagreement(case, &prepared, &outcome));
@@ -135,6 +137,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
             findings.extend(other_objects(case, &prepared, &outcome, was_up));
             let other_exits = exceptions.and_then(|record| record.difference(&outcome));
             findings.extend(other_exits);
+            findings.extend(bare::difference(case, &prepared, &heard));
             findings.extend(peer.and_then(Peer::finding));
             findings.extend(instrument.and_then(|instrument| too_long(case, &instrument)));
             findings

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tells whether a run was what its case wants: an observer that ticks off what it sees.
 
+use crate::bare::Heard;
 use crate::bound::Loops;
 use crate::case::{Case, End};
 use bulkhead::emulator::session::{Ending, Outcome};
 use bulkhead::log::log_area::LogArea;
 use bulkhead::serial::consoles::{ConsoleLine, Control, Observer};
 use bulkhead::serial::pattern::Pattern;
+use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Lines of each console that a failure shows.
@@ -24,6 +26,8 @@ pub(crate) struct Judge<'a> {
     loops: Loops,
     /// When the ends of the two stretches of `share` were seen, in microseconds.
     ends: [Option<u64>; 4],
+    /// The lines of the partitions, if they are compared with those of the bare board.
+    heard: Heard,
 }
 
 impl<'a> Judge<'a> {
@@ -39,6 +43,7 @@ impl<'a> Judge<'a> {
             lines: BTreeMap::new(),
             loops: Loops::new(&case.within_bound),
             ends: [None; 4],
+            heard: Heard::default(),
         }
     }
 
@@ -158,6 +163,11 @@ impl<'a> Judge<'a> {
 }
 
 impl Judge<'_> {
+    /// Returns the lines of the partitions, if the case compares them with those of the bare board.
+    pub fn heard(&mut self) -> Heard {
+        std::mem::take(&mut self.heard)
+    }
+
     /// Tells whether one of these consoles has written a line.
     pub fn has_heard(&self, consoles: &[String]) -> bool {
         consoles.iter().any(|console| self.lines.contains_key(console))
@@ -168,6 +178,9 @@ impl Observer for Judge<'_> {
     fn line(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         self.loops.look(line.console, line.text);
         self.look(line, control);
+        if self.case.bare.is_some() && line.console != HYPERVISOR_CONSOLE {
+            self.heard.take(line.text);
+        }
         *self.lines.entry(line.console.to_owned()).or_default() += 1;
         let tail = self.tail.entry(line.console.to_owned()).or_default();
         if tail.len() == TAIL {
