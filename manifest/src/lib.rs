@@ -24,6 +24,7 @@ mod load;
 mod model;
 mod payload;
 mod plan;
+pub mod reach;
 mod render;
 mod rules;
 mod schema;

@@ -2,7 +2,7 @@
 //! `bulkhead check`: the meaning of a manifest as tables, or the errors in it.
 
 use super::timing::{deadlines, hypervisor_time, processor_time};
-use super::{CheckArgs, check_json, schedule};
+use super::{CheckArgs, check_json, reach, schedule};
 use crate::build::prepare;
 use crate::build::tables::table;
 use crate::json;
@@ -32,7 +32,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<Code, Problem> {
     for path in &args.systems {
         let answer = answer(path, args)?;
         if !args.json {
-            if args.systems.len() > 1 {
+            if args.systems.len() > 1 && !args.dot {
                 super::print(&format!("== {}\n", path.display()))?;
             }
             super::print(&answer.text)?;
@@ -75,7 +75,11 @@ fn answer(path: &Path, args: &CheckArgs) -> Result<Answer, Problem> {
         prepare::warn(&system);
     }
     let late = timing::judge(&system);
-    let mut text = report(&system);
+    let mut text = if args.dot {
+        reach::dot(&path.display().to_string(), &system)
+    } else {
+        report(&system)
+    };
     if args.suggest {
         text.push_str(&suggestions(&system));
     }
@@ -125,6 +129,9 @@ pub(super) fn report(system: &System) -> String {
         ("Interrupts", interrupts(system)),
         ("Networks", networks(system)),
         ("Who can touch what, beyond its own memory", touch(system)),
+        ("Who can reach whom", reach::direct(system)),
+        ("Who could reach whom by grants", reach::by_grants(system)),
+        ("Who could hold what by grants", reach::gains(system)),
         ("Health actions", health(system)),
         ("Time that the hypervisor takes", hypervisor_time(&pcpus)),
         ("Processor time", processor_time(&pcpus)),

@@ -50,6 +50,8 @@ pub(super) fn checked(path: &Path, system: &System, late: &Report) -> Value {
             "interrupts": interrupts(system),
             "interfaces": interfaces(system),
             "touches": touches(system),
+            "reach": reach(system),
+            "could_hold": could_hold(system),
             "tasks": tasks(&timing::pcpus(system)),
         },
     })
@@ -145,6 +147,26 @@ fn interfaces(system: &System) -> Vec<Value> {
 fn touches(system: &System) -> Vec<Value> {
     let rows = system.who_can_touch_what().into_iter();
     rows.map(|row| json!({ "partition": row.partition, "object": row.object, "how": row.how }))
+        .collect()
+}
+
+fn reach(system: &System) -> Vec<Value> {
+    let rows = system.who_can_reach_whom().into_iter();
+    rows.map(|row| {
+        json!({
+            "from": row.from,
+            "to": row.to,
+            "by": row.by,
+            "how": row.how,
+            "direct": row.is_direct,
+        })
+    })
+    .collect()
+}
+
+fn could_hold(system: &System) -> Vec<Value> {
+    let rows = system.who_could_hold_what().into_iter();
+    rows.map(|row| json!({ "partition": row.partition, "object": row.object, "rights": row.rights }))
         .collect()
 }
 

@@ -14,6 +14,7 @@ mod gdb;
 mod log;
 mod new;
 mod policies;
+mod reach;
 mod report;
 mod report_json;
 mod run;
@@ -128,6 +129,9 @@ struct CheckArgs {
     /// Also propose budgets, windows and priorities that are enough for what partitions declare
     #[arg(long, conflicts_with_all = ["schema", "json"])]
     suggest: bool,
+    /// Print who can reach whom as a graph for Graphviz instead of tables
+    #[arg(long, conflicts_with_all = ["schema", "json", "suggest"])]
+    dot: bool,
     /// Print the JSON Schema of manifests instead
     #[arg(long, conflicts_with_all = ["systems", "json"])]
     schema: bool,

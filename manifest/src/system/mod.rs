@@ -6,6 +6,7 @@
 #![deny(clippy::arithmetic_side_effects)]
 
 mod partition;
+mod reach;
 mod scheduling;
 mod views;
 
@@ -19,6 +20,7 @@ use crate::model::{Access, AttachmentSpec, Manifest, PartitionSpec, Target};
 use crate::plan::Plan;
 use crate::rules::{channels, ports};
 pub use partition::Partition;
+pub use reach::{GainRow, ReachRow};
 pub use scheduling::{Domain, Pcpu, Reservation, Schedule, TimeWindow, Vcpu};
 pub(crate) use scheduling::{pcpus, policy_of, spec_of, vcpu};
 pub use views::{CpuRow, DeviceRow, InterfaceRow, InterruptRow, MemoryRow, TouchRow};

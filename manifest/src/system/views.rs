@@ -313,6 +313,24 @@ impl System {
         lock.map_or("", |lock| lock.name.value.as_str())
     }
 
+    /// Returns what tables call the object of a capability.
+    pub(super) fn object_name(&self, kind: ObjectKind, object: usize) -> String {
+        let name = || self.partition(object).map_or("", |target| target.name());
+        match kind {
+            ObjectKind::Partition => format!("partition {}", name()),
+            ObjectKind::EventGate => format!("event gate of {}", name()),
+            ObjectKind::Timer => "system clock".to_owned(),
+            ObjectKind::Schedule => format!("schedules of pCPU {object}"),
+            ObjectKind::Port => format!("port {}", self.port_name(object)),
+            ObjectKind::Lock => format!("lock {}", self.lock_name(object)),
+            ObjectKind::Channel => format!("doorbell of channel {}", self.channel_name(object)),
+            // No manifest gives one of these.
+            ObjectKind::Reply => "call".to_owned(),
+            ObjectKind::Service => format!("service of {}", name()),
+            ObjectKind::Console => format!("console of {}", name()),
+        }
+    }
+
     /// Returns every way in which a partition can act on something beyond its own memory and console.
     #[must_use]
     pub fn who_can_touch_what(&self) -> Vec<TouchRow> {
@@ -363,24 +381,10 @@ impl System {
                 .iter()
                 .filter(|capability| capability.index != SELF_CAPABILITY)
             {
-                let target = self.partition(capability.object);
-                let name = target.map_or("", |target| target.name());
-                let own = capability.object == number;
-                let object = match capability.kind {
-                    ObjectKind::Partition => format!("partition {name}"),
-                    ObjectKind::EventGate => format!("event gate of {name}"),
-                    ObjectKind::Timer => "system clock".to_owned(),
-                    ObjectKind::Schedule => format!("schedules of pCPU {}", capability.object),
-                    ObjectKind::Port => format!("port {}", self.port_name(capability.object)),
-                    ObjectKind::Lock => format!("lock {}", self.lock_name(capability.object)),
-                    ObjectKind::Channel => {
-                        format!("doorbell of channel {}", self.channel_name(capability.object))
-                    }
-                    // No manifest gives one of these.
-                    ObjectKind::Reply => "call".to_owned(),
-                    ObjectKind::Service => format!("service of {name}"),
-                    ObjectKind::Console if own => "own console".to_owned(),
-                    ObjectKind::Console => format!("console of {name}"),
+                let object = if capability.kind == ObjectKind::Console && capability.object == number {
+                    "own console".to_owned()
+                } else {
+                    self.object_name(capability.kind, capability.object)
                 };
                 row(object, right_names(capability.rights).join(", "));
             }

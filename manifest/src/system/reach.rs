@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The reach of partitions in a system: by capabilities, shared memory, networks and devices.
+
+use std::collections::BTreeSet;
+
+use super::System;
+use crate::model::right_names;
+use crate::reach::{Act, Held, Holdings, Objects, acts, closure};
+use crate::rules::channels;
+
+/// One way of a partition to act on another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReachRow {
+    /// The partition that acts.
+    pub from: String,
+    /// The partition that is acted on.
+    pub to: String,
+    /// The object between the two.
+    pub by: String,
+    /// The deed, as the end of a sentence.
+    pub how: String,
+    /// True if the system can do so from its start. False if somebody must grant a capability first.
+    pub is_direct: bool,
+}
+
+/// A capability that a partition could come to hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GainRow {
+    /// The partition.
+    pub partition: String,
+    /// The object of the capability.
+    pub object: String,
+    /// The most rights, in words.
+    pub rights: Vec<&'static str>,
+}
+
+impl System {
+    /// Returns who can reach whom: first directly, then by grants, each in the order of the partitions.
+    #[must_use]
+    pub fn who_can_reach_whom(&self) -> Vec<ReachRow> {
+        let (held, objects) = (self.holdings(), self.reach_objects());
+        let now = acts(&held, &objects);
+        let later = acts(&closure(held), &objects);
+        let mut rows: Vec<_> = now.iter().map(|act| self.reach_row(act, true)).collect();
+        rows.extend(self.fixed_ways());
+        let order = |name: &str| self.partitions().iter().position(|other| other.name() == name);
+        rows.sort_by_cached_key(|row| (order(&row.from), order(&row.to)));
+        rows.extend(later.difference(&now).map(|act| self.reach_row(act, false)));
+        rows
+    }
+
+    /// Returns the capabilities that partitions could come to hold by grants, beyond those of the manifest.
+    #[must_use]
+    pub fn who_could_hold_what(&self) -> Vec<GainRow> {
+        let held = self.holdings();
+        let all = closure(held.clone());
+        let mut rows = Vec::new();
+        for ((partition, own), all) in self.partitions().iter().zip(held).zip(all) {
+            for gain in all.difference(&own) {
+                let is_less = |other: &Held| {
+                    let is_other =
+                        other != gain && other.object == gain.object && other.kind() == gain.kind();
+                    is_other && other.rights().contains(gain.rights())
+                };
+                let Some(kind) = gain.kind().filter(|_| !all.iter().any(is_less)) else {
+                    continue;
+                };
+                rows.push(GainRow {
+                    partition: partition.name().to_owned(),
+                    object: self.object_name(kind, gain.object),
+                    rights: right_names(gain.rights()),
+                });
+            }
+        }
+        rows
+    }
+
+    fn reach_row(&self, act: &Act, is_direct: bool) -> ReachRow {
+        let by = act.kind().map(|kind| self.object_name(kind, act.object));
+        self.way((act.from, act.to), by.unwrap_or_default(), act.how, is_direct)
+    }
+
+    fn way(&self, (from, to): (usize, usize), by: String, how: &str, is_direct: bool) -> ReachRow {
+        let name = |number| self.partition(number).map_or("", |partition| partition.name());
+        ReachRow {
+            from: name(from).to_owned(),
+            to: name(to).to_owned(),
+            by,
+            how: how.to_owned(),
+            is_direct,
+        }
+    }
+
+    fn holdings(&self) -> Holdings {
+        let space = |partition: super::Partition<'_>| -> BTreeSet<Held> {
+            let all = partition.capabilities().into_iter();
+            all.map(|one| Held::new(one.kind, one.object, one.rights))
+                .collect()
+        };
+        self.partitions().into_iter().map(space).collect()
+    }
+
+    fn reach_objects(&self) -> Objects {
+        let number = |name: &str| self.partitions().iter().position(|other| other.name() == name);
+        let bells = self.manifest.channels.iter().map(|channel| {
+            let heard = channel
+                .sides
+                .iter()
+                .filter(|side| side.interrupt.is_some() || side.event.is_some());
+            heard.filter_map(|side| number(&side.partition.as_ref()?.value))
+        });
+        let residents = self.pcpus.iter().map(|pcpu| {
+            let all = self.partitions().into_iter();
+            all.filter(|partition| partition.vcpus().iter().any(|vcpu| vcpu.pcpu == pcpu.number))
+                .map(|partition| partition.number)
+                .collect()
+        });
+        Objects {
+            bells: bells.map(Iterator::collect).collect(),
+            residents: residents.collect(),
+        }
+    }
+
+    /// Returns the ways that need no capability, and that no grant changes.
+    fn fixed_ways(&self) -> Vec<ReachRow> {
+        let mut rows = Vec::new();
+        let partitions = self.partitions();
+        let numbers = || 0..partitions.len();
+        let others = |number: usize| numbers().filter(move |other| *other != number);
+        for (number, partition) in partitions.iter().enumerate() {
+            for side in channels::sides_of(&self.manifest, partition.name()) {
+                let name = &side.channel.name.value;
+                for other in others(number) {
+                    let Some(other_name) = partitions.get(other).map(super::Partition::name) else {
+                        continue;
+                    };
+                    let is_there = |spec: &&crate::model::SideSpec| {
+                        spec.partition.as_ref().is_some_and(|own| own.value == other_name)
+                    };
+                    let Some(there) = side.channel.sides.iter().find(is_there) else {
+                        continue;
+                    };
+                    let mut row =
+                        |how| rows.push(self.way((number, other), format!("channel {name}"), how, true));
+                    if side.spec.access.write {
+                        row("writes shared memory");
+                    }
+                    // The function is the right to ring.
+                    if *side.spec.pci && (there.interrupt.is_some() || there.event.is_some()) {
+                        row("rings");
+                    }
+                }
+            }
+            let spec = self.manifest.partitions.get(number);
+            if let Some(network) = spec.and_then(|spec| spec.network.as_ref()) {
+                let is_there = |other: &usize| {
+                    let spec = self.manifest.partitions.get(*other);
+                    let theirs = spec.and_then(|spec| spec.network.as_ref());
+                    theirs.is_some_and(|theirs| theirs.value == network.value)
+                };
+                let by = format!("network {}", network.value);
+                let ways = others(number).filter(is_there);
+                rows.extend(ways.map(|other| self.way((number, other), by.clone(), "sends frames", true)));
+            }
+            if partition.unconfined_dma() {
+                let how = "writes all memory (trusted-dma)";
+                rows.extend(
+                    others(number).map(|other| self.way((number, other), "DMA".to_owned(), how, true)),
+                );
+            }
+            // The state changes of a partition are events at whoever watches it.
+            let told = |watched: &usize| {
+                let by = format!("event gate of {}", partition.name());
+                self.way((*watched, number), by, "tells of its state changes", true)
+            };
+            rows.extend(partition.watches().iter().map(told));
+        }
+        rows
+    }
+}
