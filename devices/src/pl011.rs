@@ -120,20 +120,22 @@ impl Pl011 {
     /// Answers a load of `size` bytes at `offset` of the window. Parts of a register read as such; what
     /// crosses a register, is wider than one or is nowhere reads as zero.
     pub fn read(&mut self, offset: u64, size: u8) -> u64 {
-        let Some((register, lane)) = Register::at(offset, size) else {
-            return 0;
-        };
-        let value = match register {
+        match Register::at(offset, size) {
             // Only the lane with the data takes the byte out.
-            Register::Data if lane == 0 => self.take_data(),
-            Register::Data => 0,
-            Register::ReceiveStatus => {
-                if self.overrun.1 {
-                    STATUS_OVERRUN
-                } else {
-                    0
-                }
-            }
+            Some((Register::Data, 0)) => part_of(self.take_data(), 0, size),
+            Some(_) => self.look(offset, size).unwrap_or(0),
+            None => 0,
+        }
+    }
+
+    /// Returns what a load of at most four bytes within a register sees, unless the register is that of data.
+    #[inline(never)]
+    fn look(&self, offset: u64, size: u8) -> Option<u64> {
+        let register = Register::of(offset)?;
+        let value = match register {
+            Register::ReceiveStatus if self.overrun.1 => STATUS_OVERRUN,
+            Register::Data => return None,
+            Register::ReceiveStatus | Register::Clear => 0,
             Register::Flags => self.flags(),
             Register::IrdaLowPower => self.irda_low_power,
             Register::IntegerBaud => self.integer_baud,
@@ -144,14 +146,10 @@ impl Pl011 {
             Register::Mask => self.mask,
             Register::RawStatus => self.raw_status(),
             Register::MaskedStatus => self.raw_status() & self.mask,
-            Register::Clear => 0,
             Register::DmaControl => self.dma_control,
             Register::Id(index) => CELL_ID.get(usize::from(index)).copied().map_or(0, u16::from),
         };
-        let keep = 1_u64
-            .checked_shl(u32::from(size).saturating_mul(8))
-            .map_or(u64::MAX, |bit| bit.wrapping_sub(1));
-        (u64::from(value) >> lane.saturating_mul(8)) & keep
+        Some(part_of(value, offset & 3, size))
     }
 
     /// Takes a store of `size` bytes at `offset` of the window; returns a byte to transmit. Stores that do
@@ -164,18 +162,62 @@ impl Pl011 {
         match register {
             Register::Data => return self.put_data((value & 0xFF) as u8),
             Register::ReceiveStatus => self.overrun.1 = false,
+            Register::LineControl => self.set_line_control(value & 0xFF),
+            Register::Control => self.set_control(value),
+            Register::Mask => self.mask = value & INTERRUPTS,
+            Register::Clear => self.latched &= !value,
+            _ => self.keep(register, value),
+        }
+        None
+    }
+
+    /// Answers a load or store that has no effect beside the UART: no byte is taken or leaves, and the
+    /// interrupt line keeps its level. The result of a store is 0. Returns `None`, and has done nothing, if
+    /// the access may have such an effect. Requires: the carrier has room for a whole FIFO.
+    pub fn touch(&mut self, offset: u64, size: u8, stored: Option<u64>) -> Option<u64> {
+        if self.room < FIFO_DEPTH {
+            return None;
+        }
+        let Some(value) = stored else {
+            return self.look(offset, size);
+        };
+        if offset & 3 != 0 {
+            return None;
+        }
+        let register = Register::of(offset)?;
+        let value = (value & 0xFFFF) as u16;
+        let (mask, latched) = match register {
+            Register::Mask => (value & INTERRUPTS, self.latched),
+            Register::Clear => (self.mask, self.latched & !value),
+            Register::IrdaLowPower
+            | Register::IntegerBaud
+            | Register::FractionalBaud
+            | Register::FifoLevels
+            | Register::DmaControl => {
+                self.keep(register, value);
+                return Some(0);
+            }
+            _ => return None,
+        };
+        let before = self.level();
+        let derived = self.raw_status() & !self.latched;
+        if before != ((latched | derived) & mask != 0) {
+            return None;
+        }
+        (self.mask, self.latched) = (mask, latched);
+        Some(0)
+    }
+
+    /// Keeps the value of a register that does nothing else.
+    const fn keep(&mut self, register: Register, value: u16) {
+        match register {
             Register::IrdaLowPower => self.irda_low_power = value & 0xFF,
             Register::IntegerBaud => self.integer_baud = value,
             Register::FractionalBaud => self.fractional_baud = value & 0x3F,
-            Register::LineControl => self.set_line_control(value & 0xFF),
-            Register::Control => self.set_control(value),
             Register::FifoLevels => self.fifo_levels = value & 0x3F,
-            Register::Mask => self.mask = value & INTERRUPTS,
-            Register::Clear => self.latched &= !value,
             Register::DmaControl => self.dma_control = value & 0x7,
-            Register::Flags | Register::RawStatus | Register::MaskedStatus | Register::Id(_) => {}
+            _ => {}
         }
-        None
     }
 
     const fn depth(&self) -> usize {
@@ -318,5 +360,20 @@ impl Pl011 {
         if changed & MODEM_RI != 0 {
             self.latched |= INT_RI;
         }
+    }
+}
+
+/// Returns `size` bytes of a register's value, from byte `lane` on.
+#[inline]
+const fn part_of(value: u16, lane: u64, size: u8) -> u64 {
+    let keep = match size {
+        1 => 0xFF,
+        _ => 0xFFFF,
+    };
+    // A register has 16 bits.
+    if lane > 1 {
+        0
+    } else {
+        (value as u64 >> (lane << 3)) & keep
     }
 }

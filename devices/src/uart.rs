@@ -22,6 +22,8 @@ pub enum Uart {
 
 /// A class binary whose VMs have no PL011 has no code for it.
 const HAS_PL011: bool = may_have(VirtualUart::Pl011);
+/// The same for a UART of the Cortex-M System Design Kit.
+const HAS_CMSDK: bool = may_have(VirtualUart::Cmsdk);
 /// The same for an NS 16550A.
 const HAS_NS16550: bool = may_have(VirtualUart::Ns16550);
 
@@ -31,6 +33,7 @@ macro_rules! to_either {
         match $self {
             Self::Pl011(_) if !HAS_PL011 => $nothing,
             Self::Pl011($uart) => $call,
+            Self::Cmsdk(_) if !HAS_CMSDK => $nothing,
             Self::Cmsdk($uart) => $call,
             Self::Ns16550(_) if !HAS_NS16550 => $nothing,
             Self::Ns16550($uart) => $call,
@@ -60,6 +63,7 @@ impl Uart {
         match self {
             Self::Pl011(_) if !HAS_PL011 => [false; 2],
             Self::Pl011(uart) => [uart.level(), false],
+            Self::Cmsdk(_) if !HAS_CMSDK => [false; 2],
             Self::Cmsdk(uart) => uart.levels(),
             Self::Ns16550(_) if !HAS_NS16550 => [false; 2],
             Self::Ns16550(uart) => [uart.level(), false],
@@ -75,7 +79,7 @@ impl Uart {
     /// for it.
     pub const fn receive(&mut self, byte: u8) -> bool {
         match self {
-            Self::Cmsdk(uart) => uart.receive(byte),
+            Self::Cmsdk(uart) if HAS_CMSDK => uart.receive(byte),
             Self::Pl011(uart) if HAS_PL011 => {
                 uart.receive(byte);
                 false
@@ -84,21 +88,30 @@ impl Uart {
                 uart.receive(byte);
                 false
             }
-            Self::Pl011(_) | Self::Ns16550(_) => false,
+            Self::Pl011(_) | Self::Cmsdk(_) | Self::Ns16550(_) => false,
         }
     }
 
     /// Takes received bytes as the guest's debugger; returns how many. Only microcontrollers have that.
     pub fn take(&mut self, into: &mut [u8]) -> usize {
         match self {
-            Self::Cmsdk(uart) => uart.take(into),
-            Self::Pl011(_) | Self::Ns16550(_) => 0,
+            Self::Cmsdk(uart) if HAS_CMSDK => uart.take(into),
+            Self::Pl011(_) | Self::Cmsdk(_) | Self::Ns16550(_) => 0,
         }
     }
 
     /// Answers a load of `size` bytes at `offset` of the window.
     pub fn read(&mut self, offset: u64, size: u8) -> u64 {
         to_either!(self, uart => uart.read(offset, size), else 0)
+    }
+
+    /// Answers a load or store that has no effect beside the UART, or returns `None` ([`Pl011::touch`]).
+    #[inline]
+    pub fn touch(&mut self, offset: u64, size: u8, stored: Option<u64>) -> Option<u64> {
+        match self {
+            Self::Pl011(uart) if HAS_PL011 => uart.touch(offset, size, stored),
+            _ => None,
+        }
     }
 
     /// Takes a store of `size` bytes at `offset` of the window; returns a byte to transmit.

@@ -26,8 +26,8 @@ use bulkhead_abi::{Error, ObjectKind, PartitionState, Rights};
 use bulkhead_arch_api::class::DeviceRole;
 use bulkhead_arch_api::{
     Arch, BuildError, Drivers, GuestPhys, HostPhys, Line as IrqLine, LineRoute, MAX_PARTITIONS, MAX_PCPUS,
-    MAX_VCPUS, MAX_VCPUS_PER_PARTITION, MemoryKind, PartitionId, PartitionKind, PcpuId, Permissions, Region,
-    SpacePlan, StartError, VcpuPlan, VirtualLine,
+    MAX_VCPUS, MAX_VCPUS_PER_PARTITION, MemoryKind, PartitionId, PartitionKind, PcpuId, Permissions,
+    REGISTER_WINDOW, Region, SpacePlan, StartError, VcpuId, VcpuPlan, VirtualLine,
 };
 use bulkhead_devices::uart::Uart;
 use bulkhead_image::layout::{
@@ -585,9 +585,23 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 semihosting: facts.semihosting,
             };
             self.machine.adopt(vcpu, &plan);
+            if A::SHORTENS {
+                self.shorten(vcpu, binding.partition);
+            }
             if let Some(counters) = self.shared.recorder.vcpu(vcpu) {
                 self.local.add(vcpu, counters);
             }
+        }
+    }
+
+    /// Tells the backend about the console of a partition, if it has a page of registers to itself.
+    fn shorten(&mut self, vcpu: VcpuId, partition: PartitionId) {
+        let Some(console) = self.system.console_of(partition) else {
+            return;
+        };
+        let (base, size) = console.registers();
+        if size == REGISTER_WINDOW && base % REGISTER_WINDOW == 0 {
+            self.machine.shorten(vcpu, GuestPhys(base));
         }
     }
 }

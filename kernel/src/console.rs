@@ -209,6 +209,13 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
         RING.saturating_sub(self.ports.of(partition).ring.view().length())
     }
 
+    /// Tells whether the partition's ring takes `bytes` bytes now, for a caller that does not wait for room.
+    #[inline]
+    #[must_use]
+    pub fn has_room(&self, partition: PartitionId, bytes: usize) -> bool {
+        self.ports.of(partition).ring.view().length() <= RING.saturating_sub(bytes)
+    }
+
     /// Tells whether a call of [`Multiplexer::pump`] would have something to do for this partition at once.
     /// Returns true, too, if a call is owed for bytes that others could not send.
     #[must_use]

@@ -58,6 +58,9 @@ pub(crate) const RARE_RAS: u8 = 1 << 6;
 /// An SError of the vCPU's own came when the vCPU was not current any more, and is its next exit.
 pub(crate) const RARE_LATE: u8 = 1 << 7;
 
+/// [`Context::window`] of a vCPU without one: no guest-physical address is so high.
+pub(crate) const NO_WINDOW: u64 = u64::MAX << 12;
+
 /// A vCPU. The fields that every switch moves come first, where one instruction reaches two words.
 #[repr(C)]
 pub(crate) struct Context {
@@ -103,6 +106,10 @@ pub(crate) struct Context {
     pub(crate) is_blank: bool,
     /// The SError of [`RARE_LATE`], as ESR_EL2 had it.
     pub(crate) late: u64,
+    /// The first address of the window whose registers have a short exit, from boot. No address without one.
+    pub(crate) window: u64,
+    /// ESR_EL2 of the last exit for a register of that window.
+    pub(crate) trapped: u64,
     /// The work that the answer to the last exit finishes.
     pub(crate) pending: Pending,
     /// The exit, if `bulkhead_enter` returned [`LEAVE_EXIT`].
@@ -143,6 +150,8 @@ impl Context {
             },
             exits: None,
             late: 0,
+            window: NO_WINDOW,
+            trapped: 0,
             pending: Pending::Nothing,
             exit: Exit::Signal,
         }

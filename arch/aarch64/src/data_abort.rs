@@ -4,7 +4,7 @@
 
 use crate::abort::{abort_address, access, faulting_address, memory_fault, misaligned};
 use crate::context::{Context, Pending};
-use crate::enter::{ALL_REGISTERS, RESUME};
+use crate::enter::{ALL_REGISTERS, LEAVE_REGISTER, RESUME};
 use crate::machine::Machine;
 use crate::outcome::{self, Trap, advance, advance_in_place, resume, resume_or_wake};
 use crate::sysreg::{read_register, write_guest_register};
@@ -14,9 +14,10 @@ use bulkhead_arch_aarch64_core::pstate::{
     AARCH32, BIG_ENDIAN, SCTLR_BIG_ENDIAN_EL0, SCTLR_BIG_ENDIAN_EL1, is_big_endian, stepped,
 };
 use bulkhead_arch_aarch64_core::syndrome::{
-    DataAbort, DataAccess, data_abort as decode, data_register, is_word, is_write, length, refused_access,
+    DataAbort, DataAccess, data_abort as decode, data_register, is_part_of_word, is_word, is_write, length,
+    refused_access, size,
 };
-use bulkhead_arch_api::{AccessKind, GuestPhys};
+use bulkhead_arch_api::{AccessKind, GuestPhys, REGISTER_WINDOW};
 
 /// Handles a load or store that stage 2 refused, of a VM whose kernel is 32-bit, or not.
 #[inline(always)]
@@ -26,34 +27,58 @@ pub(crate) fn data_abort<const IS_AARCH32: bool>(
     trap: Trap,
 ) -> u64 {
     let register = data_register(trap.syndrome);
-    // A word of the interrupt controller.
-    if is_word(trap.syndrome)
-        && !trap.misses(register)
-        && let pstate = read_register!("spsr_el2")
-        && is_little_endian::<IS_AARCH32>(pstate)
-    {
-        let address = faulting_address();
-        if !is_write(trap.syndrome) {
-            if let Some(value) = irq::read_word(&context.irq, address) {
-                context.write_general(register, u64::from(value));
-                step_over::<IS_AARCH32>(context, trap.syndrome, pstate);
-                return resume(machine, context);
-            }
-        } else {
-            let value = context.read_general(register) as u32;
-            if let Some(sent) = irq::sent_by_word(&context.irq, address, value) {
-                return send_by_word(machine, context, trap.syndrome, sent);
-            }
-            if let Some(changed) = irq::write_word(&context.irq, address, value) {
-                step_over::<IS_AARCH32>(context, trap.syndrome, pstate);
-                if changed == 0 {
+    // A word, mostly of the interrupt controller.
+    if is_word(trap.syndrome) {
+        if !trap.misses(register)
+            && let pstate = read_register!("spsr_el2")
+            && is_little_endian::<IS_AARCH32>(pstate)
+        {
+            let address = faulting_address();
+            if !is_write(trap.syndrome) {
+                if let Some(value) = irq::read_word(&context.irq, address) {
+                    context.write_general(register, u64::from(value));
+                    step_over::<IS_AARCH32>(context, trap.syndrome, pstate);
                     return resume(machine, context);
                 }
-                return enable_changed(machine, context, address, changed);
+            } else {
+                let value = context.read_general(register) as u32;
+                if let Some(sent) = irq::sent_by_word(&context.irq, address, value) {
+                    return send_by_word(machine, context, trap.syndrome, sent);
+                }
+                if let Some(changed) = irq::write_word(&context.irq, address, value) {
+                    step_over::<IS_AARCH32>(context, trap.syndrome, pstate);
+                    if changed == 0 {
+                        return resume(machine, context);
+                    }
+                    return enable_changed(machine, context, address, changed);
+                }
+            }
+            if !trap.complete && is_register(context, address, 4) {
+                return leave_for_register(context, trap.syndrome);
             }
         }
+    } else if !trap.complete
+        && is_part_of_word(trap.syndrome)
+        && is_register(context, faulting_address(), size(trap.syndrome))
+        && !trap.misses(register)
+        && is_little_endian::<IS_AARCH32>(read_register!("spsr_el2"))
+    {
+        return leave_for_register(context, trap.syndrome);
     }
     emulate(machine, context, trap)
+}
+
+/// Tells whether an access is for a register in the vCPU's window, and aligned.
+#[inline(always)]
+fn is_register(context: &Context, GuestPhys(address): GuestPhys, size: u8) -> bool {
+    let alignment = u64::from(size) - 1;
+    address & (!(REGISTER_WINDOW - 1) | alignment) == context.window
+}
+
+#[inline(always)]
+fn leave_for_register(context: &mut Context, syndrome: u64) -> u64 {
+    context.trapped = syndrome;
+    LEAVE_REGISTER
 }
 
 /// Handles a store of a word that sends a software-generated interrupt to one vCPU, by its index.

@@ -22,6 +22,9 @@ pub(crate) const LEAVE_IDLE: u64 = 4;
 /// Reason of `bulkhead_enter`: `Exit::CpuOn` with the vCPU, entry and argument in x1..x3.
 pub(crate) const LEAVE_CPU_ON: u64 = 5;
 
+/// Reason of `bulkhead_enter`: `Exit::Register`, as the context's syndrome describes it.
+pub(crate) const LEAVE_REGISTER: u64 = 6;
+
 #[allow(
     improper_ctypes,
     reason = "assembly passes the pointers on and knows three fields by offset_of!"

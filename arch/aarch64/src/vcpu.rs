@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Virtual CPUs for the kernel: adoption, reset, entry, answers and reflected faults.
 
+use crate::abort::faulting_address;
 use crate::banked::Banked;
 use crate::context::{
     CONTEXTS, Context, Pending, RARE_AARCH32, RARE_AUXILIARY, RARE_FROZEN, RARE_LATE, RARE_PRIORITIES,
     RARE_RAS,
 };
-use crate::enter::{self, LEAVE_CPU_ON, LEAVE_HYPERCALL, LEAVE_IDLE};
+use crate::enter::{self, LEAVE_CPU_ON, LEAVE_HYPERCALL, LEAVE_IDLE, LEAVE_REGISTER};
 use crate::fp::FpRegisters;
 use crate::machine::Machine;
 use crate::state::{Auxiliary, El1State, RESET_PSTATE, TASK_PSTATE};
@@ -15,11 +16,14 @@ use crate::{inject, irq, log, space, state, undescribed};
 use bulkhead_abi::hypercall::UPCALL_WORDS;
 use bulkhead_abi::{Error, HealthClass};
 use bulkhead_arch_aarch64_core::aarch32;
+use bulkhead_arch_aarch64_core::data::stored;
 use bulkhead_arch_aarch64_core::psci::{ALREADY_ON, ON_PENDING, SUCCESS};
+use bulkhead_arch_aarch64_core::syndrome::{self, data_register, is_write, length};
 use bulkhead_arch_aarch64_core::transfer::Progress;
 use bulkhead_arch_api::{
-    Access, CpuOnResult, CpuPower, Dump, Exit, FaultReport, GuestPhys, Hypercall, PartitionId, PartitionKind,
-    Reply, Ticks, TimeMode, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualLine,
+    Access, AccessKind, CpuOnResult, CpuPower, Dump, Exit, FaultReport, GuestPhys, Hypercall, PartitionId,
+    PartitionKind, RegisterAccess, Reply, Ticks, TimeMode, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus,
+    VirtualLine,
 };
 
 /// Machine type that says "see the device tree" (kernel documentation, `arch/arm/booting`).
@@ -89,6 +93,22 @@ impl Context {
             });
         }
         self.exit
+    }
+
+    /// Returns the access of an exit for a register.
+    #[inline(always)]
+    fn register_access(&self) -> RegisterAccess {
+        let syndrome = self.trapped;
+        let size = syndrome::size(syndrome);
+        RegisterAccess {
+            address: faulting_address(),
+            size,
+            kind: if is_write(syndrome) {
+                AccessKind::Write(stored(self.read_general(data_register(syndrome)), size, false))
+            } else {
+                AccessKind::Read
+            },
+        }
     }
 
     /// Returns the exit of a vCPU that is current and cannot be entered. The reason is an SError that came
@@ -206,6 +226,24 @@ fn reset_aarch32(context: &mut Context, entry: u64, argument: u64) {
 impl Vcpus for Machine {
     const HAS_UPCALLS: bool = true;
 
+    const SHORTENS: bool = true;
+
+    fn shorten(&mut self, vcpu: VcpuId, window: GuestPhys) {
+        self.with_stored(vcpu, |_, context| context.window = window.0);
+    }
+
+    #[inline(always)]
+    fn answer(&mut self, vcpu: VcpuId, value: u64) {
+        let Some(context) = self.adopted(vcpu) else { return };
+        // SAFETY: as in `reply`.
+        let context = unsafe { &mut *context };
+        let syndrome = context.trapped;
+        if !is_write(syndrome) {
+            context.write_general(data_register(syndrome), value);
+        }
+        context.advance(length(syndrome));
+    }
+
     fn adopt(&mut self, vcpu: VcpuId, plan: &VcpuPlan) {
         if !CONTEXTS.claim(usize::from(vcpu.0)) {
             return;
@@ -295,6 +333,9 @@ impl Vcpus for Machine {
         let reason = unsafe { enter::bulkhead_enter(context, machine, exits) };
         // SAFETY: as above; the handlers' references ended when they returned.
         let context = unsafe { &mut *context };
+        if reason == LEAVE_REGISTER {
+            return Exit::Register(context.register_access());
+        }
         if reason == LEAVE_IDLE {
             return Exit::Idle {
                 until: context.timers.idle_until(),

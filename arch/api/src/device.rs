@@ -95,6 +95,13 @@ impl VirtualDevice {
         }
     }
 
+    /// Returns the window: its first address and its bytes.
+    #[inline]
+    #[must_use]
+    pub const fn registers(&self) -> (u64, u64) {
+        (self.base as u64, self.size as u64)
+    }
+
     /// Tells whether the window is in this address space.
     #[inline]
     #[must_use]

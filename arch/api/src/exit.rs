@@ -6,8 +6,9 @@ use bulkhead_abi::HealthClass;
 use bulkhead_abi::size::Register;
 
 /// Why [`crate::Vcpus::run`] returned. Everything that only one CPU class knows has been finished
-/// inside the backend by then.
+/// inside the backend by then. The tag is a byte of its own, because every exit asks for the tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Exit {
     /// A physical interrupt of the hypervisor's own (routed to nobody by [`crate::Irqs::route`]). It
     /// has been acknowledged; the kernel handles it and calls [`crate::Irqs::complete`].
@@ -27,6 +28,9 @@ pub enum Exit {
     /// The vCPU touched an address in its space that is no memory: a virtual device, or nothing.
     /// Answered with [`Reply::Read`] or [`Reply::Written`].
     Access(Access),
+    /// The vCPU touched a register in its window of [`crate::Vcpus::shorten`]. Answered with
+    /// [`crate::Vcpus::answer`].
+    Register(RegisterAccess),
     /// The vCPU has nothing to do before an interrupt, or before `until` (its own timer). No answer:
     /// the instruction has been completed. The backend has looked before: no deliverable interrupt waits, and
     /// the kernel is told of whatever comes later.
@@ -108,6 +112,29 @@ pub struct Access {
     /// The report to use if it turns out that nothing is there.
     pub report: FaultReport,
 }
+
+/// A load or store of a register that is known to be there. It is aligned to its size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegisterAccess {
+    /// Where.
+    pub address: GuestPhys,
+    /// Bytes: 1, 2 or 4.
+    pub size: u8,
+    /// Which way.
+    pub kind: AccessKind,
+}
+
+impl RegisterAccess {
+    /// Returns where in the window the access is.
+    #[inline]
+    #[must_use]
+    pub const fn offset(&self) -> u64 {
+        self.address.0 % REGISTER_WINDOW
+    }
+}
+
+/// The bytes of a window of [`crate::Vcpus::shorten`].
+pub const REGISTER_WINDOW: u64 = 0x1000;
 
 /// Direction and value of an [`Access`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,7 +28,8 @@ pub use class::ClassFacts;
 pub use device::{FrameWords, Stored, VirtualDevice, Window};
 pub use driver::{Console, Devices, Drivers, Network, NoNetwork, Received};
 pub use exit::{
-    Access, AccessKind, CpuOnResult, CpuPower, Dump, Exit, FaultReport, HostCall, Hypercall, Reply, ResetKind,
+    Access, AccessKind, CpuOnResult, CpuPower, Dump, Exit, FaultReport, HostCall, Hypercall, REGISTER_WINDOW,
+    RegisterAccess, Reply, ResetKind,
 };
 pub use ids::{Line, PartitionId, PcpuId, Ticks, VcpuId, VcpuSet, VirtualLine};
 pub use space::{AddressSpace, RegisterRule, Treatment, treatment};

@@ -123,6 +123,16 @@ pub trait Vcpus {
     const HAS_UPCALLS: bool = false;
     /// Tells the backend about a vCPU. Once, at boot, before any other verb for it.
     fn adopt(&mut self, vcpu: VcpuId, plan: &VcpuPlan);
+    /// True if [`Vcpus::shorten`] has an effect.
+    const SHORTENS: bool = false;
+    /// Tells the backend that a device of the kernel has all registers in the [`crate::REGISTER_WINDOW`]
+    /// bytes from `window` on, which is a multiple of that number. From now on an ordinary load or store of
+    /// the vCPU there may be an [`Exit::Register`] instead of an [`Exit::Access`]. Once at most, after
+    /// `adopt`.
+    fn shorten(&mut self, _vcpu: VcpuId, _window: GuestPhys) {}
+    /// Answers an [`Exit::Register`], and completes the instruction. `value` is that of a load,
+    /// zero-extended; a store has none. Worst case: constant.
+    fn answer(&mut self, _vcpu: VcpuId, _value: u64) {}
     /// Puts the vCPU into the state its architecture gives after a cold reset, with `reset` applied;
     /// its virtual per-CPU interrupt state is cleared. Worst case: constant.
     fn reset(&mut self, vcpu: VcpuId, reset: &VcpuReset);

@@ -83,7 +83,7 @@ const fn counter<'a>(exits: &'a Exits, exit: &Exit) -> &'a AtomicU32 {
         | Exit::CpuPower { .. }
         | Exit::CpuOff
         | Exit::Reset(_) => &exits.calls,
-        Exit::Access(_) => &exits.accesses,
+        Exit::Access(_) | Exit::Register(_) => &exits.accesses,
         Exit::Idle { .. } => &exits.idle,
         Exit::Fault(_) | Exit::Failed { .. } => &exits.other,
     }

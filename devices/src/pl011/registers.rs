@@ -44,7 +44,16 @@ impl Register {
         if !matches!(size, 1 | 2 | 4) || lane.saturating_add(size as u64) > 4 {
             return None;
         }
-        let register = match offset & !3 {
+        match Self::of(offset) {
+            Some(register) => Some((register, lane)),
+            None => None,
+        }
+    }
+
+    /// Returns the register that an offset is in.
+    #[inline(always)]
+    pub(super) const fn of(offset: u64) -> Option<Self> {
+        Some(match offset & !3 {
             0x000 => Self::Data,
             0x004 => Self::ReceiveStatus,
             0x018 => Self::Flags,
@@ -61,8 +70,7 @@ impl Register {
             0x048 => Self::DmaControl,
             id @ 0xFE0..=0xFFC => Self::Id(((id & 0x1C) >> 2) as u8),
             _ => return None,
-        };
-        Some((register, lane))
+        })
     }
 }
 

@@ -9,8 +9,8 @@ use bulkhead_abi::PartitionState;
 use bulkhead_abi::size::IS_SMALL;
 use bulkhead_arch_api::class::DeviceRole;
 use bulkhead_arch_api::{
-    Access, AccessKind, AddressSpace, Arch, Drivers, PartitionId, Reply, Ticks, VcpuId, VcpuSet,
-    VirtualDevice, VirtualLine,
+    Access, AccessKind, AddressSpace, Arch, Drivers, PartitionId, RegisterAccess, Reply, Ticks, VcpuId,
+    VcpuSet, VirtualDevice, VirtualLine,
 };
 use bulkhead_devices::pl011::FIFO_DEPTH;
 use bulkhead_devices::uart::Uart;
@@ -43,7 +43,11 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
         if let Some((device, offset)) = self.device_at(partition, access) {
             let reply = match self.system.role_of(device) {
                 Some(DeviceRole::Console(_)) => {
-                    self.access_uart(partition, device.interrupt(), offset, access)
+                    let reply = self.access_uart(partition, offset, (access.size, access.kind));
+                    reply.map(|value| match access.kind {
+                        AccessKind::Read => Reply::Read(value),
+                        AccessKind::Write(_) => Reply::Written,
+                    })
                 }
                 Some(DeviceRole::Flash) if !IS_SMALL => self.access_flash(partition, device, offset, access),
                 Some(DeviceRole::Bridge) => {
@@ -90,28 +94,52 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
         }
     }
 
-    /// Carries out an access to the partition's virtual UART. A byte that the UART sends goes to the terminal
-    /// before the vCPU goes on.
+    /// Carries out an access to a register of the virtual UART. Most accesses have no effect beside the UART
+    /// and are answered at once. Returns whether this was one of them.
+    #[inline(never)]
+    pub(super) fn touch_uart(&mut self, vcpu: VcpuId, access: &RegisterAccess) -> bool {
+        let partition = self.system.binding(vcpu).partition;
+        let (offset, size) = (access.offset(), access.size);
+        let stored = match access.kind {
+            AccessKind::Read => None,
+            AccessKind::Write(value) => Some(value),
+        };
+        if self.shared.terminal.output.has_room(partition, FIFO_DEPTH) {
+            let mut reader = self.shared.partition(partition).reader.lock();
+            let value = reader.uart().and_then(|uart| uart.touch(offset, size, stored));
+            drop(reader);
+            if let Some(value) = value {
+                self.machine.answer(vcpu, value);
+                return true;
+            }
+        }
+        let value = self.access_uart(partition, offset, (size, access.kind));
+        self.machine.answer(vcpu, value.unwrap_or(0));
+        false
+    }
+
+    /// Carries out an access of `size` bytes to the partition's virtual UART. A byte that the UART sends goes
+    /// to the terminal before the vCPU goes on. Returns the value of a load.
+    #[inline(never)]
     fn access_uart(
         &mut self,
         partition: PartitionId,
-        line: Option<VirtualLine>,
         offset: u64,
-        access: &Access,
-    ) -> Option<Reply> {
+        (size, kind): (u8, AccessKind),
+    ) -> Option<u64> {
         let output = &self.shared.terminal.output;
         // Then nothing is sent, and the driver waits for nothing.
-        let is_quiet = access.kind == AccessKind::Read && output.room(partition) >= FIFO_DEPTH;
+        let is_quiet = kind == AccessKind::Read && output.room(partition) >= FIFO_DEPTH;
         let now = if is_quiet { 0 } else { self.now_ns() };
-        let reply = self.with_uart(partition, line, |uart| {
+        let reply = self.with_uart(partition, |uart| {
             uart.set_room(output.room(partition));
-            match access.kind {
-                AccessKind::Read => Reply::Read(uart.read(offset, access.size)),
+            match kind {
+                AccessKind::Read => uart.read(offset, size),
                 AccessKind::Write(value) => {
-                    if let Some(byte) = uart.write(offset, access.size, value) {
+                    if let Some(byte) = uart.write(offset, size, value) {
                         output.put(partition, &[byte], now);
                     }
-                    Reply::Written
+                    0
                 }
             }
         });
@@ -140,12 +168,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
     /// Changes the virtual UART of a partition that has one. The lock of the UART is kept while the interrupt
     /// line follows the registers. Without the lock, one pCPU could change the registers last and another one
     /// the line.
-    fn with_uart<T>(
-        &mut self,
-        partition: PartitionId,
-        line: Option<VirtualLine>,
-        change: impl FnOnce(&mut Uart) -> T,
-    ) -> Option<T> {
+    fn with_uart<T>(&mut self, partition: PartitionId, change: impl FnOnce(&mut Uart) -> T) -> Option<T> {
         let mut reader = self.shared.partition(partition).reader.lock();
         let uart = reader.uart()?;
         let before = uart.levels();
@@ -154,6 +177,8 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
         if before == after {
             return Some(result);
         }
+        let console = self.system.console_of(partition);
+        let line = console.and_then(VirtualDevice::interrupt);
         let woken = line.map(|line| self.set_lines(partition, line, (before, after)));
         drop(reader);
         self.wake_all(woken.unwrap_or(VcpuSet::EMPTY));
@@ -164,9 +189,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
     /// one copy for all changes, because none of them is frequent.
     #[inline(never)]
     pub(super) fn change_uart(&mut self, partition: PartitionId, change: Change<'_>) -> usize {
-        let console = self.system.console_of(partition);
-        let line = console.and_then(VirtualDevice::interrupt);
-        let result = self.with_uart(partition, line, |uart| match change {
+        let result = self.with_uart(partition, |uart| match change {
             Change::Byte(byte) => usize::from(uart.receive(byte)),
             Change::Room(room) => {
                 uart.set_room(room);

@@ -80,6 +80,7 @@ fn describe(exit: &Exit) -> (ExitCause, u32) {
         }
         Exit::Hypercall(ref call) => (ExitCause::Hypercall, u32::from(call.operation)),
         Exit::Access(ref access) => (ExitCause::Access, access.address.0 as u32),
+        Exit::Register(ref access) => (ExitCause::Access, access.address.0 as u32),
         Exit::Idle { .. } => (ExitCause::Idle, 0),
         Exit::CpuOn { target, .. } => (ExitCause::CpuOn, u32::from(target)),
         Exit::CpuPower { target } => (ExitCause::CpuPower, u32::from(target)),

@@ -121,6 +121,23 @@ pub const fn is_word(syndrome: u64) -> bool {
     syndrome & FIELDS == ISS_VALID | ISS_SIZE_WORD | FSC_TRANSLATION
 }
 
+/// Tells whether a data abort is a translation fault of a load or store of one or two bytes, zero-extended,
+/// by one general register.
+#[inline(always)]
+#[must_use]
+pub const fn is_part_of_word(syndrome: u64) -> bool {
+    // The size of a word and of two words have their upper bit set.
+    const FIELDS: u64 = ISS_VALID | ISS_SIZE_WORD | ISS_SIGN_EXTEND | ISS_S1PTW | FSC_TYPE;
+    syndrome & FIELDS == ISS_VALID | FSC_TRANSLATION
+}
+
+/// Returns the bytes that a data abort's load or store moves.
+#[inline(always)]
+#[must_use]
+pub const fn size(syndrome: u64) -> u8 {
+    1 << (syndrome >> 22 & 3)
+}
+
 /// Tells whether a data abort is a write.
 #[inline(always)]
 #[must_use]

@@ -3,7 +3,7 @@
 
 use bulkhead_arch_aarch64_core::syndrome::{
     AbortAddress, DataAbort, DataAccess, WFI, abort_address, class, data_abort, data_register,
-    has_virtual_address, is_not_wfi, is_word, is_write, length, second_target, target,
+    has_virtual_address, is_not_wfi, is_part_of_word, is_word, is_write, length, second_target, size, target,
 };
 
 /// A data abort of a lower level, 32-bit instruction: ISV, SAS, SSE, SRT, SF, then FnV, CM, S1PTW, WnR, DFSC.
@@ -84,6 +84,8 @@ fn every_single_register_access_is_described() {
                 assert_eq!(data_register(syndrome), srt as u8);
                 assert_eq!(is_write(syndrome), abort.wnr == 1);
                 assert_eq!(is_word(syndrome), sas == 2 && abort.sse == 0);
+                assert_eq!(is_part_of_word(syndrome), sas < 2 && abort.sse == 0);
+                assert_eq!(size(syndrome), 1 << sas);
             }
         }
     }
@@ -95,6 +97,7 @@ fn what_the_syndrome_does_not_describe_is_told_apart() {
     let undescribed = Abort { isv: 0, ..LOAD };
     assert_eq!(data_abort(undescribed.syndrome()), DataAbort::Undescribed);
     assert!(!is_word(undescribed.syndrome()));
+    assert!(!is_part_of_word(undescribed.syndrome()));
     let forbidden = Abort {
         isv: 0,
         dfsc: 0b00_1111,
@@ -105,6 +108,7 @@ fn what_the_syndrome_does_not_describe_is_told_apart() {
     let walk = Abort { s1ptw: 1, ..LOAD };
     assert_eq!(data_abort(walk.syndrome()), DataAbort::Fault);
     assert!(!is_word(walk.syndrome()));
+    assert!(!is_part_of_word(walk.syndrome()));
 }
 
 #[test]
