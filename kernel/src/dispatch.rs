@@ -18,7 +18,8 @@
 //! (health events), `gate` (events), `device` (virtual devices, consoles), `host` (calls of a debugger),
 //! `network` (interfaces, the switch), `lock` (locks), `port` (messages, calls), `report` (lines for the
 //! log), `schedule` (windows, schedules), `service` (accesses that another partition answers), `trace`
-//! (records of a pCPU that is traced), `upcall` (interrupts of tasks).
+//! (records of a pCPU that is traced), `upcall` (interrupts of tasks). `short` has the calls that need no
+//! decision and no exit.
 
 mod bridge;
 mod call;
@@ -36,6 +37,7 @@ mod port;
 mod report;
 mod schedule;
 mod service;
+mod short;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -97,6 +99,8 @@ pub struct Pcpu<'s, 'i, A: Arch, D, P = AnyPolicy> {
     pub(crate) id: PcpuId,
     /// The mailbox of this pCPU.
     pub(crate) mailbox: &'s Mailbox,
+    /// The calls that need no decision.
+    short: short::Short<'s, 'i, A::Relax>,
     pub(crate) local: Local<P>,
 }
 
@@ -117,6 +121,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
             system,
             id,
             mailbox: shared.mailboxes.of(id),
+            short: short::Short::new(shared, system, tracer.is_on()),
             local: Local::new(counters, tracer, kind),
         }
     }

@@ -35,6 +35,7 @@ extern crate self as bulkhead_kernel;
 #[path = "../tests/support/mod.rs"]
 mod support;
 
+mod bell;
 pub mod boot;
 pub mod cap;
 pub mod console;

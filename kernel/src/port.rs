@@ -124,6 +124,28 @@ const HAS_CALLER: u64 = 1 << 32;
 const HAS_GIFT: u64 = 1 << 33;
 
 impl Letter {
+    /// Returns the letter of a message that is no call and has no capability with it.
+    #[inline]
+    #[must_use]
+    pub const fn plain(length: u16, sender: PartitionId) -> Self {
+        Self {
+            length,
+            sender,
+            caller: None,
+            gift: None,
+        }
+    }
+
+    /// Returns length and sender from the words before a message, if it is no call and has no capability
+    /// with it.
+    #[inline]
+    #[must_use]
+    pub fn read_plain(header: &[AtomicU64]) -> Option<(u16, PartitionId)> {
+        let first = header.first()?.load(Ordering::Relaxed);
+        let is_plain = first & (HAS_CALLER | HAS_GIFT) == 0;
+        is_plain.then_some((first as u16, PartitionId((first >> 16) as u8)))
+    }
+
     /// Returns the letter as the words before a message that waits.
     fn encode(&self) -> [u64; HEADER] {
         let mut first = u64::from(self.length) | u64::from(self.sender.0) << 16;
@@ -214,6 +236,12 @@ impl Queue {
         let turned = self.server.map_or(0, |last| u32::from(last.0).wrapping_add(1));
         let behind = self.waiters.0.rotate_right(turned).trailing_zeros();
         Some(VcpuId((behind.wrapping_add(turned) & 63) as u8))
+    }
+
+    /// Tells whether a vCPU waits for a message.
+    #[inline]
+    pub const fn has_waiters(&self) -> bool {
+        !self.waiters.is_empty()
     }
 
     /// Makes `vcpu` a waiter.

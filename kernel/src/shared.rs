@@ -94,6 +94,12 @@ impl<R: RelaxStrategy> Partition<R> {
         }
     }
 
+    /// Returns the results of `PartitionStatus`.
+    pub fn words(&self) -> [u64; 4] {
+        let start = self.with_control(|control| control.start());
+        [self.status().encode(), start.encode(), 0, 0]
+    }
+
     /// Starts a new watchdog period. The home pCPU notices this when the old period would have ended.
     pub fn kick(&self, now: Ticks) {
         self.kicked.store(now.0, Ordering::Relaxed);

@@ -5,7 +5,9 @@
 //! it without a lock. Facts that hot paths need (the binding of this vCPU, the action for this class) are one
 //! table look-up. Everything else stays in the image's own records.
 
+use crate::bell::{Bell, Bells};
 use crate::function::{FunctionFacts, FunctionId, MAX_FUNCTIONS};
+use crate::hypercall::ChannelId;
 use crate::mailbox::bit;
 use crate::network::{Intake, NicFacts, NicId, PerNic};
 use crate::partition::Homes;
@@ -14,7 +16,7 @@ use crate::service::WindowId;
 use crate::table::{PerPartition, PerPcpu, PerVcpu, Table};
 use crate::time::Timebase;
 use bulkhead_abi::HealthClass;
-use bulkhead_abi::size::limit;
+use bulkhead_abi::size::{IS_SMALL, limit};
 use bulkhead_arch_api::class::DeviceRole;
 use bulkhead_arch_api::{
     AddressSpace, ClassFacts, EntryState, GuestPhys, HostPhys, Line, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS,
@@ -153,6 +155,7 @@ pub struct System<'i> {
     /// The virtual devices that the kernel answers. The devices of a partition are one behind the other.
     devices: [VirtualDevice; MAX_DEVICES],
     ports: PerPort<PortFacts>,
+    bells: Bells,
     /// The time for frames from outside, as the manifest gives it.
     pub(crate) intake: Intake,
     nics: PerNic<NicFacts>,
@@ -191,6 +194,7 @@ impl<'i> System<'i> {
             bindings: Table::new([UNBOUND; MAX_VCPUS]),
             devices: [VirtualDevice::NOTHING; MAX_DEVICES],
             ports: Table::new([PortFacts::NOTHING; PORT_ENTRIES]),
+            bells: Bell::NOWHERE,
             nics: Table::new([NicFacts::NOTHING; MAX_NICS]),
             functions: [FunctionFacts::NOTHING; MAX_FUNCTIONS],
             nic_vcpus: VcpuSet::EMPTY,
@@ -203,6 +207,11 @@ impl<'i> System<'i> {
         }
         system.bind_vcpus();
         system.place_ports();
+        if !IS_SMALL {
+            for number in 0..image.channels().len() as u8 {
+                *system.bells.of_mut(ChannelId(number)) = Bell::of(image.sides_of(number.into()));
+            }
+        }
         for interrupt in image.interrupts() {
             if interrupt.flags.get() & INTERRUPT_CRITICAL != 0 {
                 system.critical.insert(Line(interrupt.line.get()));
@@ -349,6 +358,13 @@ impl<'i> System<'i> {
     #[must_use]
     pub fn port(&self, port: PortId) -> &PortFacts {
         self.ports.of(port)
+    }
+
+    /// Returns the bell of a channel.
+    #[inline]
+    #[must_use]
+    pub(crate) fn bell(&self, channel: ChannelId) -> &Bell {
+        self.bells.of(channel)
     }
 
     fn bind_vcpus(&mut self) {

@@ -48,6 +48,7 @@ mod outcome;
 mod parking;
 mod psci;
 mod serror;
+mod short_call;
 mod short_trace;
 mod space;
 mod stacks;

@@ -6,6 +6,7 @@ use crate::board::Relax;
 use crate::context::{CONTEXTS, Context};
 use crate::fp::{self, CPTR_OPEN, CPTR_TRAP};
 use crate::irq::PcpuIrq;
+use crate::short_call::Lent;
 use crate::sysreg::{instruction, write_guest_register};
 use bulkhead_abi::log::Pcpu;
 use bulkhead_abi::trace::Entry;
@@ -37,6 +38,8 @@ pub struct Machine {
     pub(crate) last_index: [u8; MAX_PARTITIONS],
     /// True if the SPSR of an AArch32 mode must be asked for in that mode. See `status`.
     pub(crate) visits_status: bool,
+    /// The calls that the kernel answers during this run.
+    pub(crate) lent: Lent,
     /// The place of records of the short ways, if they are traced.
     pub(crate) short_trace: Option<ShortTrace>,
 }
@@ -57,6 +60,7 @@ impl Machine {
             fp_owner: None,
             last_index: [u8::MAX; MAX_PARTITIONS],
             visits_status: false,
+            lent: Lent::NOTHING,
             short_trace: None,
         }
     }

@@ -4,7 +4,9 @@
 
 use crate::context::Context;
 use crate::enter::{LEAVE_CPU_ON, LEAVE_HYPERCALL, RESUME};
+use crate::machine::Machine;
 use crate::outcome::leave;
+use crate::short_call::hypercall;
 use crate::{space, wait};
 use bulkhead_abi::hypercall::FUNCTION_BASE;
 use bulkhead_arch_aarch64_core::psci::{
@@ -15,7 +17,7 @@ use bulkhead_arch_api::{Exit, GuestPhys};
 
 /// Handles an HVC or SMC of a VM. The PC is already behind the instruction.
 #[inline(always)]
-pub(crate) fn call(context: &mut Context, immediate: u64) -> u64 {
+pub(crate) fn call(context: &mut Context, machine: &mut Machine, immediate: u64) -> u64 {
     let function = context.read_general(0) as u32;
     if immediate == 0 && function == PSCI_VERSION {
         return answer(context, PSCI_1_1);
@@ -25,32 +27,32 @@ pub(crate) fn call(context: &mut Context, immediate: u64) -> u64 {
         (*x0, *x1, *x2, *x3, *x4) = (SUCCESS, 0, 0, 0, 0);
         return RESUME;
     }
-    start_or_other(context, immediate)
+    start_or_other(context, machine, immediate)
 }
 
-/// Handles any other call. The call of a start is looked for first, and hypercalls next, and here: a third
+/// Handles any other call. Hypercalls are looked for first, and the call of a start next, and here: a third
 /// constant above would make the other two calls longer.
 #[inline(never)]
-fn start_or_other(context: &mut Context, immediate: u64) -> u64 {
+fn start_or_other(context: &mut Context, machine: &mut Machine, immediate: u64) -> u64 {
     let function = context.read_general(0) as u32;
+    if immediate == 0 && function & 0xFFFF_0000 == FUNCTION_BASE {
+        return hypercall(context, machine);
+    }
     if immediate == 0 && function == CPU_ON_64 {
         return cpu_on(context);
-    }
-    if immediate == 0 && function & 0xFFFF_0000 == FUNCTION_BASE {
-        return LEAVE_HYPERCALL;
     }
     call_other(context, immediate)
 }
 
 /// Handles an HVC or SMC from AArch32 state: arguments have 32 bits.
-pub(crate) fn call_aarch32(context: &mut Context, immediate: u64) -> u64 {
+pub(crate) fn call_aarch32(context: &mut Context, machine: &mut Machine, immediate: u64) -> u64 {
     for number in 0..7 {
         context.write_general(number, u64::from(context.read_general(number) as u32));
     }
     if is_beyond_aarch32(context.read_general(0) as u32) {
         return answer(context, NOT_SUPPORTED);
     }
-    call(context, immediate)
+    call(context, machine, immediate)
 }
 
 #[inline(never)]

@@ -16,9 +16,10 @@
 use crate::abort::{abort_address, memory_fault};
 use crate::context::Context;
 use crate::data_abort::data_abort;
-use crate::enter::{ALL_REGISTERS, LEAVE_EXIT, LEAVE_HYPERCALL, RESUME};
+use crate::enter::{ALL_REGISTERS, LEAVE_EXIT, RESUME};
 use crate::machine::Machine;
 use crate::outcome::{Trap, advance, advance_in_place, fault, leave, resume, undefined};
+use crate::short_call::hypercall;
 use crate::sysreg::read_register;
 use crate::wait::wait_for;
 use crate::{irq, psci, status, system};
@@ -72,7 +73,7 @@ fn synchronous(machine: &mut Machine, context: &mut Context, syndrome: u64, exit
     match class(trap.syndrome) {
         EC_HVC64 => {
             count(exits, EC_HVC64);
-            psci::call(context, trap.syndrome & 0xFFFF)
+            psci::call(context, machine, trap.syndrome & 0xFFFF)
         }
         EC_DATA_ABORT => {
             count(exits, EC_DATA_ABORT);
@@ -86,10 +87,14 @@ fn synchronous(machine: &mut Machine, context: &mut Context, syndrome: u64, exit
             count(exits, EC_SYSTEM);
             system::access(machine, context, trap)
         }
+        EC_SVC64 => {
+            count(exits, EC_SVC64);
+            task_call(machine, context, trap.syndrome)
+        }
         EC_SMC64 => {
             count(exits, EC_SMC64);
             advance_in_place(context, trap.syndrome);
-            psci::call(context, trap.syndrome & 0xFFFF)
+            psci::call(context, machine, trap.syndrome & 0xFFFF)
         }
         _ => rare(machine, context, trap, exits),
     }
@@ -153,7 +158,7 @@ fn synchronous_aarch32(machine: &mut Machine, context: &mut Context, syndrome: u
     let trap = |syndrome| Trap { syndrome, complete };
     match class(syndrome) {
         EC_HVC32 if syndrome & 0xFFFF == status::VISIT && status::is_visit() => LEAVE_EXIT,
-        EC_HVC32 => psci::call_aarch32(context, syndrome & 0xFFFF),
+        EC_HVC32 => psci::call_aarch32(context, machine, syndrome & 0xFFFF),
         EC_DATA_ABORT => data_abort::<true>(machine, context, trap(with_view(syndrome, 16))),
         EC_VMRS => from_aarch32(machine, context, trap(with_view(syndrome, 5))),
         _ => from_aarch32(machine, context, trap(syndrome)),
@@ -181,10 +186,10 @@ fn from_aarch32(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64
     }
     match class {
         EC_WFX => wait_for(context, syndrome),
-        EC_HVC32 => psci::call_aarch32(context, syndrome & 0xFFFF),
+        EC_HVC32 => psci::call_aarch32(context, machine, syndrome & 0xFFFF),
         EC_SMC32 => {
             advance(context, syndrome);
-            psci::call_aarch32(context, 0)
+            psci::call_aarch32(context, machine, 0)
         }
         EC_CP15 => system::access_cp15(machine, context, syndrome),
         EC_CP15_PAIR => system::access_cp15_pair(machine, context, syndrome),
@@ -218,7 +223,6 @@ fn other_exceptions(machine: &mut Machine, context: &mut Context, syndrome: u64)
             machine.fp_take(context);
             RESUME
         }
-        EC_SVC64 => return task_call(context, syndrome),
         EC_INSTRUCTION_ABORT => memory_fault(context, syndrome, abort_address(syndrome)),
         EC_UNKNOWN | EC_SVE => undefined(machine, context, syndrome),
         EC_CP15..=EC_CP14_MEMORY | EC_CP14_PAIR => undefined(machine, context, syndrome),
@@ -283,10 +287,11 @@ fn other_class(context: &Context) -> HealthClass {
 }
 
 /// Handles SVC of a task: the hypercall, or nothing else.
-fn task_call(context: &mut Context, syndrome: u64) -> u64 {
+#[inline(never)]
+fn task_call(machine: &mut Machine, context: &mut Context, syndrome: u64) -> u64 {
     let function = context.read_general(0);
     if syndrome & 0xFFFF == 0 && function & 0xFFFF_0000 == u64::from(FUNCTION_BASE) {
-        return LEAVE_HYPERCALL;
+        return hypercall(context, machine);
     }
     context.write_general(0, bulkhead_abi::Error::NotSupported as i64 as u64);
     RESUME

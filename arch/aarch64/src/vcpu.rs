@@ -10,6 +10,7 @@ use crate::context::{
 use crate::enter::{self, LEAVE_CPU_ON, LEAVE_HYPERCALL, LEAVE_IDLE, LEAVE_REGISTER};
 use crate::fp::FpRegisters;
 use crate::machine::Machine;
+use crate::short_call::Lent;
 use crate::state::{Auxiliary, El1State, RESET_PSTATE, TASK_PSTATE};
 use crate::timer::{self, Timers};
 use crate::{inject, irq, log, space, state, undescribed};
@@ -22,8 +23,8 @@ use bulkhead_arch_aarch64_core::syndrome::{self, data_register, is_write, length
 use bulkhead_arch_aarch64_core::transfer::Progress;
 use bulkhead_arch_api::{
     Access, AccessKind, CpuOnResult, CpuPower, Dump, Exit, FaultReport, GuestPhys, Hypercall, PartitionId,
-    PartitionKind, RegisterAccess, Reply, Ticks, TimeMode, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus,
-    VirtualLine,
+    PartitionKind, RegisterAccess, Reply, ShortCalls, Ticks, TimeMode, VcpuId, VcpuPlan, VcpuReset, VcpuSet,
+    Vcpus, VirtualLine,
 };
 
 /// Machine type that says "see the device tree" (kernel documentation, `arch/arm/booting`).
@@ -199,6 +200,41 @@ impl Context {
 }
 
 impl Machine {
+    /// Does [`Vcpus::run`].
+    #[inline(always)]
+    fn go_into(&mut self, vcpu: VcpuId) -> Exit {
+        let Some(context) = self.adopted(vcpu) else {
+            return Exit::Failed {
+                code: FAILED_NOT_ADOPTED,
+            };
+        };
+        let machine: *mut Self = self;
+        let exits = {
+            let is_current = self.current == context;
+            // SAFETY: as in `with_stored`; the reference ends before the handlers make theirs.
+            let context = unsafe { &mut *context };
+            if !is_current && !self.switch_to(vcpu, context) {
+                return context.exit_at_once();
+            }
+            context.timers.busy();
+            irq::resume(&mut self.irq, &mut context.irq);
+            context.exits
+        };
+        // SAFETY: the context is adopted and current; `self` is lent to the handlers until the return.
+        let reason = unsafe { enter::bulkhead_enter(context, machine, exits) };
+        // SAFETY: as above; the handlers' references ended when they returned.
+        let context = unsafe { &mut *context };
+        if reason == LEAVE_REGISTER {
+            return Exit::Register(context.register_access());
+        }
+        if reason == LEAVE_IDLE {
+            return Exit::Idle {
+                until: context.timers.idle_until(),
+            };
+        }
+        context.exit(reason)
+    }
+
     /// Does the work before a start that was not done when the vCPU was switched off: at its first start, or
     /// if it starts anew without having been off. The partition's space is built once, before that.
     #[inline(never)]
@@ -312,36 +348,14 @@ impl Vcpus for Machine {
 
     #[inline(always)]
     fn run(&mut self, vcpu: VcpuId) -> Exit {
-        let Some(context) = self.adopted(vcpu) else {
-            return Exit::Failed {
-                code: FAILED_NOT_ADOPTED,
-            };
-        };
-        let machine: *mut Self = self;
-        let exits = {
-            let is_current = self.current == context;
-            // SAFETY: as in `with_stored`; the reference ends before the handlers make theirs.
-            let context = unsafe { &mut *context };
-            if !is_current && !self.switch_to(vcpu, context) {
-                return context.exit_at_once();
-            }
-            context.timers.busy();
-            irq::resume(&mut self.irq, &mut context.irq);
-            context.exits
-        };
-        // SAFETY: the context is adopted and current; `self` is lent to the handlers until the return.
-        let reason = unsafe { enter::bulkhead_enter(context, machine, exits) };
-        // SAFETY: as above; the handlers' references ended when they returned.
-        let context = unsafe { &mut *context };
-        if reason == LEAVE_REGISTER {
-            return Exit::Register(context.register_access());
-        }
-        if reason == LEAVE_IDLE {
-            return Exit::Idle {
-                until: context.timers.idle_until(),
-            };
-        }
-        context.exit(reason)
+        self.lent = Lent::NOTHING;
+        self.go_into(vcpu)
+    }
+
+    #[inline(always)]
+    fn run_answering(&mut self, vcpu: VcpuId, calls: &impl ShortCalls<Self>) -> Exit {
+        self.lent = Lent::of(calls);
+        self.go_into(vcpu)
     }
 
     /// Gives an answer to a vCPU. The caller knows the kind of the answer, so little of this code is left

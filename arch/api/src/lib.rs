@@ -34,9 +34,9 @@ pub use exit::{
 pub use ids::{Line, PartitionId, PcpuId, Ticks, VcpuId, VcpuSet, VirtualLine};
 pub use space::{AddressSpace, RegisterRule, Treatment, treatment};
 pub use verbs::{
-    Arch, BuildError, CLEAR_AT_ONCE, Clock, CopyError, Cpus, EntryState, Frames, Irqs, LineRoute, MemoryKind,
-    PartitionKind, Permissions, Region, SpacePlan, Spaces, StartError, TimeMode, Traces, VcpuPlan, VcpuReset,
-    Vcpus,
+    Arch, BuildError, CLEAR_AT_ONCE, CallRegisters, Clock, CopyError, Cpus, EntryState, Frames, Irqs,
+    LineRoute, MemoryKind, PartitionKind, Permissions, Region, ShortCalls, SpacePlan, Spaces, StartError,
+    TimeMode, Traces, VcpuPlan, VcpuReset, Vcpus,
 };
 
 /// Partitions a system can have; bounds every table and loop over partitions.

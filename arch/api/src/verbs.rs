@@ -116,6 +116,19 @@ pub struct VcpuReset {
     pub stack: u64,
 }
 
+/// The registers of a hypercall: the operation and its arguments, afterwards 0 and its four results.
+pub type CallRegisters = [u64; 7];
+
+/// Hypercalls that need no decision: they change nothing about who runs on this pCPU. The kernel lends them
+/// to the backend for one [`Vcpus::run_answering`].
+pub trait ShortCalls<M> {
+    /// Carries out a hypercall of `caller`, which runs. Returns `None` if that takes more, and has changed
+    /// nothing then: [`Exit::Hypercall`] follows. Otherwise the results are in `registers`, and the vCPUs
+    /// that became due are returned: [`Exit::Wake`] follows unless there are none. Bounded by the length of
+    /// a message.
+    fn answer(&self, machine: &mut M, caller: VcpuId, registers: &mut CallRegisters) -> Option<VcpuSet>;
+}
+
 /// Virtual CPUs. A vCPU is only ever touched by the pCPU it is bound to, except by the verbs that
 /// say *any pCPU*.
 pub trait Vcpus {
@@ -141,6 +154,15 @@ pub trait Vcpus {
     /// Guarantees: each exception taken on the way is counted once, by its cause, in the vCPU's
     /// [`Exits`](bulkhead_abi::log::Exits), also one that the backend answers by itself.
     fn run(&mut self, vcpu: VcpuId) -> Exit;
+    /// Does [`Vcpus::run`], and may let `calls` answer hypercalls meanwhile, without an exit. A class without
+    /// that leaves with [`Exit::Hypercall`] for each.
+    #[inline(always)]
+    fn run_answering(&mut self, vcpu: VcpuId, _calls: &impl ShortCalls<Self>) -> Exit
+    where
+        Self: Sized,
+    {
+        self.run(vcpu)
+    }
     /// Answers the vCPU's last exit. Worst case: constant.
     fn reply(&mut self, vcpu: VcpuId, reply: Reply);
     /// Returns the second access of the instruction whose first access, an [`Exit::Access`], has just been

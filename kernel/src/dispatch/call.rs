@@ -97,11 +97,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             | Command::Release(_) => Ok([0; 4]),
             Command::Serve(server, ref step) => self.serve(caller, server, step),
             Command::Version => one(u64::from(ABI_VERSION)),
-            Command::Status(partition) => {
-                let shared = self.shared.partition(partition);
-                let start = shared.control(|control| control.start());
-                Ok([shared.status().encode(), start.encode(), 0, 0])
-            }
+            Command::Status(partition) => Ok(self.shared.partition(partition).words()),
             Command::Start(partition, options) => self.launch(caller, partition, options, Request::Start),
             Command::Stop(partition) => {
                 let request = if partition == caller {

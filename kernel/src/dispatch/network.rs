@@ -67,7 +67,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if D::HAS_NETWORK && self.system.has_nic(vcpu) {
             self.run_beside_nic(vcpu)
         } else {
-            self.machine.run(vcpu)
+            self.machine.run_answering(vcpu, &self.short)
         }
     }
 

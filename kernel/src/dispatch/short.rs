@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Calls that the backend answers without an exit, by asking the kernel who may ([`ShortCalls`]).
+//!
+//! None of these calls changes who runs on this pCPU. So they need neither the state of the pCPU nor a
+//! decision, and the frame of an exit would be most of their cost. Each takes this way only if it succeeds.
+//! Otherwise nothing has changed and the call goes the long way, which knows all errors. A capability is one
+//! look at its slot and one comparison: kind and right are bits of the same word.
+//!
+//! A pCPU that is traced answers no call here, so that each has its record.
+
+use crate::cap::Spaces;
+use crate::hypercall::ChannelId;
+use crate::port::{Letter, MAX_PORTS, PortId};
+use crate::shared::Shared;
+use crate::system::System;
+use bulkhead_abi::hypercall::{ABI_VERSION, MESSAGE_ALIGN};
+use bulkhead_abi::{ObjectKind, Operation, Rights};
+use bulkhead_arch_api::{Arch, CallRegisters, GuestPhys, PartitionId, ShortCalls, VcpuId, VcpuSet};
+use spin::RelaxStrategy;
+
+const VERSION: u16 = Operation::Version as u16;
+const STATUS: u16 = Operation::PartitionStatus as u16;
+const KICK: u16 = Operation::PartitionKick as u16;
+const NOW: u16 = Operation::TimerNow as u16;
+const SEND: u16 = Operation::PortSend as u16;
+const RECEIVE: u16 = Operation::PortReceive as u16;
+const TRY_RECEIVE: u16 = Operation::PortTryReceive as u16;
+const DOORBELL: u16 = Operation::ChannelDoorbell as u16;
+
+/// The calls of the vCPUs of a pCPU.
+#[derive(Debug)]
+pub(crate) struct Short<'s, 'i, R> {
+    shared: &'s Shared<'i, R>,
+    system: &'s System<'i>,
+    /// True if the pCPU is traced.
+    is_traced: bool,
+}
+
+impl<'s, 'i, R: RelaxStrategy> Short<'s, 'i, R> {
+    pub(super) const fn new(shared: &'s Shared<'i, R>, system: &'s System<'i>, is_traced: bool) -> Self {
+        Self {
+            shared,
+            system,
+            is_traced,
+        }
+    }
+
+    /// Returns the object that a capability names, if it is of this kind and gives this right.
+    #[inline(always)]
+    fn find(&self, holder: PartitionId, index: u64, kind: ObjectKind, right: Rights) -> Option<u8> {
+        let spaces: &Spaces<R> = &self.shared.capabilities;
+        spaces.find_quickly(holder, index, kind, right)
+    }
+
+    /// Rings at the only other side of a channel.
+    #[inline(always)]
+    fn ring<A: Arch>(
+        &self,
+        machine: &mut A,
+        caller: PartitionId,
+        registers: &mut CallRegisters,
+    ) -> Option<VcpuSet> {
+        let [_, index, sides, ..] = *registers;
+        let channel = self.find(caller, index, ObjectKind::Channel, Rights::WRITE)?;
+        let bell = self.system.bell(ChannelId(channel));
+        let (other, line) = bell.other(caller, sides)?;
+        let woken = machine.pulse(other, line);
+        finish(registers, [0; 4]);
+        Some(woken)
+    }
+
+    /// Puts a message without a capability into a port at which nobody waits.
+    #[inline(always)]
+    fn send<A: Arch>(
+        &self,
+        machine: &mut A,
+        sender: PartitionId,
+        registers: &mut CallRegisters,
+    ) -> Option<VcpuSet> {
+        let [_, index, from, length, gift, ..] = *registers;
+        let port = PortId(self.find(sender, index, ObjectKind::Port, Rights::WRITE)?);
+        let facts = self.system.port(port);
+        if length > u64::from(facts.size) || gift != 0 || !from.is_multiple_of(MESSAGE_ALIGN) {
+            return None;
+        }
+        if !machine.may_access(sender, GuestPhys(from), length, false) {
+            return None;
+        }
+        let mut queue = self.shared.ports.of(port).lock();
+        if queue.has_waiters() || queue.is_full(facts) {
+            return None;
+        }
+        let (header, body) = self.shared.messages.entry(facts, queue.end(facts));
+        machine
+            .load_message((sender, GuestPhys(from)), length as usize, body)
+            .ok()?;
+        Letter::plain(length as u16, sender).write(header);
+        queue.push();
+        drop(queue);
+        finish(registers, [0; 4]);
+        Some(VcpuSet::EMPTY)
+    }
+
+    /// Takes a message out of a port that has one, unless the message is a call or has a capability with it.
+    #[inline(always)]
+    fn receive<A: Arch>(
+        &self,
+        machine: &mut A,
+        (vcpu, receiver): (VcpuId, PartitionId),
+        registers: &mut CallRegisters,
+    ) -> Option<VcpuSet> {
+        let [_, index, to, size, ..] = *registers;
+        let port = PortId(self.find(receiver, index, ObjectKind::Port, Rights::READ)?);
+        let facts = self.system.port(port);
+        let needed = u64::from(facts.size);
+        if size < needed || !to.is_multiple_of(MESSAGE_ALIGN) {
+            return None;
+        }
+        if !machine.may_access(receiver, GuestPhys(to), needed, true) {
+            return None;
+        }
+        let mut queue = self.shared.ports.of(port).lock();
+        let (header, body) = self.shared.messages.entry(facts, queue.oldest()?);
+        let (length, sender) = Letter::read_plain(header)?;
+        machine
+            .store_message((receiver, GuestPhys(to)), length.into(), body)
+            .ok()?;
+        queue.pop(facts);
+        queue.server = Some(vcpu);
+        drop(queue);
+        finish(registers, [length.into(), facts.shown(sender), 0, 0]);
+        Some(VcpuSet::EMPTY)
+    }
+}
+
+impl<A: Arch> ShortCalls<A> for Short<'_, '_, A::Relax> {
+    #[inline]
+    fn answer(&self, machine: &mut A, vcpu: VcpuId, registers: &mut CallRegisters) -> Option<VcpuSet> {
+        if self.is_traced {
+            return None;
+        }
+        let caller = self.system.binding(vcpu).partition;
+        let [operation, index, ..] = *registers;
+        let results = match operation as u16 {
+            DOORBELL => return self.ring(machine, caller, registers),
+            SEND if MAX_PORTS != 0 => return self.send(machine, caller, registers),
+            RECEIVE | TRY_RECEIVE if MAX_PORTS != 0 => {
+                return self.receive(machine, (vcpu, caller), registers);
+            }
+            VERSION => [u64::from(ABI_VERSION), 0, 0, 0],
+            STATUS => {
+                let about = self.find(caller, index, ObjectKind::Partition, Rights::READ)?;
+                self.shared.partition(PartitionId(about)).words()
+            }
+            KICK => {
+                // A partition can always show that it is alive.
+                let about = self.find(caller, index, ObjectKind::Partition, Rights::NONE)?;
+                if about != caller.0 {
+                    return None;
+                }
+                self.shared.partition(caller).kick(machine.now());
+                [0; 4]
+            }
+            NOW => {
+                self.find(caller, index, ObjectKind::Timer, Rights::READ)?;
+                [self.system.time.nanoseconds(machine.now()), 0, 0, 0]
+            }
+            _ => return None,
+        };
+        finish(registers, results);
+        Some(VcpuSet::EMPTY)
+    }
+}
+
+/// Writes the results of a call that has succeeded.
+#[inline(always)]
+const fn finish(registers: &mut CallRegisters, results: [u64; 4]) {
+    let [status, x1, x2, x3, x4, ..] = registers;
+    *status = 0;
+    [*x1, *x2, *x3, *x4] = results;
+}
