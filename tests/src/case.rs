@@ -106,6 +106,7 @@ struct Text {
     exits_agree: Option<bool>,
     exits_traced: Option<bool>,
     within_bound: Vec<String>,
+    bare: Vec<String>,
     shift: Option<u8>,
     share: Option<Share>,
     damage: Option<Damage>,
@@ -158,6 +159,8 @@ pub struct Case {
     pub exits_traced: bool,
     /// Critical loops that miss no release and take as long as `check` says at most.
     pub within_bound: Vec<String>,
+    /// Partitions whose programs print the same, to the last letter, on the bare board.
+    pub bare: Vec<String>,
     /// An instruction takes two to the power of this nanoseconds of virtual time, instead of one.
     pub shift: Option<u8>,
     /// The two stretches whose times are compared: start and end of the one, then of the other. Behind them
@@ -317,6 +320,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         exits_traced: case.exits_traced.or(base.exits_traced).unwrap_or(false),
         shift: case.shift.or(base.shift),
         within_bound: [base.within_bound.as_slice(), &case.within_bound].concat(),
+        bare: [base.bare.as_slice(), &case.bare].concat(),
         share,
         damage,
         peer: case.peer.clone().or_else(|| base.peer.clone()),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Prepares and runs the cases, two at a time: an instruction-counted emulator uses one CPU.
 
+use crate::bare;
 use crate::case::Case;
 use crate::exits::Exceptions;
 use crate::peer::Peer;
@@ -129,12 +130,18 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
     ) {
         Ok(outcome) => {
             let was_up = judge.has_heard(&prepared.consoles());
+            let heard = judge.heard();
             let mut findings = judge.findings(&outcome, &bounds(prepared.system()));
             findings.extend(disagreement(case, &prepared, &outcome));
             findings.extend(case.exits_traced.then(|| untraced(&outcome)).flatten());
             findings.extend(other_objects(case, &prepared, &outcome, was_up));
             let other_exits = exceptions.and_then(|record| record.difference(&outcome));
             findings.extend(other_exits);
+            findings.extend(
+                heard
+                    .iter()
+                    .filter_map(|heard| bare::difference(&prepared, &launch, heard)),
+            );
             findings.extend(peer.and_then(Peer::finding));
             findings.extend(instrument.and_then(|instrument| too_long(case, &instrument)));
             findings

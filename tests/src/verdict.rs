@@ -21,6 +21,8 @@ pub(crate) struct Judge<'a> {
     forbidden: Option<String>,
     tail: BTreeMap<String, VecDeque<String>>,
     lines: BTreeMap<String, u64>,
+    /// All lines of the partitions that are compared with the bare board.
+    heard: BTreeMap<String, Vec<String>>,
     loops: Loops,
     /// When the ends of the two stretches of `share` were seen, in microseconds.
     ends: [Option<u64>; 4],
@@ -37,6 +39,7 @@ impl<'a> Judge<'a> {
             forbidden: None,
             tail: BTreeMap::new(),
             lines: BTreeMap::new(),
+            heard: case.bare.iter().map(|name| (name.clone(), Vec::new())).collect(),
             loops: Loops::new(&case.within_bound),
             ends: [None; 4],
         }
@@ -158,6 +161,11 @@ impl<'a> Judge<'a> {
 }
 
 impl Judge<'_> {
+    /// Returns all lines of the partitions that are compared with the bare board.
+    pub fn heard(&self) -> BTreeMap<String, Vec<String>> {
+        self.heard.clone()
+    }
+
     /// Tells whether one of these consoles has written a line.
     pub fn has_heard(&self, consoles: &[String]) -> bool {
         consoles.iter().any(|console| self.lines.contains_key(console))
@@ -169,6 +177,9 @@ impl Observer for Judge<'_> {
         self.loops.look(line.console, line.text);
         self.look(line, control);
         *self.lines.entry(line.console.to_owned()).or_default() += 1;
+        if let Some(heard) = self.heard.get_mut(line.console) {
+            heard.push(line.text.to_owned());
+        }
         let tail = self.tail.entry(line.console.to_owned()).or_default();
         if tail.len() == TAIL {
             tail.pop_front();

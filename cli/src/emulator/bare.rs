@@ -2,21 +2,16 @@
 //! A program on the bare board of a microcontroller. The board starts from the vector table at address 0, so
 //! the tool puts the first two words of the program there.
 
-use super::runs::launch;
-use bulkhead::emulator::launch::{Launch, TemporaryFile};
-use bulkhead::emulator::session::{self, Limits, NoInput};
-use bulkhead::problem::Problem;
-use bulkhead::serial::consoles::Observer;
+use super::launch::{Launch, TemporaryFile};
+use super::session::{self, Limits, NoInput};
+use crate::problem::Problem;
+use crate::serial::consoles::Observer;
 use bulkhead_manifest::board::Emulator;
 use object::{Object, ObjectSegment};
 use std::path::Path;
-use std::time::Duration;
-
-/// Longest run on the wall.
-const REAL_LIMIT: Duration = Duration::from_secs(120);
 
 /// A program on the bare board.
-pub(crate) struct Bare {
+pub struct Bare {
     emulator: Emulator,
     image: std::path::PathBuf,
     vectors: TemporaryFile,
@@ -24,7 +19,10 @@ pub(crate) struct Bare {
 
 impl Bare {
     /// Returns the program in the ELF file `image`, whose vector table comes first.
-    pub(crate) fn new(emulator: &Emulator, image: &Path) -> Result<Self, Problem> {
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no program with a vector table.
+    pub fn new(emulator: &Emulator, image: &Path) -> Result<Self, Problem> {
         let bytes = std::fs::read(image).map_err(Problem::io(image.display()))?;
         let mut bare = emulator.clone();
         bare.arguments.clone_from(&emulator.bare);
@@ -35,19 +33,29 @@ impl Bare {
         })
     }
 
-    /// Runs the program, with further `plugs` in the emulator.
-    pub(crate) fn run(&self, plugs: Vec<String>, observer: &mut dyn Observer) -> Result<(), Problem> {
+    /// Runs the program until `observer` has seen enough or a limit of `launch` is reached, with further
+    /// `plugs` in the emulator. The bare board's clock is not known, so its limit is the one of real time.
+    ///
+    /// # Errors
+    /// The emulator does not start.
+    pub fn run(
+        &self,
+        launch: &Launch,
+        plugs: Vec<String>,
+        observer: &mut dyn Observer,
+    ) -> Result<(), Problem> {
         let limits = Limits {
             virtual_time: None,
-            real: Some(REAL_LIMIT),
+            ..launch.limits()
         };
-        let command = [self.command(&launch()), plugs].concat();
+        let command = [self.command(launch), plugs].concat();
         session::run(&command, limits, None, observer, &mut NoInput, None)?;
         Ok(())
     }
 
     /// Returns the command line of the emulator.
-    pub(crate) fn command(&self, launch: &Launch) -> Vec<String> {
+    #[must_use]
+    pub fn command(&self, launch: &Launch) -> Vec<String> {
         let mut command = launch.command(&self.emulator, &self.image, 1, None);
         let vectors = self.vectors.path().display();
         command.push("-device".to_owned());
