@@ -31,7 +31,6 @@ use bulkhead::problem::Problem;
 use bulkhead::ui::progress::Progress;
 use bulkhead_manifest::Board;
 
-mod bare;
 mod class;
 pub mod command;
 mod footprint;

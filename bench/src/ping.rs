@@ -6,11 +6,11 @@
 //! The other end is the emulator, which answers at once. The figures therefore count everything that programs
 //! and hypervisor execute.
 
-use super::bare::Bare;
 use super::rows::{Row, row};
 use super::runs::{Figures, counting, launch, prepare};
 use bulkhead::build::artifacts::Workspace;
 use bulkhead::build::prepare::Prepared;
+use bulkhead::emulator::bare::Bare;
 use bulkhead::emulator::launch;
 use bulkhead::emulator::session::NoInput;
 use bulkhead::problem::Problem;
@@ -118,7 +118,7 @@ fn on_board(emulator: &Emulator, system: &Prepared) -> Result<Pings, Problem> {
     let image = Workspace::locate()?.program("guest-mcu-ping");
     let plugs = system.system().attachments().into_iter();
     let plugs = plugs.flat_map(|plug| plug.arguments).collect();
-    Bare::new(emulator, &image)?.run(plugs, &mut pings)?;
+    Bare::new(emulator, &image)?.run(&launch(), plugs, &mut pings)?;
     Ok(pings)
 }
 

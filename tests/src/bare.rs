@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The image of a case's only partition on the bare board: it must print the same lines there.
+//! The program of a partition on the bare board: it must print the same lines there.
 //!
 //! Lines `cost NAME N` are the exception. N is what something took, and a case says of each name by how much
-//! the figure of the VM may be above that of the bare board. The figures are printed beside each other.
+//! the figure of the partition may be above that of the bare board. The figures are printed beside each other.
 
 use crate::case::Case;
 use bulkhead::build::prepare::Prepared;
+use bulkhead::emulator::bare::Bare;
 use bulkhead::emulator::launch::Launch;
-use bulkhead::emulator::session::{self, Limits, NoInput};
+use bulkhead::problem::Problem;
 use bulkhead::serial::consoles::{ConsoleLine, Control, Observer};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 /// The lines of a program, and what things cost by its lines `cost NAME N`.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -32,34 +32,39 @@ impl Heard {
         }
     }
 
-    /// Returns how the lines of a VM differ from these, and which cost is above this one by more than `most`
-    /// says.
-    fn difference(&self, vm: &Self, most: &BTreeMap<String, u64>) -> Vec<String> {
+    /// Tells whether there is as much as in `other`.
+    fn reaches(&self, other: &Self) -> bool {
+        self.lines.len() >= other.lines.len() && self.costs.len() >= other.costs.len()
+    }
+
+    /// Returns how the lines of a partition differ from these, as far as the partition has printed, and which
+    /// cost is above this one by more than `most` says.
+    fn differences(&self, partition: &Self, most: &BTreeMap<String, u64>) -> Vec<String> {
         let mut findings = Vec::new();
-        if self.lines.is_empty() {
-            findings.push("nothing was heard on the bare board".to_owned());
+        if partition.lines.is_empty() {
+            findings.push("printed nothing that could be compared with the bare board".to_owned());
         }
-        let count = self.lines.len().max(vm.lines.len());
-        let line = |heard: &Self, index: usize| heard.lines.get(index).cloned().unwrap_or_default();
-        if let Some(index) = (0..count).find(|index| line(self, *index) != line(vm, *index)) {
+        let lines = partition.lines.iter().enumerate();
+        if let Some((index, line)) = lines
+            .clone()
+            .find(|(index, line)| self.lines.get(*index) != Some(*line))
+        {
+            let bare = self.lines.get(index).map_or("nothing", String::as_str);
             findings.push(format!(
-                "line {}: the bare board prints `{}`, the VM `{}`",
-                index + 1,
-                line(self, index),
-                line(vm, index)
+                "line {} is `{line}`, on the bare board `{bare}`",
+                index + 1
             ));
         }
-        let names: BTreeSet<&String> = self
-            .costs
-            .keys()
-            .chain(vm.costs.keys())
+        let names: BTreeSet<&String> = [self.costs.keys(), partition.costs.keys()]
+            .into_iter()
+            .flatten()
             .chain(most.keys())
             .collect();
         for name in names {
-            match (self.costs.get(name), vm.costs.get(name), most.get(name)) {
-                (Some(bare), Some(vm), Some(most)) if vm.saturating_sub(*bare) <= *most => {}
-                (bare, vm, most) => findings.push(format!(
-                    "cost {name}: {bare:?} on the bare board, {vm:?} in the VM, {most:?} more are allowed"
+            match (self.costs.get(name), partition.costs.get(name), most.get(name)) {
+                (Some(bare), Some(own), Some(most)) if own.saturating_sub(*bare) <= *most => {}
+                (bare, own, most) => findings.push(format!(
+                    "cost {name}: {own:?}, on the bare board {bare:?}, {most:?} more are allowed"
                 )),
             }
         }
@@ -67,63 +72,80 @@ impl Heard {
     }
 }
 
-impl Observer for Heard {
-    fn line(&mut self, line: ConsoleLine<'_>, _: &mut Control) {
-        self.take(line.text);
-    }
+/// Hears a program until there is as much as in `enough`.
+struct Listener<'a> {
+    heard: Heard,
+    enough: &'a Heard,
 }
 
-/// Runs the image of the only partition on the bare board, and returns how that differs from `vm`.
-pub(crate) fn difference(case: &Case, prepared: &Prepared, vm: &Heard) -> Vec<String> {
-    let Some(most) = &case.bare else {
-        return Vec::new();
-    };
-    match run(case, prepared) {
-        Ok(bare) => {
-            for (name, cost) in &bare.costs {
-                let vm = vm.costs.get(name).copied().unwrap_or_default();
-                println!(
-                    "system {}: cost {name}: {cost} on the bare board, {vm} in the VM",
-                    case.name
-                );
-            }
-            bare.difference(vm, most)
+impl Observer for Listener<'_> {
+    fn line(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
+        if !self.heard.reaches(self.enough) {
+            self.heard.take(line.text);
         }
-        Err(why) => vec![why],
+        control.stop = self.heard.reaches(self.enough);
     }
 }
 
-fn run(case: &Case, prepared: &Prepared) -> Result<Heard, String> {
-    let consoles = prepared.consoles();
-    let [partition] = consoles.as_slice() else {
-        return Err(format!(
-            "`bare` is for a system with one console, not {consoles:?}"
-        ));
-    };
-    let image = prepared.image_of(partition).map_err(|why| why.to_string())?;
-    let emulator = prepared.emulator().map_err(|why| why.to_string())?;
-    if emulator.bare.is_empty() {
-        return Err("the board's file does not say how the bare board is emulated".to_owned());
+/// Runs the programs of partitions on the bare board, and returns how they differ there.
+pub(crate) fn differences(
+    case: &Case,
+    prepared: &Prepared,
+    launch: &Launch,
+    heard: &BTreeMap<String, Heard>,
+) -> Vec<String> {
+    let mut findings = Vec::new();
+    for (partition, own) in heard {
+        let bare = match on_the_bare_board(prepared, launch, partition, own) {
+            Ok(bare) => bare,
+            Err(problem) => {
+                findings.push(format!("{partition}: {problem}"));
+                continue;
+            }
+        };
+        for (name, cost) in &bare.costs {
+            let own = own.costs.get(name).copied().unwrap_or_default();
+            println!(
+                "system {}: cost {name}: {cost} on the bare board, {own} here",
+                case.name
+            );
+        }
+        let nothing = BTreeMap::new();
+        let differences = bare.differences(own, case.bare.get(partition).unwrap_or(&nothing));
+        findings.extend(
+            differences
+                .into_iter()
+                .map(|found| format!("{partition}: {found}")),
+        );
     }
-    let mut bare = emulator.clone();
-    bare.arguments.clone_from(&emulator.bare);
-    let launch = Launch {
-        deterministic: true,
-        virtual_seconds: None,
-        real_seconds: Some(case.real_limit),
-        gdb: None,
-        log_base: None,
-        trace: false,
-        kept: Vec::new(),
+    findings
+}
+
+/// Runs the program of a partition on the bare board until it has printed as much as the partition.
+fn on_the_bare_board(
+    prepared: &Prepared,
+    launch: &Launch,
+    partition: &str,
+    enough: &Heard,
+) -> Result<Heard, Problem> {
+    let program = prepared.image_of(partition)?;
+    let emulator = prepared.emulator()?;
+    if emulator.bare.is_empty() {
+        return Err(Problem::new(
+            "the board's file does not say how the bare board is emulated",
+        ));
+    }
+    let bare = if prepared.system().board().class.facts().translates {
+        Bare::as_it_is(&emulator, &program)
+    } else {
+        Bare::new(&emulator, &program)?
     };
-    let mut heard = Heard::default();
-    let limits = Limits {
-        virtual_time: None,
-        real: Some(Duration::from_secs_f64(case.real_limit)),
+    let mut listener = Listener {
+        heard: Heard::default(),
+        enough,
     };
-    let command = launch.command(&bare, &image, 1, None);
-    session::run(&command, limits, None, &mut heard, &mut NoInput, None).map_err(|why| why.to_string())?;
-    Ok(heard)
+    bare.run(launch, Vec::new(), &mut listener)?;
+    Ok(listener.heard)
 }
 
 #[cfg(test)]
@@ -140,14 +162,14 @@ mod tests {
     fn other_lines_and_higher_costs_are_found() {
         let bare = heard(&["ok: a", "cost tick 100", "done"]);
         let most = BTreeMap::from([("tick".to_owned(), 10)]);
-        let findings = |lines: &[&str]| bare.difference(&heard(lines), &most);
+        let findings = |lines: &[&str]| bare.differences(&heard(lines), &most);
         assert!(findings(&["ok: a", "cost tick 110", "done"]).is_empty());
-        assert!(findings(&["ok: a", "done", "cost tick 7"]).is_empty());
+        assert!(findings(&["ok: a", "cost tick 7"]).is_empty(), "not ended");
         assert!(findings(&["ok: a", "cost tick 111", "done"])[0].contains("Some(111)"));
         assert!(findings(&["ok: b", "cost tick 100", "done"])[0].contains("line 1"));
-        assert!(findings(&["ok: a", "cost tick 100"])[0].contains("line 2"));
-        assert!(findings(&["ok: a", "done"])[0].contains("None in the VM"));
+        assert!(findings(&["ok: a", "cost tick 100", "done", "more"])[0].contains("line 3"));
+        assert!(findings(&["ok: a", "done"])[0].contains("None"));
         assert!(findings(&["ok: a", "cost tick 100", "cost x 1", "done"])[0].contains("cost x"));
-        assert!(!heard(&[]).difference(&heard(&[]), &BTreeMap::new()).is_empty());
+        assert!(!bare.differences(&heard(&[]), &BTreeMap::new()).is_empty());
     }
 }

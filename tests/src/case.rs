@@ -106,11 +106,11 @@ struct Text {
     exits_agree: Option<bool>,
     exits_traced: Option<bool>,
     within_bound: Vec<String>,
+    bare: Option<BTreeMap<String, BTreeMap<String, u64>>>,
     shift: Option<u8>,
     share: Option<Share>,
     damage: Option<Damage>,
     peer: Option<Peer>,
-    bare: Option<BTreeMap<String, u64>>,
     case: Vec<Text>,
     axis: Vec<Vec<Text>>,
 }
@@ -159,6 +159,9 @@ pub struct Case {
     pub exits_traced: bool,
     /// Critical loops that miss no release and take as long as `check` says at most.
     pub within_bound: Vec<String>,
+    /// Partitions whose programs print the same on the bare board, but for lines `cost NAME N`. Each name has
+    /// the number by which the figure of the partition may be above that of the bare board.
+    pub bare: BTreeMap<String, BTreeMap<String, u64>>,
     /// An instruction takes two to the power of this nanoseconds of virtual time, instead of one.
     pub shift: Option<u8>,
     /// The two stretches whose times are compared: start and end of the one, then of the other. Behind them
@@ -168,9 +171,6 @@ pub struct Case {
     pub damage: Option<Damage>,
     /// The peer at another serial line.
     pub peer: Option<Peer>,
-    /// The image of the only partition prints the same on the bare board, but for lines `cost NAME N`. Each
-    /// name has the number by which the VM's figure may be above that of the bare board.
-    pub bare: Option<BTreeMap<String, u64>>,
 }
 
 /// Reads all tests below `folder`, in order of their names.
@@ -324,7 +324,11 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         share,
         damage,
         peer: case.peer.clone().or_else(|| base.peer.clone()),
-        bare: case.bare.clone().or_else(|| base.bare.clone()),
+        bare: case
+            .bare
+            .clone()
+            .or_else(|| base.bare.clone())
+            .unwrap_or_default(),
     })
 }
 

@@ -129,15 +129,15 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
         None,
     ) {
         Ok(outcome) => {
-            let heard = judge.heard();
             let was_up = judge.has_heard(&prepared.consoles());
+            let heard = judge.heard();
             let mut findings = judge.findings(&outcome, &bounds(prepared.system()));
             findings.extend(disagreement(case, &prepared, &outcome));
             findings.extend(case.exits_traced.then(|| untraced(&outcome)).flatten());
             findings.extend(other_objects(case, &prepared, &outcome, was_up));
             let other_exits = exceptions.and_then(|record| record.difference(&outcome));
             findings.extend(other_exits);
-            findings.extend(bare::difference(case, &prepared, &heard));
+            findings.extend(bare::differences(case, &prepared, &launch, &heard));
             findings.extend(peer.and_then(Peer::finding));
             findings.extend(instrument.and_then(|instrument| too_long(case, &instrument)));
             findings

@@ -8,7 +8,6 @@ use bulkhead::emulator::session::{Ending, Outcome};
 use bulkhead::log::log_area::LogArea;
 use bulkhead::serial::consoles::{ConsoleLine, Control, Observer};
 use bulkhead::serial::pattern::Pattern;
-use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Lines of each console that a failure shows.
@@ -23,11 +22,11 @@ pub(crate) struct Judge<'a> {
     forbidden: Option<String>,
     tail: BTreeMap<String, VecDeque<String>>,
     lines: BTreeMap<String, u64>,
+    /// All lines of the partitions that are compared with the bare board.
+    heard: BTreeMap<String, Heard>,
     loops: Loops,
     /// When the ends of the two stretches of `share` were seen, in microseconds.
     ends: [Option<u64>; 4],
-    /// The lines of the partitions, if they are compared with those of the bare board.
-    heard: Heard,
 }
 
 impl<'a> Judge<'a> {
@@ -43,7 +42,11 @@ impl<'a> Judge<'a> {
             lines: BTreeMap::new(),
             loops: Loops::new(&case.within_bound),
             ends: [None; 4],
-            heard: Heard::default(),
+            heard: case
+                .bare
+                .keys()
+                .map(|name| (name.clone(), Heard::default()))
+                .collect(),
         }
     }
 
@@ -163,8 +166,8 @@ impl<'a> Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Returns the lines of the partitions, if the case compares them with those of the bare board.
-    pub fn heard(&mut self) -> Heard {
+    /// Returns what the partitions have printed that are compared with the bare board.
+    pub fn heard(&mut self) -> BTreeMap<String, Heard> {
         std::mem::take(&mut self.heard)
     }
 
@@ -178,10 +181,10 @@ impl Observer for Judge<'_> {
     fn line(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         self.loops.look(line.console, line.text);
         self.look(line, control);
-        if self.case.bare.is_some() && line.console != HYPERVISOR_CONSOLE {
-            self.heard.take(line.text);
-        }
         *self.lines.entry(line.console.to_owned()).or_default() += 1;
+        if let Some(heard) = self.heard.get_mut(line.console) {
+            heard.take(line.text);
+        }
         let tail = self.tail.entry(line.console.to_owned()).or_default();
         if tail.len() == TAIL {
             tail.pop_front();

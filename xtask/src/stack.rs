@@ -10,6 +10,7 @@
 //! anywhere, and so may a fault of the hypervisor's own.
 
 use crate::{Outcome, size};
+use bulkhead_abi::log::SMALL;
 use capstone::arch::arm::{ArchExtraMode, ArchMode};
 use capstone::prelude::{BuildsCapstone, BuildsCapstoneExtraMode};
 use capstone::{Capstone, Insn};
@@ -22,6 +23,8 @@ const ENTER: &str = "bulkhead_enter";
 const FIRST: &str = "bulkhead_first";
 const CRASH: &str = "bulkhead_crash";
 const VECTORS: &str = "bulkhead_vectors";
+/// The symbol whose value is the part of the stack that a crash record has for itself.
+const CRASH_ROOM: &str = "bulkhead_crash_room";
 /// Handlers that run on an empty stack, or never beside a guest.
 const NOT_OF_GUESTS: [&str; 3] = ["bulkhead_start", FIRST, CRASH];
 /// Bytes that the CPU pushes for an exception of the hypervisor (Arm DDI 0403E.e, B1.5.7): it uses no
@@ -58,6 +61,49 @@ struct Program {
     /// Handlers of the vector table.
     handlers: BTreeSet<u32>,
     stack: u32,
+    /// The bytes of the stack that a crash record has for itself, if it has some.
+    crash_room: Option<u32>,
+}
+
+/// The needs of the stack, in bytes.
+struct Needs {
+    /// The deepest chain of calls.
+    calls: u32,
+    /// The deepest chain of a crash record.
+    crash: u32,
+    /// The part of the stack that a crash record has for itself, if it has one.
+    crash_room: Option<u32>,
+}
+
+impl Needs {
+    /// Returns all that does not hold for a stack of this size.
+    fn findings(&self, stack: u32) -> Vec<String> {
+        let mut findings = Vec::new();
+        let mut demand = |what: &str, needed: u32, room: u32| {
+            if needed > room {
+                findings.push(format!("{what} take {needed} bytes, and have {room}"));
+            }
+        };
+        let deepest = self.calls + FRAME;
+        demand("the deepest chain of calls and a frame", deepest, stack);
+        match self.crash_room {
+            None => demand(
+                "the deepest chain of calls, a frame and a crash record",
+                deepest + self.crash,
+                stack,
+            ),
+            Some(own) => {
+                let words = 4 * SMALL.stack_words as u32;
+                demand(
+                    "a crash record and the words of the stack in it",
+                    self.crash + words,
+                    own,
+                );
+                demand("a crash record and all that is above it", self.crash + own, stack);
+            }
+        }
+        findings
+    }
 }
 
 /// A chain of calls: its bytes, and its functions.
@@ -114,6 +160,7 @@ impl Program {
                 .ok_or(format!("no symbol {wanted}"))
         };
         program.stack = find("__stack_top")? - find("__stack_bottom")?;
+        program.crash_room = find(CRASH_ROOM).ok();
         let vectors = find(VECTORS)?;
         let text =
             |symbol: &object::Symbol<'_, '_>| symbol.kind() == SymbolKind::Text && symbol.is_definition();
@@ -287,7 +334,7 @@ impl Program {
 }
 
 /// Prints the deepest chain of calls of the class binary. It is a finding if the stack has no room for it and
-/// a frame on top of it.
+/// a frame on top of it, or if a crash record then has no room.
 pub fn check() -> Outcome {
     let path = size::class_binary(true)?;
     let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -308,15 +355,15 @@ pub fn check() -> Outcome {
             );
         }
     }
-    let needed = calls + FRAME;
-    Ok(if needed <= program.stack {
-        Vec::new()
-    } else {
-        vec![format!(
-            "the deepest chain of calls and a frame take {needed} bytes, the stack has {} (hypervisor/armv7m/link.ld)",
-            program.stack
-        )]
-    })
+    let crash_room = program.crash_room;
+    let needs = Needs {
+        calls,
+        crash,
+        crash_room,
+    };
+    let findings = needs.findings(program.stack);
+    let told = |finding: String| format!("{finding} (hypervisor/armv7m/link.ld)");
+    Ok(findings.into_iter().map(told).collect())
 }
 
 #[cfg(test)]
@@ -341,6 +388,26 @@ mod tests {
         assert_eq!(target("bl", "#0x3d8400"), Some(0x3D_8400));
         assert_eq!(target("bne.w", "#0x3d8400"), Some(0x3D_8400));
         assert_eq!(target("blx", "r3"), None);
+    }
+
+    #[test]
+    fn a_crash_record_fits_on_top_of_the_deepest_chain_or_has_a_place_of_its_own() {
+        let words = 4 * SMALL.stack_words as u32;
+        let finds = |crash_room, stack| {
+            let needs = Needs {
+                calls: 7000,
+                crash: 500,
+                crash_room,
+            };
+            needs.findings(stack).len()
+        };
+        assert_eq!(finds(None, 7000 + FRAME + 500), 0);
+        assert_eq!(finds(None, 7000 + FRAME + 499), 1);
+        assert_eq!(finds(None, 7000 + FRAME - 1), 2);
+        assert_eq!(finds(Some(500 + words), 7000 + FRAME), 0);
+        assert_eq!(finds(Some(499 + words), 7000 + FRAME), 1);
+        assert_eq!(finds(Some(500 + words), 7000 + FRAME - 1), 1);
+        assert_eq!(finds(Some(7000), 7000 + FRAME), 1);
     }
 
     fn program(functions: &[(u32, &str, u32, &[u32], bool)]) -> Program {

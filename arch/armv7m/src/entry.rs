@@ -212,7 +212,16 @@ bulkhead_hard_fault:
 bulkhead_crash:
     mov     r0, sp
     mrs     r1, ipsr
+    ldr     r2, =__stack_top
+    subs    r3, r2, r0
+    cmp     r3, #bulkhead_crash_room        // deeper, or on no stack at all: what is at the stack's top is not needed any more
+    it      hi
+    movhi   sp, r2
     bl      {crash}
+    // Bytes of the stack that a crash record has: those below the frame of a shallow crash, those at the top
+    // for any other. `xtask stack` reads this symbol.
+    .global bulkhead_crash_room
+    .set    bulkhead_crash_room, 1024
 
     .global bulkhead_exit_emulator
     .type   bulkhead_exit_emulator, %function

@@ -16,10 +16,10 @@ mod steps;
 
 pub use histogram::{Distribution, svg};
 
-use super::bare::Bare;
 use super::runs::{emulator_of, prepare};
 use bulkhead::build::artifacts::Workspace;
 use bulkhead::build::tables::table;
+use bulkhead::emulator::bare::Bare;
 use bulkhead::emulator::launch::{Launch, TemporaryFile};
 use bulkhead::problem::Problem;
 use bulkhead::ui::progress::Progress;

@@ -7,17 +7,27 @@
 //! tool in that folder: `arm-none-eabi-gcc @gcc.options -o PROGRAM`. Each build is a whole one, for the
 //! folder has only a dozen short files. The result replaces the old one at once, so a run at the same time
 //! sees one or the other.
+//!
+//! A guest may be built of C sources that a crate of the registry brings, the kernel of a well-known RTOS for
+//! example. Then a file `gcc.crates` names the folder of a package of cargo that depends on the crate. The
+//! `Cargo.lock` of that package pins the crate and its digest. `{CRATE}` in `gcc.options` stands for the
+//! folder in which cargo keeps the crate's sources; cargo fetches the sources when they are not there.
 
+use crate::build::debian;
 use crate::problem::Problem;
+use serde::Deserialize;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::{fs, process};
+use std::{env, fs, process};
 
 /// The file with the compiler's options in the folder of a guest.
 const OPTIONS: &str = "gcc.options";
 /// The file that names another compiler than the usual one.
 const COMPILER_FILE: &str = "gcc.compiler";
+/// The file that names the package whose dependencies bring sources, by its folder.
+const CRATES: &str = "gcc.crates";
 /// The usual compiler, of Debian's package `gcc-arm-none-eabi`.
 const COMPILER: &str = "arm-none-eabi-gcc";
 /// Folder of the built programs, among the targets of cargo.
@@ -35,10 +45,23 @@ pub fn program(target: &Path, name: &str) -> PathBuf {
     target.join(TARGET).join(name)
 }
 
+/// The output of `cargo metadata`, as far as it is read here.
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+/// A package in there.
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    manifest_path: PathBuf,
+}
+
 /// Builds the guest in `folder`.
 ///
 /// # Errors
-/// There is no compiler, or the compiler fails with a message.
+/// There is no compiler, the compiler fails with a message, or sources of a crate cannot be had.
 pub fn build(folder: &Path, program: &Path) -> Result<(), Problem> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -48,11 +71,64 @@ pub fn build(folder: &Path, program: &Path) -> Result<(), Problem> {
     }
     let own = fs::read_to_string(folder.join(COMPILER_FILE)).ok();
     let mut command = Command::new(own.as_deref().map_or(COMPILER, str::trim));
-    command
-        .current_dir(folder)
-        .arg(format!("@{OPTIONS}"))
-        .arg("-o")
-        .arg(&unfinished);
-    crate::build::debian::run(&mut command)?;
+    command.current_dir(folder);
+    if let Ok(crates) = fs::read_to_string(folder.join(CRATES)) {
+        let path = folder.join(OPTIONS);
+        let mut options = fs::read_to_string(&path).map_err(Problem::io(path.display()))?;
+        for package in sources(&folder.join(crates.trim()))? {
+            options = fill(&options, &package);
+        }
+        let filled = unfinished.with_extension(format!("options-{}-{number}", process::id()));
+        fs::write(&filled, options).map_err(Problem::io(filled.display()))?;
+        let built = debian::run(command.arg(at(&filled)).arg("-o").arg(&unfinished));
+        fs::remove_file(&filled).map_err(Problem::io(filled.display()))?;
+        built?;
+    } else {
+        debian::run(command.arg(at(Path::new(OPTIONS))).arg("-o").arg(&unfinished))?;
+    }
     fs::rename(&unfinished, program).map_err(Problem::io(program.display()))
+}
+
+/// Returns the argument with which the compiler reads options from a file.
+fn at(file: &Path) -> OsString {
+    let mut argument = OsString::from("@");
+    argument.push(file);
+    argument
+}
+
+/// Returns what cargo knows of the package in `folder` and of its dependencies, whose sources are fetched.
+fn sources(folder: &Path) -> Result<Vec<Package>, Problem> {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command
+        .args(["metadata", "--quiet", "--locked", "--format-version", "1"])
+        .arg("--manifest-path")
+        .arg(folder.join("Cargo.toml"));
+    let said = debian::run(&mut command)?;
+    let metadata: Metadata = serde_json::from_str(&said)
+        .map_err(|error| Problem::new(format!("cargo says of {}: {error}", folder.display())))?;
+    Ok(metadata.packages)
+}
+
+/// Puts the folder of a package in the place of its name in braces. The compiler takes a blank for the end of
+/// an option unless a backslash is before the blank.
+fn fill(options: &str, package: &Package) -> String {
+    let folder = package.manifest_path.parent().unwrap_or(Path::new("."));
+    let folder = folder.to_string_lossy().replace('\\', "\\\\").replace(' ', "\\ ");
+    options.replace(&format!("{{{}}}", package.name), &folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_crate_in_braces_is_its_folder() {
+        let package = Package {
+            name: "kernel".to_owned(),
+            manifest_path: PathBuf::from("/a b/kernel-1/Cargo.toml"),
+        };
+        let options = "-I{kernel}/include {kernel}/list.c {other}/main.c";
+        let filled = "-I/a\\ b/kernel-1/include /a\\ b/kernel-1/list.c {other}/main.c";
+        assert_eq!(fill(options, &package), filled);
+    }
 }

@@ -2,6 +2,7 @@
 //! A run of the emulator, and a look at a board through its monitor or a debugger.
 
 pub mod attach;
+pub mod bare;
 pub mod debugger;
 pub mod launch;
 pub mod monitor;

@@ -2,13 +2,14 @@
 //! The measurement of class armv7m: one C image (`guests/bench/mcu-bench`) on the bare board and as the only
 //! partition.
 //!
-//! The image measures the everyday operations of an RTOS, with a kernel of its own.
+//! The image measures the everyday operations of an RTOS, with a kernel of its own. A second image
+//! (`guests/bench/mcu-bench-freertos`) does the same with FreeRTOS.
 
-use crate::bare::Bare;
 use crate::ping;
 use crate::rows::{Row, row};
-use crate::runs::{Reader, Results, prepare, run};
+use crate::runs::{Figures, Reader, Results, launch, prepare, run};
 use bulkhead::build::artifacts::Workspace;
+use bulkhead::emulator::bare::Bare;
 use bulkhead::problem::Problem;
 use bulkhead::ui::progress::Progress;
 use bulkhead_manifest::board::{Board, Emulator};
@@ -42,34 +43,62 @@ pub(super) const ROWS: &[Row] = &[
     row("rtos-semaphore", "semaphore to a more urgent task and back", None),
     row("rtos-message", "message to a more urgent task and back", None),
     row("rtos-interrupt", "interrupt to a more urgent task and back", None),
+    row("freertos-critical-section", "FreeRTOS: critical section", None),
+    row("freertos-mutex", "FreeRTOS: mutex, taken and given", None),
+    row("freertos-switch", "FreeRTOS: context switch (taskYIELD)", None),
+    row(
+        "freertos-semaphore",
+        "FreeRTOS: semaphore to a more urgent task and back",
+        None,
+    ),
+    row(
+        "freertos-message",
+        "FreeRTOS: queue to a more urgent task and back",
+        None,
+    ),
+    row(
+        "freertos-interrupt",
+        "FreeRTOS: interrupt to a more urgent task and back",
+        None,
+    ),
     ping::ROWS[0],
     ping::ROWS[1],
     ping::ROWS[2],
     ping::ROWS[3],
 ];
 
+/// The images, and the bytes of RAM of each.
+const IMAGES: &[(&str, &str)] = &[("mcu-bench", "64K"), ("mcu-bench-freertos", "64K")];
+
 /// Measures on the emulator of a board.
 pub(super) fn measure(board: &Board, emulator: &Emulator, progress: &Progress) -> Result<Results, Problem> {
-    let manifest = format!(
-        "board = \"{}\"\n[partition.bench]\nkind = \"vm\"\nimage = \"@guests/mcu-bench\"\nmemory = \"64K\"\n\
-         vcpus = [{{ pcpu = 0 }}]\ndevices = [\"timer1\"]\n",
-        board.name
-    );
-    let system = prepare(&manifest, progress)?;
     let mut results = Results::default();
-    progress.step("measuring on the bare board", || {
-        let image = Workspace::locate()?.program("guest-mcu-bench");
-        let mut reader = Reader::default();
-        Bare::new(emulator, &image)?.run(Vec::new(), &mut reader)?;
-        results.bare = reader.figures()?;
-        Ok(())
-    })?;
-    progress.step("measuring in a VM", || {
-        results.hypervised = run(emulator, &system)?;
-        Ok(())
-    })?;
+    for (image, memory) in IMAGES {
+        let manifest = format!(
+            "board = \"{}\"\n[partition.bench]\nkind = \"vm\"\nimage = \"@guests/{image}\"\nmemory = \"{memory}\"\n\
+             vcpus = [{{ pcpu = 0 }}]\ndevices = [\"timer1\"]\n",
+            board.name
+        );
+        let system = prepare(&manifest, progress)?;
+        progress.step(&format!("measuring {image} on the bare board"), || {
+            results.bare.append(&mut bare(emulator, image)?);
+            Ok(())
+        })?;
+        progress.step(&format!("measuring {image} in a VM"), || {
+            results.hypervised.append(&mut run(emulator, &system)?);
+            Ok(())
+        })?;
+        system.class_binary().clone_into(&mut results.class_binary);
+    }
     let figures = (&mut results.bare, &mut results.hypervised);
     ping::measure(board, emulator, progress, figures)?;
-    system.class_binary().clone_into(&mut results.class_binary);
     Ok(results)
+}
+
+/// Returns the figures of an image on the bare board.
+fn bare(emulator: &Emulator, image: &str) -> Result<Figures, Problem> {
+    let program = Workspace::locate()?.program(&format!("guest-{image}"));
+    let mut reader = Reader::default();
+    Bare::new(emulator, &program)?.run(&launch(), Vec::new(), &mut reader)?;
+    reader.figures()
 }

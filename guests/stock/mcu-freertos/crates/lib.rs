@@ -1,0 +1,2 @@
+// SPDX-License-Identifier: Apache-2.0
+//! No code: cargo wants a file for a package.
