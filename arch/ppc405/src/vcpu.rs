@@ -10,7 +10,7 @@ use bulkhead_arch_api::{
     VirtualLine,
 };
 use bulkhead_arch_ppc405_core::hypercall;
-use bulkhead_arch_ppc405_core::registers::{Cpu, Frame, esr};
+use bulkhead_arch_ppc405_core::registers::{Cpu, Frame, esr, msr};
 
 /// [`Exit::Failed`] code: the vCPU was not adopted, or its partition has no space.
 const FAILED_NOT_ADOPTED: u64 = 1;
@@ -75,7 +75,13 @@ impl Vcpus for Machine {
         context.cpu = Cpu::new(sysreg::time());
         context.pending = Pending::Nothing;
         context.registers.frame = Frame::ZERO;
+        context.short.forbid_changes();
+        context.short.serves = 0;
         let is_task = context.is_task();
+        if is_task {
+            // The short path serves the supervisor state of VMs only.
+            context.cpu.msr = msr::PR;
+        }
         let frame = &mut context.registers.frame;
         frame.pc = reset.entry.0 as u32;
         frame.set_register(3, reset.argument as u32);
