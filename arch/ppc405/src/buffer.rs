@@ -16,7 +16,7 @@ pub(crate) const MIXED_MODE: u8 = 254;
 /// The real process that all the guest's processes from [`FIRST_SHARED`] on have in turn.
 const SHARED: u8 = 252;
 /// The first of the guest's processes that have no real one of their own.
-const FIRST_SHARED: u8 = 251;
+pub(crate) const FIRST_SHARED: u8 = 251;
 
 /// Returns the real process of a guest's process. Real process 0 is nobody's: its entries would serve all.
 const fn real_process(process: u8) -> u8 {
@@ -35,7 +35,7 @@ struct Used {
     process: u8,
 }
 
-/// The buffer.
+/// The buffer. PID and ZPR are not kept here: the short path changes them as well.
 pub(crate) struct Buffer {
     used: [Used; ENTRIES],
     valid: u64,
@@ -45,9 +45,6 @@ pub(crate) struct Buffer {
     made_of: [u64; ENTRIES],
     /// The next entry that is overwritten.
     next: u8,
-    /// PID and ZPR.
-    process: u8,
-    zones: u32,
     /// The guest's process that has [`SHARED`].
     shared: u8,
 }
@@ -64,8 +61,6 @@ impl Buffer {
             of_mode: 0,
             made_of: [0; ENTRIES],
             next: 0,
-            process: 0,
-            zones: 0,
             shared: FIRST_SHARED,
         }
     }
@@ -80,6 +75,7 @@ impl Buffer {
 
     /// Makes these entries invalid. At most 64 steps.
     fn drop(&mut self, entries: u64) {
+        let process = sysreg::read_spr::<PID>();
         let mut rest = entries & self.valid;
         self.valid &= !entries;
         self.of_mode &= !entries;
@@ -89,7 +85,7 @@ impl Buffer {
             sysreg::write_entry(number, 0, 0, 0);
         }
         if entries != 0 {
-            sysreg::write_spr::<PID>(self.process.into());
+            sysreg::write_spr::<PID>(process);
         }
     }
 
@@ -123,13 +119,11 @@ impl Buffer {
     /// Goes to a real process with these zones. Entries that hold for the former mode only become invalid.
     fn go_to(&mut self, process: u8, zones: u32) {
         self.drop(self.of_mode);
-        if zones != self.zones {
-            self.zones = zones;
+        if zones != sysreg::read_spr::<ZPR>() {
             sysreg::write_spr::<ZPR>(zones);
             // QEMU 7.2 keeps the old rights until PID changes.
             sysreg::write_spr::<PID>(u32::from(process ^ 1));
         }
-        self.process = process;
         sysreg::write_spr::<PID>(process.into());
     }
 
@@ -140,7 +134,7 @@ impl Buffer {
             self.drop(others);
         }
         // The zones stay: the hypervisor's own zone is always the same.
-        self.go_to(mode, self.zones & !3 | 1);
+        self.go_to(mode, sysreg::read_spr::<ZPR>() & !3 | 1);
     }
 
     /// Goes to a process of the guest, with these real zones.
@@ -158,7 +152,8 @@ impl Buffer {
     pub(crate) fn fill(&mut self, entry: &RealEntry, of_guest: Option<usize>, is_global: bool) {
         let first = entry.address();
         let last = first | ((1_u32 << entry.size).wrapping_sub(1));
-        let process = if is_global { 0 } else { self.process };
+        let present = sysreg::read_spr::<PID>();
+        let process = if is_global { 0 } else { present as u8 };
         let others = self.matching(|used| {
             let is_same = process == 0 || used.process == 0 || used.process == process;
             is_same && used.first <= last && first <= used.last
@@ -185,6 +180,11 @@ impl Buffer {
             *made |= bit;
         }
         sysreg::write_entry(number as u32, entry.high, entry.low, process.into());
-        sysreg::write_spr::<PID>(self.process.into());
+        sysreg::write_spr::<PID>(present);
+    }
+
+    /// Tells whether there are entries whose rights are those of the guest's present mode.
+    pub(crate) fn has_entries_of_mode(&self) -> bool {
+        self.of_mode != 0
     }
 }

@@ -2,7 +2,8 @@
 //! Contexts of vCPUs: plain data, and the table that has the only way to them.
 
 use bulkhead_arch_api::{MAX_VCPUS, PartitionId, PartitionKind, VcpuId};
-use bulkhead_arch_ppc405_core::registers::{Cpu, Frame};
+use bulkhead_arch_ppc405_core::fill::real_zones;
+use bulkhead_arch_ppc405_core::registers::{Cpu, Frame, esr, msr};
 use bulkhead_arch_ppc405_core::transfer::Transfer;
 use bulkhead_arch_support::ClaimTable;
 use core::cell::UnsafeCell;
@@ -64,6 +65,56 @@ pub(crate) const STATE: usize = offset_of!(Registers, state);
 pub(crate) const HOST_STACK: usize = offset_of!(Registers, host_stack);
 const _: () = assert!(offset_of!(Registers, frame.general) == 0);
 
+/// The part of a context that only the short path needs (`entry::short`).
+#[repr(C, align(32))]
+pub(crate) struct Short {
+    /// The line of instructions that the guest is in, and a word that is none.
+    pub(crate) line: [u32; 9],
+    /// ESR.PPR if the short path serves the guest in its present mode: a VM in supervisor state.
+    pub(crate) serves: u32,
+    /// Bits of MSR whose change is more than one of interrupts that are allowed.
+    pub(crate) careful: u32,
+    /// Bits of the guest's MSR that the long path has to do with: a wait, and interrupts that are pending.
+    pub(crate) stops: u32,
+    /// 0 if only the long path may change the mode: in tasks, and as long as there are entries for the
+    /// present mode.
+    pub(crate) may_change: u32,
+    /// The real zones for the guest's supervisor state, and for its problem state.
+    pub(crate) zones: [u32; 2],
+    /// Traps for instructions, and for system calls, that nobody has counted yet.
+    pub(crate) instructions: u32,
+    pub(crate) calls: u32,
+}
+
+impl Short {
+    const fn new() -> Self {
+        Self {
+            line: [0; 9],
+            serves: 0,
+            careful: !(msr::CE | msr::EE | msr::FP | msr::ME | msr::DWE | msr::DE),
+            stops: u32::MAX,
+            may_change: 0,
+            zones: [0; 2],
+            instructions: 0,
+            calls: 0,
+        }
+    }
+
+    /// Leaves changes of the mode to the long path.
+    pub(crate) fn forbid_changes(&mut self) {
+        self.may_change = 0;
+    }
+
+    /// Returns how many traps for instructions and for system calls there were since the last time.
+    #[inline]
+    pub(crate) fn take_counts(&mut self) -> (u32, u32) {
+        (
+            core::mem::take(&mut self.instructions),
+            core::mem::take(&mut self.calls),
+        )
+    }
+}
+
 /// The answer that the last exit still needs.
 #[derive(Clone, Copy)]
 pub(crate) enum Pending {
@@ -83,6 +134,7 @@ pub(crate) enum Pending {
 #[repr(C)]
 pub(crate) struct Context {
     pub(crate) registers: Registers,
+    pub(crate) short: Short,
     pub(crate) cpu: Cpu,
     pub(crate) partition: PartitionId,
     pub(crate) kind: PartitionKind,
@@ -90,16 +142,29 @@ pub(crate) struct Context {
 }
 
 const _: () = assert!(offset_of!(Context, registers) == 0);
+// The short path finds the place of an instruction in the line by the low bits of its address.
+const _: () = assert!(offset_of!(Context, short.line).is_multiple_of(32));
 
 impl Context {
     const fn new() -> Self {
         Self {
             registers: Registers::new(GUEST_STATE),
+            short: Short::new(),
             cpu: Cpu::new(0),
             partition: PartitionId(0),
             kind: PartitionKind::Vm,
             pending: Pending::Nothing,
         }
+    }
+
+    /// Tells the short path what it may do until the long path comes next.
+    pub(crate) fn allow_short(&mut self, may_change: bool) {
+        let cpu = &self.cpu;
+        let short = &mut self.short;
+        short.serves = if cpu.is_user() { 0 } else { esr::PPR };
+        short.stops = msr::WE | cpu.pending();
+        short.may_change = may_change.into();
+        short.zones = [false, true].map(|is_user| real_zones(cpu.zones, is_user));
     }
 
     /// Tells whether it runs a program instead of a machine.

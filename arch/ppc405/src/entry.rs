@@ -19,12 +19,15 @@
 //! The vectors are at the start of the class binary, at a multiple of 64K, because EVPR holds no other
 //! address (User's Manual, section 5.4.4). Vectors that are 16 bytes apart have room for four instructions.
 
+mod short;
+
 use crate::context::{
-    CONDITION, COUNT, HOST_STACK, LINK, PC, Registers, STATE, TRAP_ADDRESS, TRAP_STATE, TRAP_SYNDROME, XER,
+    CONDITION, COUNT, Context, HOST_STACK, LINK, PC, Registers, STATE, TRAP_ADDRESS, TRAP_STATE, TRAP_SYNDROME, XER,
 };
 use crate::sysreg::EVPR;
 use crate::traps::on_trap;
 use core::arch::global_asm;
+use core::mem::offset_of;
 
 global_asm!(
     r#"
@@ -56,9 +59,48 @@ bulkhead_vectors:
     vector  0x400
     vector  0x500
     vector  0x600
-    vector  0x700
+    .org    bulkhead_vectors + 0x700
+    mtspr   273, 1
+    mfspr   1, 275
+    stmw    0, 0(1)
+    mfspr   2, 273
+    stw     2, 4(1)
+    mfcr    3
+    mfctr   4
+    mfspr   7, 26
+    mfspr   5, 980
+    lwz     6, {serves}(1)
+    and.    5, 5, 6
+    beq     1f
+    li      8, 0x10                         // MSR.DR
+    rlwinm  5, 7, 0, 0, 26
+    mtmsr   8
+    isync
+    lwz     9, 0(7)
+    lmw     24, 0(5)
+    li      8, 0
+    mtmsr   8
+    isync
+    addi    8, 1, {line}
+    stmw    24, 0(8)
+    rlwimi  8, 7, 0, 27, 29
+    lwz     5, {instructions}(1)
+    addi    5, 5, 1
+    stw     5, {instructions}(1)
+    rlwinm  10, 9, 1, 20, 29
+    cmplwi  1, 10, 4 * 467                  // CR0 is not equal here, see `short`
+    beq     1, short_write_register
+    addis   10, 10, SHORT_INSTRUCTIONS@ha
+    lwz     10, SHORT_INSTRUCTIONS@l(10)
+    mtctr   10
+    bctr
+1:  b       short_slow
     vector  0x800
-    vector  0xC00
+    .org    bulkhead_vectors + 0xC00
+    mtspr   273, 1
+    mfspr   1, 275
+    stmw    27, 108(1)
+    b       bulkhead_system_call
     short_vector 0x1000, bulkhead_timer
     short_vector 0x1010, bulkhead_fixed
     short_vector 0x1020, bulkhead_watchdog
@@ -87,6 +129,8 @@ bulkhead_trap:
     mfspr   8, 27
     mfspr   9, 980
     mfspr   10, 981
+    .global bulkhead_stored
+bulkhead_stored:                            // the general registers are stored, r3 to r10 are the others
     stw     3, {condition}(1)
     stw     4, {link}(1)
     stw     5, {count}(1)
@@ -172,6 +216,9 @@ bulkhead_start:
     bl      primary_main
 5:  b       5b
 "#,
+    serves = const offset_of!(Context, short.serves),
+    line = const offset_of!(Context, short.line),
+    instructions = const offset_of!(Context, short.instructions),
     condition = const CONDITION,
     link = const LINK,
     count = const COUNT,

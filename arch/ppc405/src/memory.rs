@@ -98,6 +98,9 @@ pub(crate) fn fill_vm(
     let for_all = seen.entry.is_some_and(|(_, entry)| entry.process == 0);
     let is_global = for_all && !entry.is_of_mode && !space.answers(first, last);
     buffer.fill(&entry, seen.entry.map(|(number, _)| number), is_global);
+    if entry.is_of_mode {
+        context.short.forbid_changes();
+    }
     Answer::Done
 }
 
@@ -129,5 +132,7 @@ pub(crate) fn follow(context: &mut Context, buffer: &mut Buffer) {
         sysreg::write_spr::<SPRG5>(fifth);
         sysreg::write_spr::<SPRG6>(sixth);
         sysreg::write_spr::<SPRG7>(seventh);
+    }    if !is_task {
+        context.allow_short(!buffer.has_entries_of_mode());
     }
 }

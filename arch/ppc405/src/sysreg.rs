@@ -32,6 +32,18 @@ pub(crate) fn write_spr<const NUMBER: u32>(value: u32) {
     }
 }
 
+/// Reads such a register.
+#[inline(always)]
+pub(crate) fn read_spr<const NUMBER: u32>() -> u32 {
+    let value;
+    // SAFETY: a read of the registers above has no effect.
+    unsafe {
+        core::arch::asm!("mfspr {value}, {number}", number = const NUMBER, value = out(reg) value,
+            options(nostack, preserves_flags));
+    }
+    value
+}
+
 /// Writes a device control register.
 #[inline(always)]
 pub(crate) fn write_dcr<const NUMBER: u32>(value: u32) {

@@ -25,6 +25,14 @@ fn count(exits: &Exits, vector: u32) {
     add_one(counter);
 }
 
+/// Counts what the short path has not counted itself.
+fn count_short(exits: &Exits, (instructions, calls): (u32, u32)) {
+    for (counter, traps) in [(&exits.instructions, instructions), (&exits.calls, calls)] {
+        let counted = counter.load(Ordering::Relaxed).wrapping_add(traps);
+        counter.store(counted, Ordering::Relaxed);
+    }
+}
+
 /// Counts up. Nobody else writes the counter.
 fn add_one(counter: &AtomicU32) {
     counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
@@ -51,6 +59,7 @@ pub(crate) unsafe extern "C" fn on_trap(machine: *mut Machine, vector: u32) -> u
     }
     if let Some(exits) = log::exits(vcpu) {
         count(exits, vector);
+        count_short(exits, context.short.take_counts());
     }
     let exit = match vector {
         vector::EXTERNAL => machine.interrupt().then_some(machine.exit),

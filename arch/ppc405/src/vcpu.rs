@@ -5,12 +5,13 @@ use crate::context::{Context, Pending};
 use crate::entry::bulkhead_enter;
 use crate::machine::Machine;
 use crate::sysreg;
+use bulkhead_abi::hypercall::UPCALL_WORDS;
 use bulkhead_arch_api::{
-    Dump, Exit, FaultReport, PartitionId, Reply, Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus,
+    Dump, Exit, FaultReport, GuestPhys, PartitionId, Reply, Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus,
     VirtualLine,
 };
 use bulkhead_arch_ppc405_core::hypercall;
-use bulkhead_arch_ppc405_core::registers::{Cpu, Frame, esr};
+use bulkhead_arch_ppc405_core::registers::{Cpu, Frame, esr, msr};
 
 /// [`Exit::Failed`] code: the vCPU was not adopted, or its partition has no space.
 const FAILED_NOT_ADOPTED: u64 = 1;
@@ -54,7 +55,12 @@ impl Context {
     }
 }
 
+/// Registers of a call, in the order of the words of an upcall's place ([`UPCALL_WORDS`]).
+const CALLING: [u8; UPCALL_WORDS - 2] = [3, 4, 5, 6, 7, 8, 9, 10, 11, 0];
+
 impl Vcpus for Machine {
+    const HAS_UPCALLS: bool = true;
+
     fn adopt(&mut self, vcpu: VcpuId, plan: &VcpuPlan) {
         if let Some(context) = self.contexts.adopt(vcpu) {
             context.partition = plan.partition;
@@ -75,7 +81,13 @@ impl Vcpus for Machine {
         context.cpu = Cpu::new(sysreg::time());
         context.pending = Pending::Nothing;
         context.registers.frame = Frame::ZERO;
+        context.short.forbid_changes();
+        context.short.serves = 0;
         let is_task = context.is_task();
+        if is_task {
+            // The short path serves the supervisor state of VMs only.
+            context.cpu.msr = msr::PR;
+        }
         let frame = &mut context.registers.frame;
         frame.pc = reset.entry.0 as u32;
         frame.set_register(3, reset.argument as u32);
@@ -176,6 +188,34 @@ impl Vcpus for Machine {
     fn skip(&mut self, vcpu: VcpuId) -> bool {
         let context = self.contexts.get(vcpu);
         context.is_some_and(|context| context.complete(0))
+    }
+
+    fn divert(&mut self, vcpu: VcpuId, entry: GuestPhys, argument: u64) -> Option<[u64; UPCALL_WORDS]> {
+        let context = self.contexts.get(vcpu).filter(|context| context.is_task())?;
+        let frame = &mut context.registers.frame;
+        let mut place = [0; UPCALL_WORDS];
+        let [pc, state, calling @ ..] = &mut place;
+        (*pc, *state) = (frame.pc.into(), frame.condition.into());
+        for (word, number) in calling.iter_mut().zip(CALLING) {
+            *word = frame.register(number).into();
+        }
+        frame.set_register(3, argument as u32);
+        frame.pc = entry.0 as u32 & !3;
+        Some(place)
+    }
+
+    fn go_on(&mut self, vcpu: VcpuId, place: [u64; UPCALL_WORDS]) -> bool {
+        let Some(context) = self.contexts.get(vcpu).filter(|context| context.is_task()) else {
+            return false;
+        };
+        let frame = &mut context.registers.frame;
+        let [pc, state, calling @ ..] = place;
+        for (word, number) in calling.into_iter().zip(CALLING) {
+            frame.set_register(number, word as u32);
+        }
+        (frame.pc, frame.condition) = (pc as u32 & !3, state as u32);
+        context.pending = Pending::Nothing;
+        true
     }
 
     fn dump(&mut self, vcpu: VcpuId) -> Dump {

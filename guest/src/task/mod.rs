@@ -16,7 +16,9 @@ pub mod cell;
 pub mod console;
 #[cfg(target_arch = "powerpc")]
 mod powerpc;
-#[cfg(any(target_arch = "aarch64", target_arch = "arm"))]
+#[cfg(target_arch = "powerpc")]
+mod powerpc_switch;
+#[cfg(any(target_arch = "aarch64", target_arch = "arm", target_arch = "powerpc"))]
 pub mod process;
 mod start;
 #[cfg(target_arch = "x86_64")]
@@ -35,6 +37,8 @@ use x86_64 as cpu;
 use aarch64_switch as switching;
 #[cfg(target_arch = "arm")]
 use arm_switch as switching;
+#[cfg(target_arch = "powerpc")]
+use powerpc_switch as switching;
 
 pub use cpu::{read_foreign, undefined_instruction};
 

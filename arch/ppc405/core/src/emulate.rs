@@ -123,7 +123,7 @@ impl Cpu {
     fn read_spr(&mut self, spr: u16, now: u64) -> Option<u32> {
         let [srr0, srr1, srr2, srr3] = self.saved;
         Some(match spr {
-            26 => srr0,
+            26 => srr0 & !3,
             27 => srr1,
             990 => srr2,
             991 => srr3,
@@ -149,7 +149,8 @@ impl Cpu {
     fn write_spr(&mut self, spr: u16, value: u32, now: u64) -> Effect {
         let [srr0, srr1, srr2, srr3] = &mut self.saved;
         match spr {
-            26 => *srr0 = value & !3,
+            // The low bits are not there, which a read sees to.
+            26 => *srr0 = value,
             27 => *srr1 = value,
             990 => *srr2 = value & !3,
             991 => *srr3 = value,

@@ -36,7 +36,7 @@ pub mod vector {
 }
 
 /// Bits of MSR that an interrupt leaves as they are.
-const KEPT: u32 = msr::CE | msr::ME | msr::DE;
+pub const KEPT: u32 = msr::CE | msr::ME | msr::DE;
 /// Bits of MSR that a critical interrupt leaves as they are.
 const KEPT_BY_CRITICAL: u32 = msr::ME;
 
@@ -72,12 +72,20 @@ impl Cpu {
         self.take_critical(frame, vector::MACHINE_CHECK);
     }
 
+    /// Returns the bits of MSR that would let an interrupt through that waits.
+    #[inline]
+    #[must_use]
+    pub const fn pending(&self) -> u32 {
+        let critical = self.uic.critical() || self.timers.watchdog();
+        let any = self.uic.external() || self.timers.programmable() || self.timers.fixed();
+        (if critical { msr::CE } else { 0 }) | (if any { msr::EE } else { 0 })
+    }
+
     /// Tells whether an interrupt waits that MSR allows.
+    #[inline]
     #[must_use]
     pub const fn has_interrupt(&self) -> bool {
-        let critical = self.msr & msr::CE != 0 && (self.uic.critical() || self.timers.watchdog());
-        let any = self.uic.external() || self.timers.programmable() || self.timers.fixed();
-        critical || self.msr & msr::EE != 0 && any
+        self.msr & self.pending() != 0
     }
 
     /// Takes the interrupt that waits and comes first (table 5-2). Returns whether there was one.

@@ -15,7 +15,7 @@ use bulkhead_apex::{
 };
 use bulkhead_guest::println;
 use bulkhead_guest::startup_page::StartupPage;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 bulkhead_guest::task_main!(main);
 
@@ -53,7 +53,7 @@ const CONFIGURATION: Configuration = Configuration {
 };
 
 /// Turns of the process that computes.
-static TURNS: AtomicU64 = AtomicU64::new(0);
+static TURNS: AtomicU32 = AtomicU32::new(0);
 
 fn main(page: StartupPage<'static>) {
     apex::run(page, &CONFIGURATION, initialise);
