@@ -69,8 +69,9 @@ fn step(input: &mut Unstructured<'_>, version2: bool) -> Result<Step> {
         9 => Step::Control(cpu, value(input)?),
         10 => Step::Switch(cpu),
         11 => Step::Raise(line(input)?),
-        _ => match input.int_in_range(0..=2)? {
+        _ => match input.int_in_range(0..=3)? {
             0 => Step::Lower(line(input)?),
+            3 => Step::Pulse(line(input)?),
             1 => Step::Input(input.arbitrary()?, input.arbitrary()?),
             _ => Step::Reset(cpu),
         },

@@ -85,7 +85,8 @@ const _: () = assert!(
         && MAX_PCPUS <= 256
         && MAX_VCPUS <= 256
         && ObjectKind::from_number(15).is_none()
-        && Rights::ALL.0 == 15,
+        && Rights::ALL.0 == 15
+        && MAX_PARTITIONS.is_power_of_two(),
     "a capability fits half a word"
 );
 const _: () = assert!(
@@ -243,7 +244,7 @@ impl<R: RelaxStrategy> Spaces<R> {
         if index >= CAPABILITY_SLOTS as u64 {
             return None;
         }
-        let base = usize::from(holder.0).wrapping_mul(CAPABILITY_SLOTS);
+        let base = (usize::from(holder.0) & (MAX_PARTITIONS - 1)).wrapping_mul(CAPABILITY_SLOTS);
         let place = base.wrapping_add(index as usize);
         let word = self.words.get(place)?.load(Ordering::Acquire);
         let wanted = (kind as u16) << 4 | u16::from(right.0);

@@ -8,7 +8,7 @@
 //! software-generated interrupt and does the second half. If the vCPU is loaded nowhere, the interrupt is a
 //! matter of scheduling: [`Exit::Wake`].
 //!
-//! `KICKED[pcpu]` is the set of vCPUs that are kicked. Only a pCPU that adds to an empty set sends the
+//! `WIRES.kicked[pcpu]` is the set of vCPUs that are kicked. Only a pCPU that adds to an empty set sends the
 //! interrupt, and the receiver takes the whole set, so any number of kicks costs one. A vCPU may be loaded
 //! when the kicker looks, but not any more when the interrupt arrives. Such a vCPU is reported to the kernel
 //! instead, so no wake-up is lost in between.
@@ -44,14 +44,14 @@ use bulkhead_arch_api::{
     Exit, GuestPhys, Line, LineRoute, PartitionId, PartitionKind, PcpuId, VcpuId, VcpuPlan, VcpuSet,
     VirtualDevice, VirtualLine,
 };
-use bulkhead_arch_vgic::{Hardware, NO_VCPU, PhysicalLines, Redistributor};
-use core::sync::atomic::Ordering::SeqCst;
+use bulkhead_arch_vgic::{Hardware, Latched, NO_VCPU, PhysicalLines, Redistributor};
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use interface::{Interface, SPURIOUS};
-use local::{Local, SharedLines};
+use local::{Local, SharedLines, kick};
 use state::{
-    CALLS, CRITICAL, DISTRIBUTORS, HOME, KICKED, MaybeVcpu, PCPU_ROUTES, PHYSICAL_TIMER_LINE, REDISTRIBUTORS,
-    ROUTED, ROUTES, ROUTES_END, SGI_KICK, SGI_SIGNAL, SGI_STOP, VIRTUAL_TIMER_LINE, VMS, call, hand_over,
-    pcpu_route, vgic_by_id, vgic_of,
+    CRITICAL, DISTRIBUTORS, MaybeVcpu, PCPU_ROUTES, PHYSICAL_TIMER_LINE, REDISTRIBUTORS, ROUTED, ROUTES,
+    ROUTES_END, SGI_KICK, SGI_SIGNAL, SGI_STOP, VIRTUAL_TIMER_LINE, VMS, WIRES, call, hand_over, pcpu_route,
+    vgic_by_id, vgic_of,
 };
 
 /// The virtual interrupt controller of a VM: where its registers are, and its lines.
@@ -126,7 +126,10 @@ pub(crate) fn init_pcpu(p: &mut PcpuIrq, id: PcpuId, mpidr: u64) -> bool {
         redistributor.line(line).enable();
     }
     redistributor.line(hypervisor_timer).set_deadline_priority();
-    if let (Some(affinity), Some(call)) = (PCPU_ROUTES.get(usize::from(id.0)), CALLS.get(usize::from(id.0))) {
+    if let (Some(affinity), Some(call)) = (
+        PCPU_ROUTES.get(usize::from(id.0)),
+        WIRES.calls.get(usize::from(id.0)),
+    ) {
         call.store(interface::call_of(mpidr), SeqCst);
         affinity.store(controller.route_to(mpidr), SeqCst);
     }
@@ -137,20 +140,21 @@ pub(crate) fn init_pcpu(p: &mut PcpuIrq, id: PcpuId, mpidr: u64) -> bool {
 pub(crate) fn adopt(v: &mut VcpuIrq, id: VcpuId, plan: &VcpuPlan, pcpu: PcpuId) {
     (v.id, v.index, v.partition) = (id, usize::from(plan.index), plan.partition);
     (v.first, v.count) = (plan.first.0, plan.count);
-    if let Some(home) = HOME.get(usize::from(id.0)) {
+    if let Some(home) = WIRES.home.get(usize::from(id.0)) {
         home.store(pcpu.0, SeqCst);
     }
     let own = REDISTRIBUTORS
         .get(usize::from(id.0))
         .filter(|_| plan.kind == PartitionKind::Vm);
     v.own = own;
-    let (Some(own), Some(vm)) = (own, VMS.get(usize::from(plan.partition.0))) else {
+    let Some(own) = own else {
         return;
     };
     own.make_blank();
     v.vgic = vgic_of(plan.partition, v.first, v.count);
-    vm.vcpus
-        .store(u32::from_le_bytes([plan.first.0, plan.count, 0, 0]), SeqCst);
+    if let Some(vcpus) = WIRES.vcpus.get(usize::from(plan.partition.0)) {
+        vcpus.store(u32::from_le_bytes([plan.first.0, plan.count, 0, 0]), SeqCst);
+    }
     if let Some(controller) = physical::controller() {
         own.link(VIRTUAL_TIMER_LINE, controller.config.virtual_timer);
         own.link(PHYSICAL_TIMER_LINE, controller.config.physical_timer);
@@ -282,8 +286,51 @@ pub(crate) fn inject(p: &mut PcpuIrq, partition: PartitionId, line: VirtualLine)
 
 /// See [`bulkhead_arch_api::Vcpus::pulse`].
 pub(crate) fn pulse(p: &mut PcpuIrq, partition: PartitionId, line: VirtualLine) -> VcpuSet {
+    match pulse_quickly(p, partition, line) {
+        Pulsed::Done => VcpuSet::EMPTY,
+        Pulsed::Woken(vcpu) => VcpuSet::of(vcpu),
+        Pulsed::Loose => pulsed(p, partition, line),
+    }
+}
+
+/// What is left of [`pulse`] after its short way.
+pub(crate) enum Pulsed {
+    /// Nothing.
+    Done,
+    /// This vCPU became due.
+    Woken(VcpuId),
+    /// [`pulsed`] must follow: no vCPU has the line.
+    Loose,
+}
+
+/// Does [`pulse`] without a call if a vCPU has the line in a list register.
+#[inline(always)]
+pub(crate) fn pulse_quickly(p: &PcpuIrq, partition: PartitionId, line: VirtualLine) -> Pulsed {
+    let index = usize::from(partition.0);
+    let (Some(distributor), Some(vcpus)) = (DISTRIBUTORS.get(index), WIRES.vcpus.get(index)) else {
+        return Pulsed::Done;
+    };
+    match distributor.latch(line.0) {
+        Latched::Already => Pulsed::Done,
+        Latched::Held(holder) => {
+            let [first, ..] = vcpus.load(Relaxed).to_le_bytes();
+            let vcpu = VcpuId(first.wrapping_add(holder));
+            let held = REDISTRIBUTORS.get(usize::from(vcpu.0));
+            if held.is_some_and(|own| own.note(line.0)) && kick(p.id, vcpu) {
+                Pulsed::Done
+            } else {
+                Pulsed::Woken(vcpu)
+            }
+        }
+        Latched::Loose => Pulsed::Loose,
+    }
+}
+
+/// Does the rest of [`pulse`] for a line that no vCPU has.
+#[inline(never)]
+pub(crate) fn pulsed(p: &mut PcpuIrq, partition: PartitionId, line: VirtualLine) -> VcpuSet {
     if let Some((vgic, first)) = vgic_by_id(partition) {
-        vgic.pulse(NO_VCPU, line.0, &mut Local { pcpu: p, first });
+        vgic.pulsed(NO_VCPU, line.0, &mut Local { pcpu: p, first });
     }
     p.take_wake()
 }
@@ -401,11 +448,22 @@ pub(crate) fn resume(p: &mut PcpuIrq, v: &mut VcpuIrq) {
     }
 }
 
+/// Delivers an interrupt by one of the two short ways. Returns false if more is to be done.
+#[inline(always)]
+fn deliver(own: &Redistributor, v: &mut VcpuIrq) -> bool {
+    if own.has_private_mark() {
+        own.deliver_again(&mut v.bank, &mut Interface)
+    } else {
+        v.vgic
+            .is_some_and(|vgic| vgic.deliver_shared(own, &v.bank, &mut Interface))
+    }
+}
+
 /// Does all work before the guest goes on. Returns the vCPUs that became due by this work.
 #[inline(always)]
 pub(crate) fn settle(p: &mut PcpuIrq, v: &mut VcpuIrq) -> VcpuSet {
     if let Some(own) = v.own
-        && !own.deliver_again(&mut v.bank, &mut Interface)
+        && !deliver(own, v)
     {
         return service(p, v);
     }
@@ -502,7 +560,8 @@ fn handle(p: &mut PcpuIrq, running: Option<&mut VcpuIrq>, line: u32) -> Option<E
     }
     if line == SGI_KICK {
         interface::deactivate(line);
-        let kicked = KICKED
+        let kicked = WIRES
+            .kicked
             .get(usize::from(p.id.0))
             .map_or(0, |kicked| kicked.swap(0, SeqCst));
         // The running vCPU looks for interrupts itself on its way back.

@@ -18,30 +18,37 @@ use bulkhead_arch_api::{Exit, GuestPhys};
 /// Handles an HVC or SMC of a VM. The PC is already behind the instruction.
 #[inline(always)]
 pub(crate) fn call(context: &mut Context, machine: &mut Machine, immediate: u64) -> u64 {
-    let function = context.read_general(0) as u32;
-    if immediate == 0 && function == PSCI_VERSION {
-        return answer(context, PSCI_1_1);
+    if immediate != 0 {
+        return answer(context, NOT_SUPPORTED);
     }
-    if immediate == 0 && function == NULL_HYPERCALL {
-        let [x0, x1, x2, x3, x4, ..] = &mut context.general;
-        (*x0, *x1, *x2, *x3, *x4) = (SUCCESS, 0, 0, 0, 0);
-        return RESUME;
-    }
-    start_or_other(context, machine, immediate)
+    call_0(context, machine)
 }
 
-/// Handles any other call. Hypercalls are looked for first, and the call of a start next, and here: a third
-/// constant above would make the other two calls longer.
-#[inline(never)]
-fn start_or_other(context: &mut Context, machine: &mut Machine, immediate: u64) -> u64 {
+/// Handles a call with the immediate 0, the only one with a meaning. Hypercalls are looked for first.
+#[inline(always)]
+pub(crate) fn call_0(context: &mut Context, machine: &mut Machine) -> u64 {
     let function = context.read_general(0) as u32;
-    if immediate == 0 && function & 0xFFFF_0000 == FUNCTION_BASE {
+    if function & 0xFFFF_0000 == FUNCTION_BASE {
+        if function == NULL_HYPERCALL {
+            let [x0, x1, x2, x3, x4, ..] = &mut context.general;
+            (*x0, *x1, *x2, *x3, *x4) = (SUCCESS, 0, 0, 0, 0);
+            return RESUME;
+        }
         return hypercall(context, machine);
     }
-    if immediate == 0 && function == CPU_ON_64 {
+    if function == PSCI_VERSION {
+        return answer(context, PSCI_1_1);
+    }
+    start_or_other(context)
+}
+
+/// Handles any other call. The call of a start is looked for first.
+#[inline(never)]
+fn start_or_other(context: &mut Context) -> u64 {
+    if context.read_general(0) as u32 == CPU_ON_64 {
         return cpu_on(context);
     }
-    call_other(context, immediate)
+    call_other(context)
 }
 
 /// Handles an HVC or SMC from AArch32 state: arguments have 32 bits.
@@ -56,10 +63,7 @@ pub(crate) fn call_aarch32(context: &mut Context, machine: &mut Machine, immedia
 }
 
 #[inline(never)]
-fn call_other(context: &mut Context, immediate: u64) -> u64 {
-    if immediate != 0 {
-        return answer(context, NOT_SUPPORTED);
-    }
+fn call_other(context: &mut Context) -> u64 {
     let [function, first, second, third, ..] = context.general;
     let is_memory = |address| space::is_memory(context.plan.partition, GuestPhys(address));
     match psci::answer(

@@ -3,10 +3,12 @@
 //! for this run ([`ShortCalls`]), on the guest's way back. docs/paths.md counts the instructions.
 
 use crate::context::Context;
-use crate::enter::LEAVE_HYPERCALL;
+use crate::enter::{LEAVE_HYPERCALL, RESUME};
+use crate::irq::{self, Pulsed};
 use crate::machine::Machine;
-use crate::outcome::resume_or_wake;
-use bulkhead_arch_api::ShortCalls;
+use crate::outcome::leave;
+use bulkhead_abi::Operation;
+use bulkhead_arch_api::{Exit, PartitionId, ShortCalls, VcpuSet, VirtualLine};
 use core::ptr::{self, NonNull};
 
 /// The calls that the kernel has lent for this run, and the function that asks them. They are a pointer each
@@ -49,14 +51,56 @@ unsafe fn nobody(_: &mut Context, _: &mut Machine, _: *const ()) -> u64 {
     LEAVE_HYPERCALL
 }
 
+/// Asks. Doorbells come first, and everything about them is done in place or by a call in tail position: so
+/// their way needs no frame.
+///
 /// # Safety
 /// `calls` is a `C` that lives, and is not part of the machine.
 unsafe fn ask<C: ShortCalls<Machine>>(context: &mut Context, machine: &mut Machine, calls: *const ()) -> u64 {
     // SAFETY: the caller's promise.
     let calls = unsafe { &*calls.cast::<C>() };
+    let Some(registers) = context.general.first_chunk_mut::<7>() else {
+        return LEAVE_HYPERCALL;
+    };
+    let [operation, ..] = *registers;
+    if operation as u16 != Operation::ChannelDoorbell as u16 {
+        return ask_other(context, machine, calls);
+    }
+    let Some((partition, line)) = calls.bell(context.plan.partition, registers) else {
+        return LEAVE_HYPERCALL;
+    };
+    let [status, x1, x2, x3, x4, ..] = registers;
+    (*status, *x1, *x2, *x3, *x4) = (0, 0, 0, 0, 0);
+    match irq::pulse_quickly(&machine.irq, partition, line) {
+        Pulsed::Done => RESUME,
+        Pulsed::Woken(vcpu) => leave(context, Exit::Wake(VcpuSet::of(vcpu))),
+        Pulsed::Loose => ring(context, machine, partition, line),
+    }
+}
+
+/// Ends a doorbell whose line no vCPU has.
+#[inline(never)]
+fn ring(context: &mut Context, machine: &mut Machine, partition: PartitionId, line: VirtualLine) -> u64 {
+    let woken = irq::pulsed(&mut machine.irq, partition, line);
+    done(context, woken)
+}
+
+/// Asks for any other call.
+#[inline(never)]
+fn ask_other<C: ShortCalls<Machine>>(context: &mut Context, machine: &mut Machine, calls: &C) -> u64 {
     let registers = context.general.first_chunk_mut();
     match registers.and_then(|registers| calls.answer(machine, context.id, registers)) {
-        Some(woken) => resume_or_wake(machine, context, woken),
+        Some(woken) => done(context, woken),
         None => LEAVE_HYPERCALL,
+    }
+}
+
+/// Ends a call that was answered. Nothing was done to the vCPU's own interrupts.
+#[inline(always)]
+fn done(context: &mut Context, woken: VcpuSet) -> u64 {
+    if woken.is_empty() {
+        RESUME
+    } else {
+        leave(context, Exit::Wake(woken))
     }
 }

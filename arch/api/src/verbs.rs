@@ -122,7 +122,11 @@ pub type CallRegisters = [u64; 7];
 /// Hypercalls that need no decision: they change nothing about who runs on this pCPU. The kernel lends them
 /// to the backend for one [`Vcpus::run_answering`].
 pub trait ShortCalls<M> {
-    /// Carries out a hypercall of `caller`, which runs. Returns `None` if that takes more, and has changed
+    /// Returns whom `caller` rings at by a doorbell with these arguments, if that is exactly one VM: the
+    /// line that is to be pulsed ([`Vcpus::pulse`]). Requires: the call is `ChannelDoorbell`. It has no
+    /// results. Worst case: constant.
+    fn bell(&self, caller: PartitionId, registers: &CallRegisters) -> Option<(PartitionId, VirtualLine)>;
+    /// Carries out any other hypercall of `caller`, which runs. Returns `None` if that takes more, and has changed
     /// nothing then: [`Exit::Hypercall`] follows. Otherwise the results are in `registers`, and the vCPUs
     /// that became due are returned: [`Exit::Wake`] follows unless there are none. Bounded by the length of
     /// a message.

@@ -6,6 +6,7 @@ use crate::guest::Outcome;
 use crate::memory::View;
 use crate::network::NETWORK_LINE;
 use crate::world::{What, World};
+use bulkhead_abi::Operation;
 use bulkhead_abi::hypercall::UPCALL_WORDS;
 use bulkhead_abi::log::{AREA_SIZE, Area, Exits, count};
 use bulkhead_abi::trace::Entry;
@@ -187,9 +188,15 @@ impl<C: SimClass> Vcpus for SimMachine<C> {
         };
         let [x1, x2, x3, x4, x5, x6] = arguments;
         let mut registers = [operation.into(), x1, x2, x3, x4, x5, x6];
-        let Some(woken) = calls.answer(self, vcpu, &mut registers) else {
-            return exit;
+        let woken = if operation == Operation::ChannelDoorbell as u16 {
+            let plan = self.world().vcpu(vcpu, self.pcpu).plan;
+            let rung = plan.and_then(|plan| calls.bell(plan.partition, &registers));
+            registers = [0; 7];
+            rung.map(|(partition, line)| self.pulse(partition, line))
+        } else {
+            calls.answer(self, vcpu, &mut registers)
         };
+        let Some(woken) = woken else { return exit };
         let [status, first, second, third, fourth, ..] = registers;
         assert_eq!(status, 0, "{vcpu:?}: a short call has no error");
         self.reply(vcpu, Reply::Hypercall(Ok([first, second, third, fourth])));

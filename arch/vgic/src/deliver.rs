@@ -198,6 +198,63 @@ impl Vgic<'_> {
             self.fill(own, me, (bank, hardware), words as u32);
         }
         own.remember(bank);
+        self.remember_shared(bank);
+    }
+
+    /// Makes `shared_slot` of the bank anew, after [`Redistributor::remember`].
+    fn remember_shared(&self, bank: &mut Bank) {
+        for slot in bits(bank.used & bank.from_latch & 0xF) {
+            let value = bank.slot(slot);
+            let line = value.line();
+            if line >= PRIVATE_LINES
+                && value.is_plain(line)
+                && value.physical().is_none()
+                && let Some(lines) = self.lines_of(0, line)
+                && (lines.acknowledged.load(Relaxed) | lines.repended.load(Relaxed)) & bit(line) == 0
+                && bank.plain_slots & PLAIN != 0
+            {
+                bank.shared_slot = slot;
+            }
+        }
+    }
+
+    /// Takes the short way of [`Vgic::service`] for a shared line that somebody has latched ([`Vgic::pulse`])
+    /// and that the guest has ended before: the list register is written once more. It is as with private
+    /// lines ([`Redistributor::deliver_now`]): whoever changes anything else about a held line asks for a
+    /// recheck. False: nothing was done, or more is to be done and marked.
+    #[inline(always)]
+    #[expect(clippy::indexing_slicing, reason = "a masked index is below the length")]
+    pub fn deliver_shared<C: CpuInterface>(
+        &self,
+        own: &Redistributor,
+        bank: &Bank,
+        hardware: &mut C,
+    ) -> bool {
+        let slot = bank.shared_slot;
+        if hardware.empty_slots().wrapping_shr(slot) & 1 == 0 {
+            return false;
+        }
+        let value = bank.slots[(slot & 15) as usize];
+        let line = value.line();
+        let flag = word_flag(line);
+        let word = (line / 32).wrapping_sub(1) as usize;
+        let Some(lines) = self.distributor.shared.get(word) else {
+            return false;
+        };
+        if own.dirty.compare_exchange(flag, 0, SeqCst, SeqCst).is_err() {
+            return false;
+        }
+        // Whatever is marked by the flag that was taken is seen here.
+        let latched = lines.latch.fetch_and(!bit(line), SeqCst);
+        let high = lines.level.load(Relaxed) & !lines.edge.load(Relaxed);
+        if latched & bit(line) != 0 {
+            hardware.set_near_register(slot, value);
+        }
+        let is_all = latched == bit(line) && high == 0;
+        if !is_all {
+            own.dirty.fetch_or(flag, SeqCst);
+        }
+        is_all
     }
 
     /// Handles a maintenance interrupt that came while `me` was loaded.

@@ -54,7 +54,7 @@ mod waiting;
 pub use hardware::{Control, CpuInterface, Hardware, PhysicalLines};
 pub use lines::Lines;
 pub use list_register::ListRegister;
-pub use raise::Sgi;
+pub use raise::{Latched, Sgi};
 pub use registers::{Frame, RegisterAccess};
 pub use state::{Bank, Distributor, Redistributor, Vgic};
 

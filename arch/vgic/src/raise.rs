@@ -5,8 +5,8 @@
 //! acts for no vCPU of this VM passes [`NONE`](crate::NO_VCPU).
 
 use crate::state::{NOBODY, RECHECK, STRUCK, shared_word, word_flag};
-use crate::{FIRST_SPECIAL, Hardware, NO_VCPU, PRIVATE_LINES, Vgic, bit, bits};
-use core::sync::atomic::Ordering::SeqCst;
+use crate::{Distributor, FIRST_SPECIAL, Hardware, NO_VCPU, PRIVATE_LINES, Vgic, bit, bits};
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 /// Which of the three registers a guest used to send a software-generated interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,48 @@ const READMITTED: usize = 8;
 /// Looks at what decides whether a physical line is on, in a row.
 const FOLLOW_STEPS: usize = 4;
 
+/// What [`Distributor::latch`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Latched {
+    /// The line was pending already, or there is no such line: nothing is to be done.
+    Already,
+    /// This vCPU has the line in a list register, and has to look ([`Redistributor::note`]).
+    Held(u8),
+    /// No vCPU has the line.
+    Loose,
+}
+
+impl Distributor {
+    /// Latches a shared line. The vCPU that has the line is not asked for a recheck: nothing but the latch
+    /// has changed, as when a software-generated interrupt is sent again.
+    #[inline(always)]
+    pub fn latch(&self, line: u32) -> Latched {
+        let word = (line / 32).wrapping_sub(1) as usize;
+        let (Some(lines), Some(holders)) = (self.shared.get(word), self.holder.get(word)) else {
+            return Latched::Already;
+        };
+        if line >= self.lines.load(Relaxed) || lines.latch.fetch_or(bit(line), SeqCst) & bit(line) != 0 {
+            return Latched::Already;
+        }
+        match holders
+            .get((line & 31) as usize)
+            .map(|holder| holder.load(SeqCst))
+        {
+            Some(holder) if holder != NOBODY => Latched::Held(holder),
+            _ => Latched::Loose,
+        }
+    }
+}
+
 impl crate::Redistributor {
+    /// Marks the word of a line that was [`Latched::Held`]. Returns whether the vCPU is loaded, so that a
+    /// kick reaches it.
+    #[inline(always)]
+    pub fn note(&self, line: u32) -> bool {
+        self.dirty.fetch_or(word_flag(line), SeqCst);
+        self.is_present()
+    }
+
     /// Notes that the physical line behind a private line has been acknowledged on the vCPU's pCPU and is
     /// active.
     #[inline]
@@ -60,10 +101,16 @@ impl Vgic<'_> {
     /// 0069, 12.9.36). A level-triggered one is pending until it is acknowledged, as after a write to
     /// `GICD_ISPENDR`.
     pub fn pulse<H: Hardware>(&self, me: usize, line: u32, hardware: &mut H) {
-        let Some(lines) = self.shared(line) else { return };
-        if lines.latch.fetch_or(bit(line), SeqCst) & bit(line) == 0 {
-            self.announce(me, line, hardware);
+        match self.distributor.latch(line) {
+            Latched::Already => {}
+            Latched::Held(holder) => self.notify(me, usize::from(holder), word_flag(line), hardware),
+            Latched::Loose => self.announce(me, line, hardware),
         }
+    }
+
+    /// Does the rest of [`Vgic::pulse`] for a line that was [`Latched::Loose`].
+    pub fn pulsed<H: Hardware>(&self, me: usize, line: u32, hardware: &mut H) {
+        self.announce(me, line, hardware);
     }
 
     /// Notes that the input of a shared line goes low. A vCPU that already has the line in a list register

@@ -217,6 +217,14 @@ impl Redistributor {
         self.dirty.load(SeqCst) != 0
     }
 
+    /// Tells whether [`Redistributor::deliver_again`] may have something to do: the word of the private lines
+    /// is marked.
+    #[inline(always)]
+    #[must_use]
+    pub fn has_private_mark(&self) -> bool {
+        self.dirty.load(Relaxed) & 1 != 0
+    }
+
     /// Tells whether the vCPU is loaded on its pCPU, so that a kick reaches it.
     #[must_use]
     pub fn is_present(&self) -> bool {
@@ -295,6 +303,9 @@ impl Evicted {
 /// those after reset.
 pub(crate) const PLAIN: u32 = 1 << 31;
 
+/// No slot. It is never empty.
+pub(crate) const NO_SLOT: u32 = 31;
+
 /// The state of each vCPU that only its own pCPU touches.
 ///
 /// `plain_lines` and `plain_slots` only repeat what the other fields and the words say, for the short ways
@@ -307,6 +318,9 @@ pub struct Bank {
     pub(crate) plain_lines: u32,
     /// The slots of `plain_lines`, and [`PLAIN`].
     pub(crate) plain_slots: u32,
+    /// The slot of a shared line that can be delivered again as it was loaded: plain, not linked, and not
+    /// seen active or pending again since. [`NO_SLOT`] if there is none.
+    pub(crate) shared_slot: u32,
     /// The vCPU did not leave by the short way, and cannot come back by it.
     pub(crate) left_otherwise: bool,
     /// The last value written to each list register; the current value while not loaded.
@@ -342,6 +356,7 @@ impl Bank {
         Self {
             plain_lines: 0,
             plain_slots: 0,
+            shared_slot: NO_SLOT,
             left_otherwise: true,
             slots: [ListRegister::EMPTY; MAX_SLOTS],
             used: 0,
@@ -396,7 +411,7 @@ impl Bank {
     /// Closes the short ways until [`Redistributor::remember`].
     #[inline]
     pub(crate) fn forget(&mut self) {
-        (self.plain_lines, self.plain_slots) = (0, 0);
+        (self.plain_lines, self.plain_slots, self.shared_slot) = (0, 0, NO_SLOT);
     }
 
     /// Returns the pCPU's private lines that are to interrupt while the vCPU is loaded.

@@ -130,6 +130,7 @@ impl Shape {
             4 | 5 => Step::Switch(cpu),
             6 => Step::Reset(cpu),
             7 => Step::Send(cpu, 1, (random.next() & 15) << 24 | random.next() & 0xFF),
+            8 if random.below(2) == 0 => Step::Pulse(line),
             8 => Step::Raise(line),
             9 => Step::Lower(line),
             _ => self.store(random),

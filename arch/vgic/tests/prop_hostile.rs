@@ -68,7 +68,8 @@ fn step(access: impl Strategy<Value = RegisterAccess> + Clone + 'static) -> impl
         2 => (0..3usize).prop_map(Step::Switch),
         1 => (0..3usize).prop_map(Step::Reset),
         1 => line.clone().prop_map(Step::Raise),
-        1 => line.prop_map(Step::Lower),
+        1 => line.clone().prop_map(Step::Lower),
+        2 => line.prop_map(Step::Pulse),
         2 => (any::<bool>(), any::<bool>()).prop_map(|(second, level)| Step::Input(second, level)),
     ]
 }

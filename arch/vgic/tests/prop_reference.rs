@@ -29,6 +29,7 @@ enum Step {
     Group(usize, usize, bool),
     Route(usize, usize, usize),
     Level(usize, bool),
+    Pulse(usize),
     Physical(usize, bool),
     Timer(usize, bool),
     Send(usize, usize, u8),
@@ -251,6 +252,11 @@ impl Pair {
                     self.world.lower(line)
                 }
                 self.model.shared[line as usize].level = on;
+            }
+            Step::Pulse(n) => {
+                let line = PLAIN[n % PLAIN.len()];
+                self.world.pulse(line);
+                self.model.shared[line as usize].latch = true;
             }
             Step::Physical(n, on) => self.physical(LINKED[n % LINKED.len()], on),
             Step::Timer(cpu, on) => self.if_loaded(cpu, |pair, cpu| {
@@ -602,6 +608,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (cpu.clone(), line.clone(), any::<bool>()).prop_map(|(c, n, g)| Step::Group(c, n, g)),
         2 => (cpu.clone(), line.clone(), cpu.clone()).prop_map(|(c, n, t)| Step::Route(c, n, t)),
         3 => (line.clone(), any::<bool>()).prop_map(|(n, on)| Step::Level(n, on)),
+        3 => line.clone().prop_map(Step::Pulse),
         3 => (line.clone(), any::<bool>()).prop_map(|(n, on)| Step::Physical(n, on)),
         2 => (cpu.clone(), any::<bool>()).prop_map(|(c, on)| Step::Timer(c, on)),
         3 => (cpu.clone(), line.clone(), any::<u8>()).prop_map(|(c, n, t)| Step::Send(c, n, t)),

@@ -255,7 +255,7 @@ fn take_from_both(vgic: &Vgic<'_>, own: &Redistributor, taken: &[AtomicU32; 3], 
         if cpu.ended_slots() != 0 {
             vgic.maintain(0, &mut bank, &mut cpu);
         } else if own.is_dirty() {
-            if own.deliver_again(&mut bank, &mut cpu) {
+            if own.deliver_again(&mut bank, &mut cpu) || vgic.deliver_shared(own, &bank, &mut cpu) {
                 short += 1;
             } else {
                 vgic.service(0, &mut bank, &mut cpu);
@@ -335,7 +335,10 @@ fn wait_for_each(
     let mut waits = 0;
     loop {
         // On its way into the guest.
-        if own.is_dirty() && !own.deliver_again(&mut bank, &mut cpu) {
+        if own.is_dirty()
+            && !own.deliver_again(&mut bank, &mut cpu)
+            && !vgic.deliver_shared(own, &bank, &mut cpu)
+        {
             vgic.service(0, &mut bank, &mut cpu);
         }
         cpu.guest(counts);
@@ -387,10 +390,11 @@ fn wake_each(vgic: &Vgic<'_>, bells: &Bells, counts: &[AtomicU32]) {
     let mut bank = Bank::new();
     let bit = 1 << (LINE % 32);
     for round in 0..WAKES {
-        let line = if round % 5 < 3 { 1 + round % 3 } else { LINE };
+        let line = if round % 6 < 3 { 1 + round % 3 } else { LINE };
         let before = counts[line as usize].load(SeqCst);
-        match round % 5 {
+        match round % 6 {
             0 => vgic.send_single(1, (0, line), &mut cpu),
+            5 => vgic.pulse(1, LINE, &mut cpu),
             1 | 2 => vgic.send(1, Sgi::Group1, u64::from(line) << 24 | 1, &mut cpu),
             3 => vgic.raise(1, LINE, &mut cpu),
             _ => {

@@ -15,7 +15,9 @@ use crate::shared::Shared;
 use crate::system::System;
 use bulkhead_abi::hypercall::{ABI_VERSION, MESSAGE_ALIGN};
 use bulkhead_abi::{ObjectKind, Operation, Rights};
-use bulkhead_arch_api::{Arch, CallRegisters, GuestPhys, PartitionId, ShortCalls, VcpuId, VcpuSet};
+use bulkhead_arch_api::{
+    Arch, CallRegisters, GuestPhys, PartitionId, ShortCalls, VcpuId, VcpuSet, VirtualLine,
+};
 use spin::RelaxStrategy;
 
 const VERSION: u16 = Operation::Version as u16;
@@ -25,7 +27,6 @@ const NOW: u16 = Operation::TimerNow as u16;
 const SEND: u16 = Operation::PortSend as u16;
 const RECEIVE: u16 = Operation::PortReceive as u16;
 const TRY_RECEIVE: u16 = Operation::PortTryReceive as u16;
-const DOORBELL: u16 = Operation::ChannelDoorbell as u16;
 
 /// The calls of the vCPUs of a pCPU.
 #[derive(Debug)]
@@ -50,23 +51,6 @@ impl<'s, 'i, R: RelaxStrategy> Short<'s, 'i, R> {
     fn find(&self, holder: PartitionId, index: u64, kind: ObjectKind, right: Rights) -> Option<u8> {
         let spaces: &Spaces<R> = &self.shared.capabilities;
         spaces.find_quickly(holder, index, kind, right)
-    }
-
-    /// Rings at the only other side of a channel.
-    #[inline(always)]
-    fn ring<A: Arch>(
-        &self,
-        machine: &mut A,
-        caller: PartitionId,
-        registers: &mut CallRegisters,
-    ) -> Option<VcpuSet> {
-        let [_, index, sides, ..] = *registers;
-        let channel = self.find(caller, index, ObjectKind::Channel, Rights::WRITE)?;
-        let bell = self.system.bell(ChannelId(channel));
-        let (other, line) = bell.other(caller, sides)?;
-        let woken = machine.pulse(other, line);
-        finish(registers, [0; 4]);
-        Some(woken)
     }
 
     /// Puts a message without a capability into a port at which nobody waits.
@@ -134,6 +118,16 @@ impl<'s, 'i, R: RelaxStrategy> Short<'s, 'i, R> {
 }
 
 impl<A: Arch> ShortCalls<A> for Short<'_, '_, A::Relax> {
+    #[inline(always)]
+    fn bell(&self, caller: PartitionId, registers: &CallRegisters) -> Option<(PartitionId, VirtualLine)> {
+        if self.is_traced {
+            return None;
+        }
+        let [_, index, sides, ..] = *registers;
+        let channel = self.find(caller, index, ObjectKind::Channel, Rights::WRITE)?;
+        self.system.bell(ChannelId(channel)).other(caller, sides)
+    }
+
     #[inline]
     fn answer(&self, machine: &mut A, vcpu: VcpuId, registers: &mut CallRegisters) -> Option<VcpuSet> {
         if self.is_traced {
@@ -142,7 +136,6 @@ impl<A: Arch> ShortCalls<A> for Short<'_, '_, A::Relax> {
         let caller = self.system.binding(vcpu).partition;
         let [operation, index, ..] = *registers;
         let results = match operation as u16 {
-            DOORBELL => return self.ring(machine, caller, registers),
             SEND if MAX_PORTS != 0 => return self.send(machine, caller, registers),
             RECEIVE | TRY_RECEIVE if MAX_PORTS != 0 => {
                 return self.receive(machine, (vcpu, caller), registers);

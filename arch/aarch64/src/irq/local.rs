@@ -6,9 +6,9 @@
 //! for the kernel.
 
 use super::interface::Interface;
-use super::state::{HOME, KICKED, PcpuIrq, SGI_KICK, call, pcpu_route};
+use super::state::{PcpuIrq, SGI_KICK, WIRES, call, pcpu_route};
 use super::{lines, physical};
-use bulkhead_arch_api::{VcpuId, VcpuSet};
+use bulkhead_arch_api::{PcpuId, VcpuId, VcpuSet};
 use bulkhead_arch_vgic::{Control, CpuInterface, Hardware, ListRegister, PhysicalLines};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
@@ -32,7 +32,7 @@ impl PhysicalLines for SharedLines {
 
     fn set_target(&mut self, physical: u32, index: usize) {
         let vcpu = usize::from(self.0).saturating_add(index);
-        let home = HOME.get(vcpu).map_or(u8::MAX, |home| home.load(SeqCst));
+        let home = WIRES.home.get(vcpu).map_or(u8::MAX, |home| home.load(SeqCst));
         if let (Some(controller), Some(affinity)) = (physical::controller(), pcpu_route(home)) {
             controller.set_route(physical, affinity);
         }
@@ -159,6 +159,22 @@ impl PhysicalLines for Local<'_> {
     }
 }
 
+/// Kicks a vCPU that is loaded. Returns false, and does nothing, if that is on this pCPU, `here`.
+#[inline(always)]
+pub(super) fn kick(here: PcpuId, vcpu: VcpuId) -> bool {
+    let home = WIRES
+        .home
+        .get(usize::from(vcpu.0))
+        .map_or(u8::MAX, |home| home.load(Relaxed));
+    let Some(kicked) = WIRES.kicked.get(usize::from(home)).filter(|_| home != here.0) else {
+        return false;
+    };
+    if kicked.fetch_or(VcpuSet::of(vcpu).0, SeqCst) == 0 {
+        call(home, SGI_KICK);
+    }
+    true
+}
+
 impl Hardware for Local<'_> {
     fn enable_private(&mut self, physical: u32) {
         self.pcpu.wanted = physical;
@@ -177,16 +193,8 @@ impl Hardware for Local<'_> {
     #[inline]
     fn kick(&mut self, index: usize, present: bool) {
         let vcpu = VcpuId(self.first.wrapping_add(index as u8));
-        let home = HOME
-            .get(usize::from(vcpu.0))
-            .map_or(u8::MAX, |home| home.load(Relaxed));
-        match KICKED.get(usize::from(home)) {
-            Some(kicked) if present && home != self.pcpu.id.0 => {
-                if kicked.fetch_or(VcpuSet::of(vcpu).0, SeqCst) == 0 {
-                    call(home, SGI_KICK);
-                }
-            }
-            _ => self.pcpu.wake.insert_all(VcpuSet::of(vcpu)),
+        if !(present && kick(self.pcpu.id, vcpu)) {
+            self.pcpu.wake.insert_all(VcpuSet::of(vcpu));
         }
     }
 
@@ -195,7 +203,7 @@ impl Hardware for Local<'_> {
     fn look_again(&mut self, me: usize) {
         let vcpu = VcpuId(self.first.wrapping_add(me as u8));
         let here = self.pcpu.id.0;
-        if let Some(kicked) = KICKED.get(usize::from(here))
+        if let Some(kicked) = WIRES.kicked.get(usize::from(here))
             && kicked.fetch_or(VcpuSet::of(vcpu).0, SeqCst) == 0
         {
             call(here, SGI_KICK);

@@ -7,7 +7,7 @@
 
 use super::interface::{self, Interface};
 use super::local::Local;
-use super::state::{DISTRIBUTOR_SIZE, KICKED, PcpuIrq, SGI_KICK, VERSION_2, VIRTUAL_TIMER_LINE, VcpuIrq};
+use super::state::{DISTRIBUTOR_SIZE, PcpuIrq, SGI_KICK, VERSION_2, VIRTUAL_TIMER_LINE, VcpuIrq, WIRES};
 use bulkhead_arch_api::{GuestPhys, VcpuId, VcpuSet};
 use bulkhead_arch_vgic::Vgic;
 use core::sync::atomic::Ordering::SeqCst;
@@ -25,7 +25,7 @@ pub(crate) fn deliver_timer(p: &PcpuIrq, v: &mut VcpuIrq, line: u32) -> bool {
 /// false if nothing was done.
 #[inline(always)]
 pub(crate) fn take_kick(p: &PcpuIrq, v: &VcpuIrq, line: u32) -> bool {
-    let Some(kicked) = KICKED.get(usize::from(p.id.0)).filter(|_| line == SGI_KICK) else {
+    let Some(kicked) = WIRES.kicked.get(usize::from(p.id.0)).filter(|_| line == SGI_KICK) else {
         return false;
     };
     let me = VcpuSet::of(v.id).0;

@@ -13,7 +13,7 @@ use core::sync::atomic::{
 
 /// Software-generated interrupt behind [`signal`].
 pub(super) const SGI_SIGNAL: u32 = 0;
-/// Software-generated interrupt that makes a pCPU look at `KICKED`.
+/// Software-generated interrupt that makes a pCPU look at [`Wires::kicked`].
 pub(super) const SGI_KICK: u32 = 1;
 /// The guest's virtual and physical timer, as on the board every VM sees.
 pub(super) const VIRTUAL_TIMER_LINE: u32 = 27;
@@ -30,8 +30,6 @@ pub(super) const NOWHERE: u64 = 1 << 63;
 
 /// The data of a VM that the pCPUs share.
 pub(super) struct Vm {
-    /// First vCPU in bits 7:0, vCPUs in bits 15:8.
-    pub(super) vcpus: AtomicU32,
     pub(super) distributor: AtomicU64,
     /// The redistributors, or the CPU interface of a GICv2.
     pub(super) second: AtomicU64,
@@ -42,19 +40,30 @@ pub(super) static DISTRIBUTORS: [Distributor; MAX_PARTITIONS] =
 pub(super) static REDISTRIBUTORS: [Redistributor; MAX_VCPUS] = [const { Redistributor::new() }; MAX_VCPUS];
 pub(super) static VMS: [Vm; MAX_PARTITIONS] = [const {
     Vm {
-        vcpus: AtomicU32::new(0),
         distributor: AtomicU64::new(NOWHERE),
         second: AtomicU64::new(NOWHERE),
     }
 }; MAX_PARTITIONS];
-/// pCPU of each vCPU.
-pub(super) static HOME: [AtomicU8; MAX_VCPUS] = [const { AtomicU8::new(u8::MAX) }; MAX_VCPUS];
+/// What a kick looks at. The tables are one object, because the address of an object takes two instructions.
+pub(super) struct Wires {
+    /// pCPU of each vCPU.
+    pub(super) home: [AtomicU8; MAX_VCPUS],
+    /// vCPUs each pCPU was kicked for.
+    pub(super) kicked: [AtomicU64; MAX_PCPUS],
+    /// The value that calls each pCPU that is up by a software-generated interrupt, see [`interface::send`].
+    pub(super) calls: [AtomicU64; MAX_PCPUS],
+    /// The vCPUs of each VM: the first one in bits 7:0, their number in bits 15:8.
+    pub(super) vcpus: [AtomicU32; MAX_PARTITIONS],
+}
+
+pub(super) static WIRES: Wires = Wires {
+    home: [const { AtomicU8::new(u8::MAX) }; MAX_VCPUS],
+    kicked: [const { AtomicU64::new(0) }; MAX_PCPUS],
+    calls: [const { AtomicU64::new(0) }; MAX_PCPUS],
+    vcpus: [const { AtomicU32::new(0) }; MAX_PARTITIONS],
+};
 /// The value that routes shared lines to each pCPU that is up; all ones if the pCPU is not.
 pub(super) static PCPU_ROUTES: [AtomicU64; MAX_PCPUS] = [const { AtomicU64::new(u64::MAX) }; MAX_PCPUS];
-/// The value that calls each pCPU that is up by a software-generated interrupt, see [`interface::send`].
-pub(super) static CALLS: [AtomicU64; MAX_PCPUS] = [const { AtomicU64::new(0) }; MAX_PCPUS];
-/// vCPUs each pCPU was kicked for.
-pub(super) static KICKED: [AtomicU64; MAX_PCPUS] = [const { AtomicU64::new(0) }; MAX_PCPUS];
 /// Owner of each shared physical line: [`ROUTED`], [`CRITICAL`], partition in bits 23:16, virtual line in
 /// bits 15:0.
 pub(super) static ROUTES: [AtomicU32; SPURIOUS as usize] = [const { AtomicU32::new(0) }; SPURIOUS as usize];
@@ -177,9 +186,9 @@ pub(super) fn vgic_of(partition: PartitionId, first: u8, count: u8) -> Option<Vg
 
 /// Returns the virtual GIC that [`adopt`] noted for a partition, and the partition's first vCPU.
 pub(super) fn vgic_by_id(partition: PartitionId) -> Option<(Vgic<'static>, u8)> {
-    let [first, count, ..] = VMS
-        .get(usize::from(partition.0))?
+    let [first, count, ..] = WIRES
         .vcpus
+        .get(usize::from(partition.0))?
         .load(SeqCst)
         .to_le_bytes();
     if count == 0 {
@@ -198,7 +207,7 @@ pub(super) fn pcpu_route(pcpu: u8) -> Option<u64> {
 /// Sends a software-generated interrupt to a pCPU, if it is up.
 #[inline]
 pub(super) fn call(pcpu: u8, line: u32) {
-    if let Some(call) = CALLS.get(usize::from(pcpu)) {
+    if let Some(call) = WIRES.calls.get(usize::from(pcpu)) {
         interface::send(call.load(Relaxed), line);
     }
 }
@@ -210,7 +219,7 @@ pub(super) fn hand_over(p: &PcpuIrq, wake: VcpuSet) {
     if wake.is_empty() {
         return;
     }
-    if let Some(kicked) = KICKED.get(usize::from(p.id.0)) {
+    if let Some(kicked) = WIRES.kicked.get(usize::from(p.id.0)) {
         kicked.fetch_or(wake.0, SeqCst);
         call(p.id.0, SGI_KICK);
     }

@@ -460,6 +460,13 @@ impl World {
         self.settle();
     }
 
+    pub fn pulse(&mut self, line: u32) {
+        self.with(0, |vgic, _, cpu| {
+            vgic.pulse(bulkhead_arch_vgic::NO_VCPU, line, cpu)
+        });
+        self.settle();
+    }
+
     pub fn lower(&mut self, line: u32) {
         self.with(0, |vgic, _, _| vgic.lower(line));
         // The next exit of everybody.
@@ -529,11 +536,19 @@ impl World {
     }
 
     pub fn service(&mut self, cpu: usize) {
-        if self.redistributors[cpu].is_present()
-            && !self.redistributors[cpu].deliver_again(&mut self.banks[cpu], &mut self.cpus[cpu])
-        {
+        if self.redistributors[cpu].is_present() && !self.deliver(cpu) {
             self.with(cpu, |vgic, bank, hardware| vgic.service(cpu, bank, hardware));
         }
+    }
+
+    /// Takes the short ways, as the backend does.
+    fn deliver(&mut self, cpu: usize) -> bool {
+        let own = &self.redistributors[cpu];
+        if own.has_private_mark() {
+            return own.deliver_again(&mut self.banks[cpu], &mut self.cpus[cpu]);
+        }
+        let vgic = Vgic::new(&self.distributor, &self.redistributors);
+        vgic.deliver_shared(own, &self.banks[cpu], &mut self.cpus[cpu])
     }
 
     /// Plays the hypervisor until nothing is left to do.

@@ -18,6 +18,7 @@ pub enum Step {
     Reset(usize),
     Raise(u32),
     Lower(u32),
+    Pulse(u32),
     /// The input of a linked line.
     Input(bool, bool),
 }
@@ -81,6 +82,7 @@ pub fn apply(world: &mut World, step: &Step) {
         }
         Step::Raise(line) => world.raise(line),
         Step::Lower(line) => world.lower(line),
+        Step::Pulse(line) => world.pulse(line),
         Step::Input(second, level) => {
             let (_, physical, edge) = LINKS[usize::from(second)];
             world.physical(0, physical, |state| {
