@@ -443,7 +443,9 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
             // Mostly there are only starts. Then nothing else has to be looked for.
             let starts = self.mailbox.take_starts();
             if starts != 0 {
-                self.start_here(starts, now);
+                for slot in bits(starts).map(Slot) {
+                    self.start_one(slot, now);
+                }
                 return false;
             }
         }
@@ -455,7 +457,9 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
         let post = self.mailbox.take();
         let has_more = (post.halt || post.stop | post.load != 0) && self.take_order(&post, now);
         if SEVERAL_VCPUS && post.start != 0 {
-            self.start_here(post.start, now);
+            for slot in bits(post.start).map(Slot) {
+                self.start_one(slot, now);
+            }
         }
         for slot in bits(post.wake) {
             self.look_at(Slot(slot));

@@ -374,7 +374,6 @@ impl Vcpus for Machine {
                     CpuOnResult::AlreadyOn => ALREADY_ON,
                     CpuOnResult::Pending => ON_PENDING,
                 };
-                context.pending = Pending::Nothing;
             }
             Reply::Hypercall(answer) => context.answer_call(answer),
             Reply::Read(value) => context.answer_access(value, is_current),

@@ -233,8 +233,11 @@ impl Vgic<'_> {
     pub(crate) fn write_control<H: Hardware>(&self, me: usize, value: u32, hardware: &mut H) {
         let new = value & 3;
         if self.distributor.control.swap(new, SeqCst) != new {
-            for index in 0..self.redistributors.len() {
-                self.notify(me, index, RECHECK, hardware);
+            // A vCPU that is off holds nothing. One that comes on line from here on sees the new value.
+            for (index, other) in self.redistributors.iter().enumerate() {
+                if other.online.load(SeqCst) {
+                    self.notify(me, index, RECHECK, hardware);
+                }
             }
         }
     }

@@ -159,8 +159,11 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             .shared
             .partition(own.partition)
             .with_control(|control| control.switch_on(target, entry, argument));
-        self.machine.reply(vcpu, Reply::CpuOn(result));
-        if result == CpuOnResult::Started {
+        if result != CpuOnResult::Started {
+            self.machine.reply(vcpu, Reply::CpuOn(result));
+        } else {
+            // A constant answer costs less.
+            self.machine.reply(vcpu, Reply::CpuOn(CpuOnResult::Started));
             // The vCPUs of a partition have consecutive numbers.
             let target = vcpu.0.wrapping_sub(own.index).wrapping_add(target);
             let binding = self.system.binding(VcpuId(target));

@@ -169,16 +169,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
     }
 
-    /// Carries out a message: switches the vCPUs in these slots on. Requires: settled, or no vCPU is running.
+    /// Carries out a message: switches the vCPU in this slot on. Requires: settled, or no vCPU is running.
     #[inline(never)]
-    pub(super) fn start_here(&mut self, slots: u32, now: Ticks) {
-        for slot in bits(slots).map(Slot) {
-            self.start_one(slot, now);
-        }
-    }
-
-    #[inline(always)]
-    fn start_one(&mut self, slot: Slot, now: Ticks) {
+    pub(super) fn start_one(&mut self, slot: Slot, now: Ticks) {
         let vcpu = self.local.slot(slot).vcpu;
         let binding = self.system.binding(vcpu);
         let start = self
