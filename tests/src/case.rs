@@ -107,6 +107,7 @@ struct Text {
     exits_traced: Option<bool>,
     within_bound: Vec<String>,
     bare: Vec<String>,
+    unprivileged: Vec<String>,
     shift: Option<u8>,
     share: Option<Share>,
     damage: Option<Damage>,
@@ -161,6 +162,8 @@ pub struct Case {
     pub within_bound: Vec<String>,
     /// Partitions whose programs print the same, to the last letter, on the bare board.
     pub bare: Vec<String>,
+    /// Partitions of a microcontroller whose code never runs with privileges.
+    pub unprivileged: Vec<String>,
     /// An instruction takes two to the power of this nanoseconds of virtual time, instead of one.
     pub shift: Option<u8>,
     /// The two stretches whose times are compared: start and end of the one, then of the other. Behind them
@@ -321,6 +324,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         shift: case.shift.or(base.shift),
         within_bound: [base.within_bound.as_slice(), &case.within_bound].concat(),
         bare: [base.bare.as_slice(), &case.bare].concat(),
+        unprivileged: [base.unprivileged.as_slice(), &case.unprivileged].concat(),
         share,
         damage,
         peer: case.peer.clone().or_else(|| base.peer.clone()),
