@@ -107,6 +107,7 @@ struct Text {
     exits_traced: Option<bool>,
     within_bound: Vec<String>,
     bare: Option<BTreeMap<String, BTreeMap<String, u64>>>,
+    unprivileged: Vec<String>,
     shift: Option<u8>,
     share: Option<Share>,
     damage: Option<Damage>,
@@ -162,6 +163,8 @@ pub struct Case {
     /// Partitions whose programs print the same on the bare board, but for lines `cost NAME N`. Each name has
     /// the number by which the figure of the partition may be above that of the bare board.
     pub bare: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Partitions of a microcontroller whose code never runs with privileges.
+    pub unprivileged: Vec<String>,
     /// An instruction takes two to the power of this nanoseconds of virtual time, instead of one.
     pub shift: Option<u8>,
     /// The two stretches whose times are compared: start and end of the one, then of the other. Behind them
@@ -321,6 +324,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         exits_traced: case.exits_traced.or(base.exits_traced).unwrap_or(false),
         shift: case.shift.or(base.shift),
         within_bound: [base.within_bound.as_slice(), &case.within_bound].concat(),
+        unprivileged: [base.unprivileged.as_slice(), &case.unprivileged].concat(),
         share,
         damage,
         peer: case.peer.clone().or_else(|| base.peer.clone()),

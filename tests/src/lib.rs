@@ -17,6 +17,7 @@ mod case;
 mod exits;
 mod function;
 mod peer;
+mod privilege;
 mod runner;
 pub mod stretch;
 mod verdict;

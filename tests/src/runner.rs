@@ -5,6 +5,7 @@ use crate::bare;
 use crate::case::Case;
 use crate::exits::Exceptions;
 use crate::peer::Peer;
+use crate::privilege::Blocks;
 use crate::stretch::{Instrument, Trouble, table};
 use crate::verdict::Judge;
 use bulkhead::bounds::bounds;
@@ -119,6 +120,12 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
     let exceptions = case.exits_agree.then(|| Exceptions::new(&prepared));
     let record = exceptions.iter().flat_map(Exceptions::arguments);
     emulator.arguments.extend(record);
+    let blocks = match blocks(case, &prepared) {
+        Ok(blocks) => blocks,
+        Err(why) => return vec![why],
+    };
+    let record = blocks.iter().flat_map(Blocks::arguments);
+    emulator.arguments.extend(record);
     let mut judge = Judge::new(case);
     match launch::run(
         &launch,
@@ -137,6 +144,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
             findings.extend(other_objects(case, &prepared, &outcome, was_up));
             let other_exits = exceptions.and_then(|record| record.difference(&outcome));
             findings.extend(other_exits);
+            findings.extend(blocks.and_then(|blocks| blocks.finding()));
             findings.extend(bare::differences(case, &prepared, &launch, &heard));
             findings.extend(peer.and_then(Peer::finding));
             findings.extend(instrument.and_then(|instrument| too_long(case, &instrument)));
@@ -144,6 +152,14 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
         }
         Err(problem) => vec![problem.to_string()],
     }
+}
+
+/// Returns the record of executed code, if the case wants to know of privileges.
+fn blocks(case: &Case, prepared: &Prepared) -> Result<Option<Blocks>, String> {
+    let wanted = !case.unprivileged.is_empty();
+    wanted
+        .then(|| Blocks::new(prepared, &case.unprivileged))
+        .transpose()
 }
 
 /// Tells what counts the stretches, if the case, or whoever set [`SHOW`], wants that and the emulator can.
