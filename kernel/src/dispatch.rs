@@ -26,6 +26,7 @@ mod channel;
 mod device;
 mod exit;
 mod fault;
+mod find;
 mod flash;
 mod gate;
 mod host;
