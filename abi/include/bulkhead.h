@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* revision: major << 16 | minor */
-#define BULKHEAD_ABI_VERSION                       0x10004u
+#define BULKHEAD_ABI_VERSION                       0x10005u
 
 /* function identifiers (x0, r0) */
 #define BULKHEAD_FUNCTION_BASE                     0xc6000000u
@@ -36,6 +36,7 @@
 #define BULKHEAD_CAPABILITY_REVOKE                 0xc6000502u
 #define BULKHEAD_CAPABILITY_DELETE                 0xc6000503u
 #define BULKHEAD_CAPABILITY_INSPECT                0xc6000504u
+#define BULKHEAD_CAPABILITY_FIND                   0xc6000505u
 #define BULKHEAD_SCHEDULE_STATUS                   0xc6000600u
 #define BULKHEAD_SCHEDULE_CHANGE                   0xc6000601u
 #define BULKHEAD_PORT_SEND                         0xc6000700u
@@ -93,6 +94,7 @@
 
 /* capability space */
 #define BULKHEAD_CAPABILITY_SLOTS                  64u
+#define BULKHEAD_CAPABILITY_NAME                   32u
 #define BULKHEAD_SELF_CAPABILITY                   0u
 
 /* partition states: bits 7:0 of the status word */

@@ -75,6 +75,10 @@ pub enum Operation {
     CapabilityDelete = 0x0503,
     /// Own capability space: kind and rights of the capability x1. Result x1: `kind << 32 | rights`.
     CapabilityInspect = 0x0504,
+    /// Own capability space: find the capability that the manifest gives the name in x2..x5 (32 bytes,
+    /// little-endian, padded with NUL). Result x1: its index; x2: `kind << 32 | rights` as of now.
+    /// `NoCapability` if there is no such name, or if its slot no longer has the capability.
+    CapabilityFind = 0x0505,
     /// Schedule: result x1 = number of the schedule in force, x2 = of the one that the next frame follows
     /// (the same if no change is pending), x3 = when the one in force began, in nanoseconds since boot.
     /// Right: `READ`.
@@ -178,6 +182,7 @@ impl Operation {
         Self::CapabilityRevoke,
         Self::CapabilityDelete,
         Self::CapabilityInspect,
+        Self::CapabilityFind,
         Self::ScheduleStatus,
         Self::ScheduleChange,
         Self::PortSend,
@@ -245,7 +250,7 @@ impl Operation {
             | Self::CapabilityInspect
             | Self::LockTake
             | Self::LockTryTake => 1,
-            Self::PartitionStatus | Self::ServiceNews => 2,
+            Self::PartitionStatus | Self::CapabilityFind | Self::ServiceNews => 2,
             Self::ScheduleStatus | Self::ChannelPlace => 3,
             Self::ConsoleRead
             | Self::PortReceive
@@ -424,7 +429,7 @@ impl Error {
 /// `Stopping` meanwhile.
 pub const ORDER_SPACE_NS: u64 = 1_000_000;
 /// ABI revision: `major << 16 | minor`. A new minor adds operations, a new major changes some.
-pub const ABI_VERSION: u32 = 1 << 16 | 4;
+pub const ABI_VERSION: u32 = 1 << 16 | 5;
 /// Indices a partition's capability space can hold in this build.
 pub const CAPABILITY_SLOTS: usize = capability_slots(TABLES);
 /// Indices a partition's capability space can hold under a class binary with tables of this size.
@@ -445,3 +450,7 @@ pub const MESSAGE_ALIGN: u64 = 8;
 pub const UPCALL_WORDS: usize = 12;
 /// Index at which every partition finds the capability for itself.
 pub const SELF_CAPABILITY: u32 = 0;
+/// Name of the capability for the partition itself. No other capability has it.
+pub const SELF_NAME: &str = "self";
+/// Bytes of the name of a capability at most.
+pub const CAPABILITY_NAME: usize = 32;

@@ -10,8 +10,8 @@ use std::mem::offset_of;
 use std::path::Path;
 
 use bulkhead_abi::hypercall::{
-    ABI_VERSION, CAPABILITY_SLOTS, Error, FUNCTION_BASE, ObjectKind, Operation, Rights, SELF_CAPABILITY,
-    function_id,
+    ABI_VERSION, CAPABILITY_NAME, CAPABILITY_SLOTS, Error, FUNCTION_BASE, ObjectKind, Operation, Rights,
+    SELF_CAPABILITY, function_id,
 };
 use bulkhead_abi::startup::{STARTUP_MAGIC, StartupCapability, StartupHeader};
 use bulkhead_abi::status::{
@@ -135,6 +135,7 @@ fn header() -> String {
     }
     section(&mut text, "capability space");
     define_name(&mut text, "CAPABILITY_SLOTS", &format!("{CAPABILITY_SLOTS}u"));
+    define_name(&mut text, "CAPABILITY_NAME", &format!("{CAPABILITY_NAME}u"));
     define_name(&mut text, "SELF_CAPABILITY", &format!("{SELF_CAPABILITY}u"));
     status(&mut text);
     startup(&mut text);

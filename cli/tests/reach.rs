@@ -63,11 +63,14 @@ fn tokens(text: &str) -> Vec<Token> {
     tokens
 }
 
+/// Names and values of an edge.
+type Attributes = Vec<(String, String)>;
+
 /// A graph: its nodes, and its edges with their attributes.
 #[derive(Debug, Default)]
 struct Graph {
     nodes: BTreeSet<String>,
-    edges: Vec<(String, String, Vec<(String, String)>)>,
+    edges: Vec<(String, String, Attributes)>,
 }
 
 /// Reads `digraph ID { statements }`.
@@ -108,7 +111,7 @@ fn graph(text: &str) -> Graph {
     graph
 }
 
-fn attributes(list: &[Token]) -> Vec<(String, String)> {
+fn attributes(list: &[Token]) -> Attributes {
     list.split(|token| *token == Token::Mark(","))
         .map(|one| match one {
             [Token::Id(name), Token::Mark("="), Token::Id(value)] => (name.clone(), value.clone()),

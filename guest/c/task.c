@@ -91,6 +91,21 @@ uint32_t task_find(const char *name)
     return TASK_NONE;
 }
 
+uint32_t task_look_up(const char *name, uint64_t *what)
+{
+    uint64_t arguments[5] = {0}, results[4];
+    for (size_t i = 0; name[i]; i++) {
+        if (i == BULKHEAD_CAPABILITY_NAME)
+            return TASK_NONE;
+        arguments[i / 8] |= (uint64_t)(uint8_t)name[i] << (i % 8 * 8);
+    }
+    if (task_call(BULKHEAD_CAPABILITY_FIND, 0, arguments, results) != 0)
+        return TASK_NONE;
+    if (what)
+        *what = results[1];
+    return (uint32_t)results[0];
+}
+
 void task_print(uint32_t console, const char *text)
 {
     while (*text) {

@@ -24,6 +24,10 @@ int32_t task_call(uint32_t function, uint32_t capability, const uint64_t argumen
 // Returns the index of the capability that the manifest gives this name, or `TASK_NONE`.
 uint32_t task_find(const char *name);
 
+// Asks the hypervisor for the same. Stores the kind (upper half) and the rights as of now at `what`, which may
+// be null. A name that the manifest does not have is a health event.
+uint32_t task_look_up(const char *name, uint64_t *what);
+
 // Prints on the console that a capability names.
 void task_print(uint32_t console, const char *text);
 

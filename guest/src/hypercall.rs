@@ -5,7 +5,7 @@
 //! path all of them take; it is public because a test also makes calls that are wrong.
 //! Calling convention: see the head of `bulkhead-abi`.
 
-use bulkhead_abi::hypercall::function_id;
+use bulkhead_abi::hypercall::{CAPABILITY_NAME, function_id};
 use bulkhead_abi::status::{StartOptions, StartWord, StatusWord};
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 
@@ -280,6 +280,23 @@ pub fn capability_revoke(capability: Handle) -> Result<(), Error> {
 /// See [`null`].
 pub fn capability_delete(capability: Handle) -> Result<(), Error> {
     on(Operation::CapabilityDelete, capability, 0).map(drop)
+}
+
+/// Finds the capability to which the manifest gives a name. Returns its handle, its kind and its rights.
+///
+/// # Errors
+/// See [`null`]; `InvalidArgument` if the name is too long, `NoCapability` if there is none of this name.
+pub fn capability_find(name: &str) -> Result<(Handle, ObjectKind, Rights), Error> {
+    let mut bytes = [0; CAPABILITY_NAME];
+    let to = bytes.get_mut(..name.len()).ok_or(Error::InvalidArgument)?;
+    to.copy_from_slice(name.as_bytes());
+    let mut arguments = [0; 6];
+    for (word, chunk) in arguments.iter_mut().skip(1).zip(bytes.as_chunks().0) {
+        *word = u64::from_le_bytes(*chunk);
+    }
+    let [index, word, ..] = call(Operation::CapabilityFind, arguments)?;
+    let kind = ObjectKind::from_number((word >> 32) as u8).ok_or(Error::NotSupported)?;
+    Ok((Handle(index as u32), kind, Rights(word as u8)))
 }
 
 /// Returns the kind and rights of a capability.

@@ -218,8 +218,8 @@ pub enum Fault {
     InHypervisor,
     /// Not in the hypervisor's own memory, where it has to be.
     OutsideHypervisor,
-    /// The vCPUs of the partitions (or the windows of the schedules, or the schedules or domains of the
-    /// pCPUs) are not consecutive, or not as many as there are.
+    /// The vCPUs or capabilities of the partitions (or the windows of the schedules, or the schedules or
+    /// domains of the pCPUs) are not consecutive, or not as many as there are.
     NotConsecutive,
     /// More than the limit, or fewer than one.
     BadCount,

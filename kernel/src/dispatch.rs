@@ -27,6 +27,7 @@ mod channel;
 mod device;
 mod exit;
 mod fault;
+mod find;
 mod flash;
 mod gate;
 mod host;

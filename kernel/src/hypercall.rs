@@ -9,7 +9,7 @@
 use crate::cap::{Capability, Spaces};
 use crate::lock::{LockId, MAX_LOCKS};
 use crate::port::{MAX_PORTS, PortId};
-use bulkhead_abi::hypercall::{MAX_COPY, MAX_MESSAGE, MESSAGE_ALIGN};
+use bulkhead_abi::hypercall::{CAPABILITY_NAME, MAX_COPY, MAX_MESSAGE, MESSAGE_ALIGN};
 use bulkhead_abi::status::StartOptions;
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::{GuestPhys, Hypercall, PartitionId, PcpuId, VcpuId};
@@ -59,6 +59,8 @@ pub enum Command {
     Revoke(u64, bool),
     /// Return the kind and the rights of a capability.
     Inspect(Capability),
+    /// Find the capability with this name.
+    Find([u8; CAPABILITY_NAME]),
     /// Return the schedule of a pCPU that is in force.
     ScheduleStatus(PcpuId),
     /// Change to another schedule of a pCPU from its next frame on.
@@ -199,6 +201,7 @@ const fn rule(operation: Operation) -> Option<(ObjectKind, Rights)> {
         | Operation::CapabilityRevoke
         | Operation::CapabilityDelete
         | Operation::CapabilityInspect
+        | Operation::CapabilityFind
         | Operation::PortResume => None,
         Operation::PartitionStatus => Some((ObjectKind::Partition, Rights::READ)),
         Operation::PartitionStart
@@ -284,13 +287,14 @@ pub fn decode<R: RelaxStrategy>(
         Operation::EventUpcall => Command::Upcall(object, upcall(call)?),
         Operation::TimerNow => Command::Now,
         Operation::TimerSleep => Command::Sleep(x2),
-        Operation::ConsoleWrite => Command::Write(object, write_length(x2)?, write_bytes(call)),
+        Operation::ConsoleWrite => Command::Write(object, write_length(x2)?, bytes_from(call, 2)),
         Operation::ConsoleRead => Command::Read(object),
         Operation::CapabilityDerive => Command::Derive(x1, rights(x2)?),
         Operation::CapabilityGrant => Command::Grant(object, x2, rights(x3)?),
         Operation::CapabilityRevoke => Command::Revoke(x1, false),
         Operation::CapabilityDelete => Command::Revoke(x1, true),
         Operation::CapabilityInspect => Command::Inspect(spaces.look_up(caller, x1)?),
+        Operation::CapabilityFind => Command::Find(bytes_from(call, 1)),
         Operation::ScheduleStatus => Command::ScheduleStatus(PcpuId(number)),
         Operation::ScheduleChange => Command::ScheduleChange(PcpuId(number), x2),
         Operation::ChannelPlace => Command::ChannelPlace(ChannelId(number)),
@@ -518,9 +522,10 @@ fn write_length(argument: u64) -> Result<usize, Error> {
         .ok_or(Error::InvalidArgument)
 }
 
-fn write_bytes(call: &Hypercall) -> [u8; WRITE_LEN] {
+/// Returns the bytes of four arguments from this one on, counted from 0.
+fn bytes_from(call: &Hypercall, first: usize) -> [u8; WRITE_LEN] {
     let mut bytes = [0; WRITE_LEN];
-    for (to, from) in bytes.chunks_exact_mut(8).zip(call.arguments.iter().skip(2)) {
+    for (to, from) in bytes.chunks_exact_mut(8).zip(call.arguments.iter().skip(first)) {
         to.copy_from_slice(&from.to_le_bytes());
     }
     bytes
@@ -676,6 +681,17 @@ mod tests {
             call(Operation::CapabilityInspect as u16, [1 << 32, 0, 0, 0, 0, 0]),
             Err(Error::NoCapability)
         );
+    }
+
+    #[test]
+    fn a_name_is_four_words() {
+        let find = Operation::CapabilityFind as u16;
+        let word = u64::from_le_bytes(*b"a-longer");
+        let Ok(Command::Find(name)) = call(find, [9, word, u64::from(b'x'), 0, 0, u64::MAX]) else {
+            panic!("refused");
+        };
+        assert_eq!(name[..10], *b"a-longerx\0");
+        assert_eq!(name[10..], [0; CAPABILITY_NAME - 10]);
     }
 
     #[test]

@@ -40,6 +40,9 @@ int main(void)
     uint64_t version[4] = {0};
     if (task_call(BULKHEAD_VERSION, 0, 0, version) != 0 || version[0] != BULKHEAD_ABI_VERSION)
         task_print(console, "task: WRONG VERSION\n");
+    uint64_t what = 0;
+    if (task_look_up("clock", &what) != task_find("clock") || what >> 32 != BULKHEAD_KIND_TIMER)
+        task_print(console, "task: WRONG LOOK-UP\n");
     if (!rounds(task_find("clock")))
         task_print(console, "task: NO CLOCK\n");
     int32_t error = task_call(BULKHEAD_TIMER_NOW, NOBODY, 0, 0);

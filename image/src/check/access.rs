@@ -46,6 +46,11 @@ pub(super) fn capability(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         ObjectKind::Reply => return Err(Fault::UnknownKind),
     }
     for (other, other_index) in earlier(image.capabilities(), index) {
+        // The kernel finds the capabilities of a partition by their order.
+        require(
+            other.partition.get() <= record.partition.get(),
+            Fault::NotConsecutive,
+        )?;
         let same =
             other.partition == record.partition && (other.index == record.index || other.name == record.name);
         require(!same, Fault::SameAs(other_index))?;

@@ -148,6 +148,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 .capabilities
                 .derive(caller, index, receiver, rights)
                 .and_then(|index| one(u64::from(index))),
+            Command::Find(ref name) => self.find(caller, name),
             Command::ScheduleStatus(pcpu) => Ok(self.schedule_status(pcpu)),
             Command::ScheduleChange(pcpu, schedule) => self.wish_schedule(pcpu, schedule).map(|()| [0; 4]),
             Command::Inspect(capability) => {

@@ -100,7 +100,7 @@ fn not_reserved(name: &Placed<String>, report: &mut Report) {
 }
 
 fn not_self(name: &Placed<String>, report: &mut Report) {
-    if name.value == crate::system::SELF_NAME {
+    if name.value == bulkhead_abi::hypercall::SELF_NAME {
         let message = format!("a capability cannot be named `{}`", name.value);
         report.push(
             Diagnostic::at(Code::ReservedName, name.place, message)

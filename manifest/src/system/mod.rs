@@ -10,7 +10,7 @@ mod reach;
 mod scheduling;
 mod views;
 
-use bulkhead_abi::hypercall::SELF_CAPABILITY;
+use bulkhead_abi::hypercall::{SELF_CAPABILITY, SELF_NAME};
 use bulkhead_abi::{ObjectKind, Rights};
 
 use crate::board::Board;
@@ -25,8 +25,6 @@ pub use scheduling::{Domain, Pcpu, Reservation, Schedule, TimeWindow, Vcpu};
 pub(crate) use scheduling::{pcpus, policy_of, spec_of, vcpu};
 pub use views::{CpuRow, DeviceRow, InterfaceRow, InterruptRow, MemoryRow, TouchRow};
 
-/// Name under which a partition finds the capability for itself.
-pub(crate) const SELF_NAME: &str = "self";
 /// A capability that a partition holds from the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capability {

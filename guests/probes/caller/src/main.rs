@@ -2,13 +2,14 @@
 //! A VM that calls the server of a port, and takes its timer's interrupts meanwhile.
 //!
 //! Its first capability is for the port (write). It calls 200 times, with and without donation, with an
-//! interrupt of its own timer on the way in most of the calls, and checks each answer.
+//! interrupt of its own timer on the way in most of the calls, and checks each answer. It finds the port by its
+//! name, `requests`, in the device tree and by a call.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
 
-use bulkhead_guest::abi::Error;
-use bulkhead_guest::hypercall::Handle;
+use bulkhead_guest::abi::{Error, ObjectKind, Rights};
+use bulkhead_guest::hypercall::{self as call, Handle, SELF};
 use bulkhead_guest::port::{self, Message, Received};
 use bulkhead_guest::println;
 use bulkhead_guest::report::Report;
@@ -43,7 +44,21 @@ fn main(machine: Machine) {
     report.equal("every call of the VM is answered", (good, refused), (CALLS, 0));
     let wild = port::try_receive(PORT, &mut answer);
     report.equal("the VM may not receive", wild, Err(Error::NoRight));
-    let _ = machine;
+    let (told, found) = (machine.capability("requests"), call::capability_find("requests"));
+    report.equal("the device tree has the port", told, Some(PORT));
+    report.equal(
+        "a call finds the port by its name",
+        found,
+        Ok((PORT, ObjectKind::Port, Rights::WRITE)),
+    );
+    let own = call::capability_find("self");
+    report.equal(
+        "a call finds the own partition",
+        own,
+        Ok((SELF, ObjectKind::Partition, Rights::ALL)),
+    );
+    let other = call::capability_find("box");
+    report.equal("names of others are none", other, Err(Error::NoCapability));
     report.finish();
 }
 

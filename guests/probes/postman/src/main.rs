@@ -37,12 +37,29 @@ fn main(page: StartupPage<'static>) {
     };
     let tools = Tools { mailbox, echo, clock };
     let mut report = Report::new();
+    names(&mut report, &page, &tools);
     order(&mut report, &tools);
     refusals(&mut report, &tools);
     deadlines(&mut report, &tools);
     calls(&mut report, &tools);
     capabilities(&mut report, &tools);
     report.finish();
+}
+
+/// Finds by a call what the startup page says.
+fn names(report: &mut Report, page: &StartupPage<'_>, tools: &Tools) {
+    let same = page.capabilities().all(|known| {
+        call::capability_find(known.name) == Ok((Handle(known.index), known.kind, known.rights))
+    });
+    report.check("every name of the startup page is found by a call", same);
+    let wrong = ["bo", "boxes", "", "no-such-name"].map(call::capability_find);
+    let refused = wrong.iter().all(|found| *found == Err(Error::NoCapability));
+    report.check("other names are refused", refused);
+    let copy = call::capability_derive(tools.clock, Rights::READ);
+    let found = call::capability_find("clock").map(|(handle, ..)| handle);
+    report.equal("a name means the slot of the manifest", found, Ok(tools.clock));
+    report.check("a copy is elsewhere", copy.is_ok_and(|copy| copy != tools.clock));
+    report.equal("the copy goes", copy.and_then(call::capability_delete), Ok(()));
 }
 
 fn order(report: &mut Report, tools: &Tools) {
