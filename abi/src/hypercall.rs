@@ -144,7 +144,8 @@ pub enum Operation {
     /// for the answer any more. Right: `WRITE`.
     ServiceAnswer = 0x0E01,
     /// Service: the windows with news, which are taken. Result x1: windows whose clients have notified them;
-    /// x2: windows whose clients have started anew, and whose memory can be reached again. Both are bitmaps.
+    /// x2: windows whose clients, or whose server, have started anew, and whose memory can be reached again;
+    /// x3: those of them whose clients have started anew. All are bitmaps.
     /// Right: `READ`.
     ServiceNews = 0x0E02,
     /// Service: add the causes x3 of the interrupt of the window x2, and take the causes x4 away. The line of

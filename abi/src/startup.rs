@@ -40,3 +40,45 @@ pub struct StartupCapability {
     /// else 0.
     pub object: u16,
 }
+
+/// First word of the list of windows, which follows the capabilities of a task that serves others: "BHWINDW1"
+/// as bytes.
+pub const WINDOWS_MAGIC: u64 = u64::from_le_bytes(*b"BHWINDW1");
+
+/// Head of the list of windows; `count` records of [`StartupWindow`] follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct WindowsHeader {
+    /// [`WINDOWS_MAGIC`].
+    pub magic: u64,
+    /// Number of records that follow.
+    pub count: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+/// The client may not write: bit of [`StartupWindow::flags`] of a disk.
+pub const WINDOW_READ_ONLY: u16 = 1;
+
+/// A device that the task serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct StartupWindow {
+    /// The name of the service, NUL padded UTF-8; 24 bytes at most.
+    pub service: [u8; 24],
+    /// The name of the client, likewise.
+    pub client: [u8; 24],
+    /// The number of the window in calls, which is also its bit in the news.
+    pub number: u8,
+    /// Kind of the device (Virtio 1.2, section 5).
+    pub kind: u8,
+    /// `WINDOW_*` bits.
+    pub flags: u16,
+    /// For an Ethernet interface: the windows of the service to which the client may send, as a bitmap.
+    pub reaches: u32,
+    /// For a disk: the first byte of the client's part. For an Ethernet interface: its address, the first byte
+    /// in bits 7:0.
+    pub first: u64,
+    /// For a disk: bytes of the client's part.
+    pub size: u64,
+}

@@ -167,6 +167,19 @@ struct QueueRegisters {
     is_ready: bool,
 }
 
+/// The registers that a driver has written, and the status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept<const QUEUES: usize> {
+    /// The status.
+    pub status: u8,
+    /// The features that the driver has written.
+    pub accepted: u64,
+    /// The registers that select halves of features of the device and of the driver, and a queue.
+    pub selects: [u32; 3],
+    /// The place of each queue, and whether it is ready.
+    pub queues: [(QueuePlace, bool); QUEUES],
+}
+
 /// A window for a device with `QUEUES` queues.
 #[derive(Clone, Debug)]
 pub struct Window<const QUEUES: usize> {
@@ -233,6 +246,44 @@ impl<const QUEUES: usize> Window<QUEUES> {
     pub fn queue(&self, queue: u16) -> Option<QueuePlace> {
         let registers = self.queues.get(usize::from(queue))?;
         registers.is_ready.then_some(registers.place)
+    }
+
+    /// Returns the registers, for a later life of whoever carries the device.
+    #[must_use]
+    pub fn keep(&self) -> Kept<QUEUES> {
+        Kept {
+            status: self.status,
+            accepted: self.accepted,
+            selects: [self.device_select, self.driver_select, self.queue_select],
+            queues: core::array::from_fn(|number| {
+                let registers = self.queues.get(number).copied().unwrap_or_default();
+                (registers.place, registers.is_ready)
+            }),
+        }
+    }
+
+    /// Brings a window after a reset to the state that an earlier life has kept, as a driver would have done.
+    /// Whatever a driver cannot do has no effect.
+    pub fn restore(&mut self, kept: &Kept<QUEUES>) {
+        self.status = kept.status & (STATUS_ACKNOWLEDGE | STATUS_DRIVER | STATUS_FAILED);
+        self.accepted = kept.accepted;
+        if kept.status & STATUS_FEATURES_OK != 0 {
+            self.set_status(self.status | STATUS_FEATURES_OK);
+        }
+        for (number, (place, is_ready)) in (0_u32..).zip(kept.queues) {
+            self.queue_select = number;
+            if let Some(registers) = self.queues.get_mut(number as usize) {
+                registers.place = place;
+            }
+            self.set_ready(is_ready);
+        }
+        if kept.status & STATUS_DRIVER_OK != 0 {
+            self.set_status(self.status | STATUS_DRIVER_OK);
+        }
+        if kept.status & STATUS_NEEDS_RESET != 0 {
+            self.demand_reset();
+        }
+        [self.device_select, self.driver_select, self.queue_select] = kept.selects;
     }
 
     /// Asks the driver for a reset: the device has met an error of the driver.

@@ -26,8 +26,10 @@ pub struct Access {
 pub struct News {
     /// Those that their clients have notified.
     pub notified: u64,
-    /// Those whose clients have started anew. All that was known of the clients is over.
+    /// Those whose clients, or whose server, have started anew. No interrupt waits there.
     pub anew: u64,
+    /// Those whose clients have started anew. All that was known of the clients is over.
+    pub clients: u64,
 }
 
 /// Takes the access of the most important client that waits.
@@ -58,8 +60,12 @@ pub fn answer(service: Handle, number: u64, value: u64) -> Result<(), Error> {
 /// # Errors
 /// As all calls.
 pub fn news(service: Handle) -> Result<News, Error> {
-    let [notified, anew, ..] = call(Operation::ServiceNews, [word(service), 0, 0, 0, 0, 0])?;
-    Ok(News { notified, anew })
+    let [notified, anew, clients, _] = call(Operation::ServiceNews, [word(service), 0, 0, 0, 0, 0])?;
+    Ok(News {
+        notified,
+        anew,
+        clients,
+    })
 }
 
 /// Adds causes of the interrupt of a window, and takes causes away.

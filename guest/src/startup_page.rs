@@ -4,7 +4,10 @@
 //! The page comes from the host tool through a read-only mapping; it is checked all the same, because a
 //! wrong page must give an empty list and not a wild access.
 
-use bulkhead_abi::startup::{STARTUP_MAGIC, StartupCapability, StartupHeader};
+use bulkhead_abi::startup::{
+    STARTUP_MAGIC, StartupCapability, StartupHeader, StartupWindow, WINDOW_READ_ONLY, WINDOWS_MAGIC,
+    WindowsHeader,
+};
 use bulkhead_abi::{ObjectKind, Rights};
 
 /// Bytes of a startup page at most.
@@ -13,11 +16,39 @@ pub const PAGE_SIZE: usize = 4096;
 pub const HEADER_SIZE: usize = size_of::<StartupHeader>();
 
 const RECORD_SIZE: usize = size_of::<StartupCapability>();
+const WINDOWS_HEADER_SIZE: usize = size_of::<WindowsHeader>();
+const WINDOW_SIZE: usize = size_of::<StartupWindow>();
 
 /// A startup page.
 #[derive(Clone, Copy, Debug)]
 pub struct StartupPage<'a> {
     records: &'a [u8],
+    /// The windows that the task serves.
+    windows: &'a [u8],
+    /// The address behind the task's memory.
+    memory_end: u64,
+}
+
+/// A device that the task serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window<'a> {
+    /// The name of the service.
+    pub service: &'a str,
+    /// The name of the client.
+    pub client: &'a str,
+    /// The number of the window in calls.
+    pub number: u8,
+    /// Kind of the device (Virtio 1.2, section 5).
+    pub kind: u8,
+    /// True if the client of a disk may not write.
+    pub is_read_only: bool,
+    /// The windows of the service to which the client may send frames, as a bitmap.
+    pub reaches: u32,
+    /// For a disk: the first byte of the client's part. For an Ethernet interface: its address, the first
+    /// byte in bits 7:0.
+    pub first: u64,
+    /// For a disk: bytes of the client's part.
+    pub size: u64,
 }
 
 /// A capability of the task, as its startup page lists it.
@@ -50,7 +81,22 @@ impl<'a> StartupPage<'a> {
     pub fn new(bytes: &'a [u8]) -> Option<Self> {
         let size = Self::size(bytes.first_chunk()?)?;
         let records = bytes.get(HEADER_SIZE..size.min(bytes.len()))?;
-        Some(Self { records })
+        Some(Self {
+            records,
+            windows: windows(bytes.get(size..).unwrap_or(&[])).unwrap_or(&[]),
+            memory_end: u64_at(bytes, 16)?.saturating_add(u64_at(bytes, 24)?),
+        })
+    }
+
+    /// Returns the windows that the task serves. They are behind the capabilities, if the bytes reach there.
+    pub fn windows(&self) -> impl Iterator<Item = Window<'a>> + use<'a> {
+        self.windows.chunks_exact(WINDOW_SIZE).filter_map(decode_window)
+    }
+
+    /// Returns the address behind the task's memory.
+    #[must_use]
+    pub const fn memory_end(&self) -> u64 {
+        self.memory_end
     }
 
     /// Returns everything that the task can name, in the order of the page. Records it cannot understand are
@@ -76,11 +122,39 @@ fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(offset..)?.first_chunk()?))
 }
 
+fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(offset..)?.first_chunk()?))
+}
+
+/// Returns the records of the windows.
+fn windows(bytes: &[u8]) -> Option<&[u8]> {
+    let count = u32_at(bytes, 8).filter(|_| u64_at(bytes, 0) == Some(WINDOWS_MAGIC))? as usize;
+    let records = bytes.get(WINDOWS_HEADER_SIZE..)?;
+    records.get(..count.checked_mul(WINDOW_SIZE)?)
+}
+
+fn text(bytes: &[u8]) -> Option<&str> {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    core::str::from_utf8(bytes.get(..end)?).ok()
+}
+
+fn decode_window(record: &[u8]) -> Option<Window<'_>> {
+    let flags = u16::from_le_bytes(*record.get(50..)?.first_chunk()?);
+    Some(Window {
+        service: text(record.get(..24)?)?,
+        client: text(record.get(24..48)?)?,
+        number: *record.get(48)?,
+        kind: *record.get(49)?,
+        is_read_only: flags & WINDOW_READ_ONLY != 0,
+        reaches: u32_at(record, 52)?,
+        first: u64_at(record, 56)?,
+        size: u64_at(record, 64)?,
+    })
+}
+
 fn decode(record: &[u8]) -> Option<Capability<'_>> {
-    let name = record.get(..24)?;
-    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
     Some(Capability {
-        name: core::str::from_utf8(name.get(..end)?).ok()?,
+        name: text(record.get(..24)?)?,
         index: u32_at(record, 24)?,
         kind: ObjectKind::from_number(*record.get(28)?)?,
         rights: Rights(*record.get(29)?),
@@ -90,8 +164,8 @@ fn decode(record: &[u8]) -> Option<Capability<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{HEADER_SIZE, PAGE_SIZE, RECORD_SIZE, StartupPage};
-    use bulkhead_abi::startup::STARTUP_MAGIC;
+    use super::{HEADER_SIZE, PAGE_SIZE, RECORD_SIZE, StartupPage, WINDOW_SIZE, WINDOWS_HEADER_SIZE, Window};
+    use bulkhead_abi::startup::{STARTUP_MAGIC, WINDOWS_MAGIC};
     use bulkhead_abi::{ObjectKind, Rights};
 
     fn page(records: &[(&str, u32, u8, u8, u16)]) -> [u8; PAGE_SIZE] {
@@ -128,6 +202,35 @@ mod tests {
             Some("events")
         );
         assert_eq!(page.first(ObjectKind::Timer), None);
+    }
+
+    #[test]
+    fn windows_follow_the_capabilities() {
+        let mut bytes = page(&[("windows", 1, 14, 3, 0)]);
+        let at = HEADER_SIZE + RECORD_SIZE;
+        let list = &mut bytes[at..at + WINDOWS_HEADER_SIZE + WINDOW_SIZE];
+        list[..8].copy_from_slice(&WINDOWS_MAGIC.to_le_bytes());
+        list[8] = 1;
+        let record = &mut list[WINDOWS_HEADER_SIZE..];
+        record[..4].copy_from_slice(b"disk");
+        record[24..29].copy_from_slice(b"linux");
+        record[48..51].copy_from_slice(&[3, 2, 1]);
+        record[57] = 1;
+        record[66] = 1;
+        let page = StartupPage::new(&bytes).expect("a startup page");
+        let expected = Window {
+            service: "disk",
+            client: "linux",
+            number: 3,
+            kind: 2,
+            is_read_only: true,
+            reaches: 0,
+            first: 0x100,
+            size: 0x1_0000,
+        };
+        assert_eq!(page.windows().collect::<Vec<_>>(), [expected]);
+        let head = StartupPage::new(&bytes[..at]).expect("a startup page");
+        assert_eq!(head.windows().count(), 0);
     }
 
     #[test]

@@ -55,8 +55,10 @@ pub struct Server {
     pub taken: VcpuSet,
     /// The windows that were notified, as a bitmap.
     pub rung: u32,
-    /// The windows whose clients have started anew, as a bitmap.
+    /// The windows whose clients, or whose server, have started anew, as a bitmap.
     pub anew: u32,
+    /// Those of them whose clients have.
+    pub clients: u32,
     /// The vCPU whose access was taken last.
     last: VcpuId,
 }
@@ -68,6 +70,7 @@ impl Server {
             taken: VcpuSet::EMPTY,
             rung: 0,
             anew: 0,
+            clients: 0,
             last: VcpuId(0),
         }
     }

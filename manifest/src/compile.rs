@@ -34,7 +34,7 @@ use crate::model::{Access, Kind, PartitionSpec, Policy, ServerKind};
 use crate::payload::{Bytes, blob_name};
 use crate::plan::{self, Plan, TraceWish};
 use crate::rules::memory::uart_size;
-use crate::rules::{channels, networks, owned, ports, registers};
+use crate::rules::{channels, networks, owned, ports, registers, services};
 use crate::system::{Mapping, MappingKind, Partition, System, Vcpu};
 use crate::units::align_up;
 
@@ -208,6 +208,7 @@ fn records(system: &System) -> Result<ImageBuilder, NameError> {
         builder.locks.push(ports::lock_record(lock)?);
     }
     channel_records(system, &mut builder)?;
+    builder.served = services::records(&system.manifest);
     let mut blobs = Blobs::default();
     for (number, partition) in system.partitions().iter().enumerate() {
         let record = partition_record(system, partition, builder.vcpus.len())?;

@@ -259,6 +259,7 @@ fn build(
         board.class.host().settle(&mut manifest, board);
     }
     rules::channels::count_functions(&mut manifest);
+    rules::services::place(&mut manifest, board.as_ref());
     rules::check(&manifest, board.as_ref(), report);
     rules::disks_are_files(&manifest, base, report);
     let board = board?;
@@ -316,8 +317,10 @@ impl Draft<'_> {
         for (number, spec) in self.manifest.partitions.iter().enumerate() {
             let capabilities = system::capabilities(number, spec, &self.manifest);
             let sides = rules::channels::sides_of(&self.manifest, &spec.name.value);
+            let windows = rules::services::windows_of(&self.manifest, &spec.name.value);
             let context = Context {
                 sides: &sides,
+                windows: &windows,
                 spec,
                 board: &self.board,
                 capabilities: &capabilities,

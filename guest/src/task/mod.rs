@@ -14,6 +14,8 @@ mod arm;
 mod arm_switch;
 pub mod cell;
 pub mod console;
+#[cfg(target_arch = "aarch64")]
+pub mod memory;
 #[cfg(target_arch = "powerpc")]
 mod powerpc;
 #[cfg(target_arch = "powerpc")]
@@ -43,7 +45,7 @@ use powerpc_switch as switching;
 pub use cpu::{read_foreign, undefined_instruction};
 
 use crate::hypercall;
-use crate::startup_page::{HEADER_SIZE, StartupPage};
+use crate::startup_page::{HEADER_SIZE, PAGE_SIZE, StartupPage};
 
 /// Names the function that is the task's program: `fn(StartupPage<'static>)`. When it returns, the task
 /// stops itself.
@@ -78,7 +80,14 @@ fn startup_page(address: usize) -> Option<StartupPage<'static>> {
     // `bulkhead_abi::startup`), page aligned, and nobody writes it.
     let size = StartupPage::size(unsafe { head.as_ref() }?)?;
     let first = core::ptr::with_exposed_provenance(address);
-    // SAFETY: as above; the page is as long as its head says.
+    // Behind the records there may be a list of windows. Only a microcontroller has no whole page there.
+    let size = if cfg!(target_arch = "arm") {
+        size
+    } else {
+        PAGE_SIZE
+    };
+    // SAFETY: as above; the page is as long as its head says, and a whole page where memory is mapped in
+    // pages.
     let bytes = unsafe { core::slice::from_raw_parts(first, size) };
     StartupPage::new(bytes)
 }

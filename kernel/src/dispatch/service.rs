@@ -187,6 +187,9 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
             {
                 let mut state = self.shared.services.server(server).lock();
                 state.anew |= bit(number);
+                if server != partition {
+                    state.clients |= bit(number);
+                }
                 state.rung &= !bit(number);
                 if server == partition {
                     let taken = state.taken;
@@ -272,14 +275,17 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
     /// again.
     fn news(&mut self, server: PartitionId) -> [u64; 4] {
         let services = &self.shared.services;
-        let (rung, anew) = {
+        let (rung, anew, clients) = {
             let mut state = services.server(server).lock();
-            (core::mem::take(&mut state.rung), core::mem::take(&mut state.anew))
+            let state = &mut *state;
+            let [rung, anew, clients] = [&mut state.rung, &mut state.anew, &mut state.clients];
+            let take = core::mem::take::<u32>;
+            (take(rung), take(anew), take(clients))
         };
         for number in bits(anew) {
             services.window(WindowId(number)).lock().is_closed = false;
         }
-        [rung.into(), anew.into(), 0, 0]
+        [rung.into(), anew.into(), clients.into(), 0]
     }
 
     /// Copies between the memory of a client and that of the server. The lock of the window is kept: when a

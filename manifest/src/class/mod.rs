@@ -114,6 +114,11 @@ pub(crate) trait Host: Sync {
         Vec::new()
     }
 
+    /// Tells whether VMs of the class find devices that another partition serves.
+    fn finds_services(&self) -> bool {
+        false
+    }
+
     /// Builds the memory of a VM; `None` if something was reported.
     fn build_vm(&self, context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest>;
     /// Builds the memory of a task; `None` if something was reported.

@@ -20,6 +20,7 @@ use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{Access, Kind, PartitionSpec, Placed};
 use crate::payload::{Loader, Piece, Stretch, blob_name, too_large};
 use crate::rules::channels::Side;
+use crate::rules::services::ServedWindow;
 use crate::system::Capability;
 use crate::units::Address;
 
@@ -195,6 +196,8 @@ pub(crate) struct Context<'a> {
     pub capabilities: &'a [Capability],
     /// The channels at which the partition has a side.
     pub sides: &'a [Side<'a>],
+    /// The windows that the partition serves.
+    pub windows: &'a [ServedWindow<'a>],
 }
 
 impl Context<'_> {

@@ -14,6 +14,7 @@ use crate::model::{Access, Placed};
 use crate::payload::elf::{self, Program};
 use crate::payload::{Loader, Piece, blob_name};
 use crate::rules::memory::TASK_BASE;
+use crate::rules::services;
 use crate::system::Capability;
 use crate::units::{PAGE, format_size};
 
@@ -59,6 +60,7 @@ pub(crate) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         access: Access::READ,
     });
     let mut page = startup_records(ram, context.capabilities);
+    page.extend(services::startup(context.windows));
     page.resize(PAGE as usize, 0);
     pieces.push(Piece::whole(
         blob_name(context.name(), "startup"),

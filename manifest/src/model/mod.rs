@@ -5,6 +5,7 @@
 mod channel;
 mod partition;
 mod scheduling;
+mod service;
 mod timing;
 
 use bulkhead_abi::hypercall::MAX_MESSAGE;
@@ -20,6 +21,7 @@ pub use partition::{Access, Kind, right_names};
 pub(crate) use partition::{CapabilitySpec, Clock, FlashSpec, MachineSpec, PartitionSpec, Target};
 pub(crate) use scheduling::{DomainSpec, PcpuSpec, ScheduleSpec, VcpuSpec, WindowSpec};
 pub use scheduling::{Policy, PolicyRow, ServerKind, policies};
+pub(crate) use service::{ClientSpec, Late, ServiceKind, ServiceSpec};
 pub(crate) use timing::{DemandSpec, TaskSpec, VcpuNumber, WorkKind, WorkSpec};
 
 tables! {
@@ -39,6 +41,8 @@ tables! {
         locks "lock": Map<LockSpec>, optional;
         /// channels: memory that partitions share, with a doorbell
         channels "channel": Map<ChannelSpec>, optional;
+        /// services: virtio devices that a task serves to VMs; class `aarch64`
+        services "service": Map<ServiceSpec>, optional;
         /// disks and networks that the emulator plugs into devices; nothing of this is in the system image
         emulator "emulator": EmulatorSpec, optional;
         /// trace of every pCPU whenever the system runs; without this table only `run --trace` traces

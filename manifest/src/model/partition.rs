@@ -6,6 +6,7 @@ use bulkhead_image::layout::HealthAction;
 
 use super::{DemandSpec, Given, Map, Placed, VcpuSpec, WorkSpec};
 use crate::diagnostic::Place;
+use crate::rules::services::Served;
 use crate::schema::declare::{choices, tables, words};
 use crate::schema::form::{Declared, Form, Whole, Words, word};
 use crate::units::{Address, Duration, Size};
@@ -126,6 +127,8 @@ tables! {
         board_lines: Option<u32>,
         /// The sides of channels that are PCI functions.
         functions: usize,
+        /// The devices that other partitions serve to the VM.
+        served: Vec<Served>,
     } = "a machine" {
         /// address at which the partition sees its RAM
         ram_base "ram-base": Given<Address>, default(0x40000000);
@@ -206,7 +209,7 @@ tables! {
         size "size": Given<Size>, default("2M");
     }
 
-    /// Right to the object in exactly one of the first eight keys. The capability's own name has up to 23
+    /// Right to the object in exactly one of the first nine keys. The capability's own name has up to 23
     /// characters.
     pub(crate) CapabilitySpec [name] by "name the partition knows it by" = "a capability" {
         /// a partition, the holder itself included
@@ -226,8 +229,10 @@ tables! {
         lock "lock": Option<Placed<String>>, optional;
         /// a channel at which the holder has a side: `write` rings, `read` tells where its memory is
         channel "channel": Option<Placed<String>>, optional;
+        /// `true`: the windows of the services that the holder serves
+        service "service": bool, optional;
         /// operations that the holder may carry out
-        rights "rights": Option<Placed<Vec<Placed<Rights>>>>, otherwise("[\"read\"]; console and channel: [\"read\", \"write\"]");
+        rights "rights": Option<Placed<Vec<Placed<Rights>>>>, otherwise("[\"read\"]; console, channel and service: [\"read\", \"write\"]");
     }
 
     /// Sources of events at the partition's own event gate, besides holders of a capability for the gate.
@@ -381,6 +386,8 @@ pub(crate) enum Target<'a> {
     /// A lock.
     Lock(&'a Placed<String>),
     Channel(&'a Placed<String>),
+    /// The windows that the holder serves.
+    Service,
 }
 
 impl CapabilitySpec {
@@ -395,6 +402,7 @@ impl CapabilitySpec {
             self.port.as_ref().map(Target::Port),
             self.lock.as_ref().map(Target::Lock),
             self.channel.as_ref().map(Target::Channel),
+            self.service.then_some(Target::Service),
         ];
         targets.into_iter().flatten().collect()
     }

@@ -8,7 +8,9 @@ use bulkhead_abi::size::TABLES;
 use super::channels;
 use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Report};
-use crate::model::{CapabilitySpec, Manifest, PartitionSpec, Placed, Policy, Target, right_names};
+use crate::model::{
+    CapabilitySpec, Manifest, PartitionSpec, Placed, Policy, ServiceSpec, Target, right_names,
+};
 use crate::schema::shape::nearest;
 use crate::system::policy_of;
 
@@ -24,6 +26,7 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
             rights_have_meaning(capability, partition, report);
             rights_differ(capability, report);
             console_is_there(capability, partition, report);
+            serves_something(capability, partition, manifest, report);
         }
         watched_exist(partition, manifest, report);
         watcher_can_wait(partition, report);
@@ -56,7 +59,7 @@ fn one_object(capability: &CapabilitySpec, report: &mut Report) {
         let message = format!("capability `{}` names {number}", capability.name.value);
         report.push(
             Diagnostic::at(Code::CapabilityShape, capability.name.place, message)
-                .help("give exactly one of `partition = \"NAME\"`, `event-gate = \"NAME\"`, `timer = true`, `console = true`, `schedule = PCPU`, `port = \"NAME\"`, `lock = \"NAME\"`, `channel = \"NAME\"`"),
+                .help("give exactly one of `partition = \"NAME\"`, `event-gate = \"NAME\"`, `timer = true`, `console = true`, `schedule = PCPU`, `port = \"NAME\"`, `lock = \"NAME\"`, `channel = \"NAME\"`, `service = true`"),
         );
     }
 }
@@ -110,6 +113,29 @@ fn console_is_there(capability: &CapabilitySpec, holder: &PartitionSpec, report:
         Some(key) => found.also(key.place, "taken away here"),
         None => found,
     });
+}
+
+/// Reports a capability for windows of a partition that serves nobody.
+fn serves_something(
+    capability: &CapabilitySpec,
+    holder: &PartitionSpec,
+    manifest: &Manifest,
+    report: &mut Report,
+) {
+    let name = &holder.name.value;
+    let is_own = |spec: &ServiceSpec| spec.partition.as_ref().is_some_and(|own| own.value == *name);
+    if !capability.service || manifest.services.iter().any(is_own) {
+        return;
+    }
+    let message = format!(
+        "capability `{}` is for windows that `{name}` serves, which serves nobody",
+        capability.name.value
+    );
+    report.push(
+        Diagnostic::at(Code::CapabilityTarget, capability.name.place, message).help(format!(
+            "add a table `[service.NAME]` with `partition = \"{name}\"`"
+        )),
+    );
 }
 
 fn help_with_name(name: &str, manifest: &Manifest) -> String {
@@ -253,7 +279,7 @@ fn meaningful(target: &Target, own: bool) -> Rights {
         Target::Timer => Rights::READ.union(Rights::GRANT),
         Target::Schedule(_) => Rights::READ.union(Rights::CONTROL).union(Rights::GRANT),
         Target::Lock(_) => Rights::WRITE.union(Rights::GRANT),
-        Target::Console | Target::Port(_) | Target::Channel(_) => {
+        Target::Console | Target::Port(_) | Target::Channel(_) | Target::Service => {
             Rights::READ.union(Rights::WRITE).union(Rights::GRANT)
         }
     }

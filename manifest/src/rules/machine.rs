@@ -125,6 +125,9 @@ pub(super) fn taken_line(partition: &PartitionSpec, board: Option<&Board>, line:
     if partition.has_gate_interrupt() && line == machine.gate_line() {
         return Some("the event gate's".to_owned());
     }
+    if let Some(served) = machine.served.iter().find(|served| served.line == line) {
+        return Some(format!("that of service `{}`", served.service));
+    }
     let board = board?;
     let network = partition
         .network

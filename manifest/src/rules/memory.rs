@@ -199,6 +199,10 @@ pub(crate) fn virtual_areas(partition: &PartitionSpec, board: Option<&Board>) ->
         let place = partition.name.place;
         areas.extend(channels::BRIDGE.map(|(what, window)| Area::new(what, window, place, false)));
     }
+    for served in &machine.served {
+        let what = format!("registers of service `{}`", served.service);
+        areas.push(Area::new(what, served.window, served.place, false));
+    }
     let network = partition.network.as_ref();
     let interface = network.zip(board.and_then(networks::controller));
     if let Some((network, window)) =

@@ -19,6 +19,7 @@ mod names;
 pub(crate) mod networks;
 pub(crate) mod ports;
 mod scheduling;
+pub(crate) mod services;
 mod surprises;
 mod tasks;
 mod timing;
@@ -45,6 +46,7 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     networks::check(manifest, board, report);
     ports::check(manifest, board, report);
     channels::check(manifest, board, report);
+    services::check(manifest, board, report);
     trace_is_possible(manifest, report);
     if let Some(board) = board {
         board.class.host().check(manifest, board, report);

@@ -296,6 +296,7 @@ pub(crate) fn capabilities(number: usize, spec: &PartitionSpec, manifest: &Manif
                     Rights::READ.union(Rights::WRITE),
                 ),
                 Target::Console => (ObjectKind::Console, number, Rights::READ.union(Rights::WRITE)),
+                Target::Service => (ObjectKind::Service, number, Rights::READ.union(Rights::WRITE)),
             };
             let rights = capability.rights.as_ref().map_or(default, |rights| {
                 rights

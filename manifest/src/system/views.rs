@@ -8,7 +8,7 @@ use bulkhead_image::layout::NIC_MEMORY;
 use super::{Mapping, MappingKind, Partition, Pcpu, System, Vcpu};
 use crate::board::{Device, Trigger, Window};
 use crate::model::right_names;
-use crate::rules::{channels, networks, owned};
+use crate::rules::{channels, networks, owned, services};
 
 /// A line of the memory map.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -361,6 +361,23 @@ impl System {
                         "memory {}, shared with {}",
                         side.spec.access.name(),
                         others.join(", ")
+                    ),
+                );
+            }
+            for served in &partition.spec.machine.served {
+                row(
+                    format!("device of service {}", served.service),
+                    "registers that another partition answers".to_owned(),
+                );
+            }
+            for window in services::windows_of(&self.manifest, partition.name()) {
+                let access = &window.spec.access;
+                row(
+                    format!("RAM of {}", window.client),
+                    format!(
+                        "memory {}, copied for service {}",
+                        access.name(),
+                        window.service.name.value
                     ),
                 );
             }

@@ -36,6 +36,7 @@ pub mod console;
 pub mod device;
 pub mod entropy;
 pub mod memory;
+pub mod network;
 pub mod numbers;
 pub mod packed;
 pub mod queue;

@@ -29,6 +29,8 @@ pub const USED: u16 = DescF::USED.bits().to_ne();
 /// Flag of the driver's area of a split queue: no interrupt is wanted.
 pub const NO_INTERRUPT: u16 = AvailF::NO_INTERRUPT.bits().to_ne();
 
+/// An Ethernet interface.
+pub const DEVICE_NETWORK: u32 = 1;
 /// A block device.
 pub const DEVICE_BLOCK: u32 = 2;
 /// A console.
@@ -50,13 +52,16 @@ const _: () = {
 
 #[cfg(test)]
 mod tests {
-    use super::{DEVICE_BLOCK, DEVICE_CONSOLE, DEVICE_ENTROPY};
+    use super::{DEVICE_BLOCK, DEVICE_CONSOLE, DEVICE_ENTROPY, DEVICE_NETWORK};
     use virtio::Id;
 
     // The crate makes these numbers only at run time.
     #[test]
     fn the_kinds_have_the_numbers_of_the_standard() {
-        let kinds = [Id::Block, Id::Console, Id::Rng].map(|kind| u32::from(u8::from(kind)));
-        assert_eq!(kinds, [DEVICE_BLOCK, DEVICE_CONSOLE, DEVICE_ENTROPY]);
+        let kinds = [Id::Net, Id::Block, Id::Console, Id::Rng].map(|kind| u32::from(u8::from(kind)));
+        assert_eq!(
+            kinds,
+            [DEVICE_NETWORK, DEVICE_BLOCK, DEVICE_CONSOLE, DEVICE_ENTROPY]
+        );
     }
 }

@@ -8,9 +8,10 @@
 use crate::chain::MAX_SEGMENTS;
 use crate::device::Device;
 use crate::memory::Memory;
-use crate::numbers::QUEUE_FEATURES;
+use crate::numbers::{FEATURE_EVENT_INDEX, FEATURE_PACKED, QUEUE_FEATURES};
 use crate::queue::{Broken, Queue};
-use bulkhead_devices::virtio_mmio::{CAUSE_USED, Effect, Interrupt, Window};
+use crate::split::Split;
+use bulkhead_devices::virtio_mmio::{CAUSE_CONFIGURATION, CAUSE_USED, Effect, Interrupt, Kept, Window};
 
 /// The outcome of a round of service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +37,17 @@ pub struct Server<D, const QUEUES: usize> {
 impl<D: Device, const QUEUES: usize> Server<D, QUEUES> {
     /// Makes the device after a reset.
     pub fn new(device: D) -> Self {
-        let features = device.features() | QUEUE_FEATURES;
+        Self::with(device, QUEUE_FEATURES)
+    }
+
+    /// Makes a device that can go on in a later life of its server ([`Self::resume`]): the queues are split,
+    /// because their memory tells how far the device has come.
+    pub fn resumable(device: D) -> Self {
+        Self::with(device, QUEUE_FEATURES & !FEATURE_PACKED)
+    }
+
+    fn with(device: D, queue_features: u64) -> Self {
+        let features = device.features() | queue_features;
         Self {
             window: Window::new(D::KIND, features, MAX_SEGMENTS as u16),
             queues: [const { None }; QUEUES],
@@ -61,6 +72,37 @@ impl<D: Device, const QUEUES: usize> Server<D, QUEUES> {
     #[must_use]
     pub const fn broken(&self) -> Option<Broken> {
         self.broken
+    }
+
+    /// Returns the registers, which a later life of the server needs.
+    #[must_use]
+    pub fn keep(&self) -> Kept<QUEUES> {
+        self.window.keep()
+    }
+
+    /// Goes on where an earlier life has ended. The driver is interrupted, because an interrupt of the
+    /// earlier life may be lost. If the state makes no sense, the device demands a reset. The device must be
+    /// as [`Self::resumable`] has made it.
+    pub fn resume(&mut self, kept: &Kept<QUEUES>, memory: &mut impl Memory) {
+        self.window.restore(kept);
+        self.device.agree(self.window.features());
+        let has_event_index = self.window.features() & FEATURE_EVENT_INDEX != 0;
+        for (number, queue) in self.queues.iter_mut().enumerate() {
+            let Some(place) = self.window.queue(number as u16) else {
+                continue;
+            };
+            match Split::resume(place, has_event_index, memory) {
+                Ok(split) => *queue = Some(Queue::Split(split)),
+                Err(broken) => {
+                    self.broken = Some(broken);
+                    self.window.demand_reset();
+                    return;
+                }
+            }
+        }
+        if self.window.is_running() {
+            self.window.interrupt.raise(CAUSE_USED | CAUSE_CONFIGURATION);
+        }
     }
 
     /// Returns the interrupt of the window.

@@ -41,6 +41,26 @@ impl Split {
         }
     }
 
+    /// Makes the queue of a device that an earlier life of its server has served one chain after the other.
+    /// The index in the device's ring says how many were given back. A chain that was taken and not given
+    /// back is taken again.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub fn resume(
+        place: QueuePlace,
+        has_event_index: bool,
+        memory: &mut impl Memory,
+    ) -> Result<Self, Broken> {
+        let used = read_u16(memory, after(place.device, INDEX)?)?;
+        Ok(Self {
+            next: used,
+            used,
+            told: used,
+            ..Self::new(place, has_event_index)
+        })
+    }
+
     /// Takes the next chain. `None`: the driver has made no other one available.
     ///
     /// # Errors

@@ -88,6 +88,10 @@ impl Host for Aarch64 {
         vec![("hypervisor, payloads", plan.hypervisor, "rwx")]
     }
 
+    fn finds_services(&self) -> bool {
+        true
+    }
+
     fn build_vm(&self, context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {
         vm::build(context, loader, report)
     }

@@ -25,6 +25,7 @@ use crate::model::{Access, FlashSpec, Placed};
 use crate::rules::channels::{BRIDGE, BRIDGE_MEMORY, Side};
 use crate::rules::memory::UART_SIZE;
 use crate::rules::owned;
+use crate::rules::services::Served;
 use crate::system::Capability;
 
 const GIC_PHANDLE: u32 = 0x8001;
@@ -170,6 +171,9 @@ fn root(machine: &Machine<'_>) -> Node {
             format!("/{}", dtoolkit::Node::name(&&node.0)),
         ));
         root = root.child(node);
+    }
+    for served in &spec.machine.served {
+        root = root.child(virtio(served));
     }
     for (_, device) in owned(spec, machine.context.board) {
         let node = passed_through(device);
@@ -419,6 +423,16 @@ fn channel(side: &Side<'_>, machine: &Machine<'_>) -> Node {
         Some(known) => node.cells("capability", &[known.index]),
         None => node,
     }
+}
+
+/// Returns the node of a device that another partition serves (Linux binding `virtio/mmio.yaml`).
+fn virtio(served: &Served) -> Node {
+    let Window { base, size } = served.window;
+    Node::new(format!("virtio_mmio@{base:x}"))
+        .texts("compatible", &["virtio,mmio"])
+        .numbers("reg", &[base, size])
+        .cells("interrupts", &interrupt(served.line, LEVEL_HIGH))
+        .flag("dma-coherent")
 }
 
 /// Returns the node of a device of the board, at the addresses and lines that it has there.

@@ -1,0 +1,26 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# First process of a client: uses its disk and its console, then powers off.
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev
+export PATH=/bin:/sbin:/usr/bin:/usr/sbin
+mkdir -p /mnt
+
+busybox mke2fs /dev/vda > /dev/null
+mount -t ext4 /dev/vda /mnt
+dd if=/dev/urandom of=/mnt/data bs=64k count=16 conv=fsync 2> /dev/null
+before=$(sha256sum < /mnt/data)
+umount /mnt
+echo 3 > /proc/sys/vm/drop_caches
+mount -t ext4 -o ro /dev/vda /mnt
+if [ "$(sha256sum < /mnt/data)" = "$before" ]; then
+    echo "disk: $(awk '$2 == "/mnt" { print $3 }' /proc/mounts), 1 MiB written and read back"
+else
+    echo "disk: what was read is not what was written"
+fi
+umount /mnt
+
+echo "hello from Linux" > /dev/hvc0
+sleep 1
+poweroff -f
