@@ -55,8 +55,18 @@ const POLICIES: &[Shared] = &[
 
 /// Returns the system for a part of the guest.
 pub(super) fn manifest(board: &str, part: &str, vcpus: &str, ballast: Option<&Path>) -> String {
+    of_guest(("@guests/bench", "1M"), board, (part, vcpus), ballast)
+}
+
+/// Returns the system for a part of a guest, named by its image and its memory.
+pub(super) fn of_guest(
+    (image, memory): (&str, &str),
+    board: &str,
+    (part, vcpus): (&str, &str),
+    ballast: Option<&Path>,
+) -> String {
     let mut text = format!(
-        "board = \"{board}\"\n[partition.bench]\nkind = \"vm\"\nimage = \"@guests/bench\"\nmemory = \"1M\"\n\
+        "board = \"{board}\"\n[partition.bench]\nkind = \"vm\"\nimage = \"{image}\"\nmemory = \"{memory}\"\n\
          vcpus = [{vcpus}]\nbootargs = \"part={part}\"\n"
     );
     if let Some(path) = ballast {

@@ -26,10 +26,10 @@ use core::cell::UnsafeCell;
 const PM_TIMER: u16 = 8;
 /// Bits of the PM timer that every board has.
 const PM_MASK: u32 = 0xFF_FFFF;
-/// Ticks of the PM timer in a measurement: 10 ms.
-const MEASURED: u32 = PM_HERTZ as u32 / 100;
-/// Rates are rounded to so many Hz, which is the accuracy of the measurement.
-const ROUNDED: u64 = 100_000;
+/// The most ticks of the PM timer in a measurement: 10 ms.
+const LONGEST: u32 = PM_HERTZ as u32 / 100;
+/// A measurement lasts so many times as long as one look at the clocks, or [`LONGEST`].
+const LOOKS: u64 = 8192;
 
 /// The permission map of ports: every access exits.
 #[repr(C, align(4096))]
@@ -221,28 +221,41 @@ fn with_rates(board: Board, hertz: u64, timer: u64) -> Board {
     }
 }
 
-/// Measures the ticks of the counter and of the local APIC's timer in a second by the PM timer.
+/// Measures the ticks of the counter and of the local APIC's timer in a second by the PM timer, from one tick
+/// of the PM timer to another. The result is as wrong as a look at the clocks is long, and is rounded to the
+/// power of ten above that.
 fn measure(power: u16, apic: u64) -> (u64, u64) {
     let read = || read_port32(power + PM_TIMER) & PM_MASK;
     let timer = Stopwatch::start(apic);
-    let (start, from, first) = (read(), counter(), timer.read());
-    let (mut passed, mut to, mut last) = (0, from, first);
+    let early = counter();
     // A PM timer that stands still would be waited for in vain; the counter then ends it.
-    while passed < MEASURED && to.wrapping_sub(from) < 1 << 36 {
-        passed = read().wrapping_sub(start) & PM_MASK;
-        (to, last) = (counter(), timer.read());
+    let is_late = || counter().wrapping_sub(early) >= 1 << 36;
+    let mut before = read();
+    let start = loop {
+        let now = read();
+        if now != before || is_late() {
+            break now;
+        }
+        before = now;
+    };
+    let (from, first) = (counter(), timer.read());
+    let (mut passed, mut to, mut last, mut looks) = (0, from, first, 0_u64);
+    let mut is_tick = false;
+    while !is_late() && !(is_tick && (looks >= LOOKS || passed >= LONGEST)) {
+        let now = read().wrapping_sub(start) & PM_MASK;
+        is_tick = now != passed;
+        (passed, to, last) = (now, counter(), timer.read());
+        looks += 1;
     }
-    if passed < MEASURED || last == first {
+    if passed == 0 || last == first {
         halt("LOCKDOWN: the PM timer or the APIC's timer of the board's tables does not count");
     }
     let in_second = |ticks: u64| {
-        let hertz = u128::from(ticks) * u128::from(PM_HERTZ) / u128::from(passed);
-        (hertz as u64 + ROUNDED / 2) / ROUNDED * ROUNDED
+        let hertz = (u128::from(ticks) * u128::from(PM_HERTZ) / u128::from(passed)) as u64;
+        let unit = 10_u64.pow((hertz / looks).max(1).ilog10() + 1);
+        ((hertz + unit / 2) / unit * unit).max(unit)
     };
-    (
-        in_second(to - from),
-        in_second(u64::from(last - first)).max(ROUNDED),
-    )
+    (in_second(to - from), in_second(u64::from(last - first)))
 }
 
 /// Returns the seconds since 1970 of the board's real-time clock.

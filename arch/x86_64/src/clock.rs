@@ -40,6 +40,7 @@ impl Machine {
     /// Notes that the timer has fired, and tells whether the kernel's deadline has come.
     pub(crate) fn timer_fired(&mut self) -> bool {
         self.armed = Ticks::NEVER;
+        self.looks = true;
         let is_due = self.deadline.0 <= sysreg::counter();
         if is_due {
             self.deadline = Ticks::NEVER;

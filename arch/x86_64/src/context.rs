@@ -4,7 +4,7 @@
 use crate::svm::{self, Vmcb};
 use bulkhead_abi::log::Exits;
 use bulkhead_arch_api::{
-    EntryState, Exit, MAX_VCPUS, PartitionId, PartitionKind, TimeMode, VcpuId, VcpuPlan,
+    EntryState, Exit, MAX_VCPUS, PartitionId, PartitionKind, Ticks, TimeMode, VcpuId, VcpuPlan,
 };
 use bulkhead_arch_support::ClaimTable;
 use bulkhead_arch_x86_64_core::decode::{Operation, Register};
@@ -80,6 +80,10 @@ pub(crate) struct Context {
     pub(crate) since: u64,
     /// Until when an idle vCPU waits; 0 if it is not idle.
     pub(crate) idle_until: u64,
+    /// When its own timers interrupt next, as of the last look at its interrupts.
+    pub(crate) due: Ticks,
+    /// It is in HLT: no entry until there is an interrupt.
+    pub(crate) halted: bool,
     /// TSC_AUX.
     pub(crate) auxiliary: u64,
     /// DR0 to DR3 while another vCPU has the pCPU, from the first use on. Until then an access exits.
@@ -122,6 +126,8 @@ impl Context {
             offset: 0,
             since: 0,
             idle_until: 0,
+            due: Ticks::NEVER,
+            halted: false,
             auxiliary: 0,
             debug: None,
             starting: (0, 0),
@@ -178,6 +184,13 @@ impl Context {
         self.vmcb.set(svm::RIP, next);
         let shadow = self.vmcb.get(svm::SHADOW);
         self.vmcb.set(svm::SHADOW, shadow & !1);
+    }
+
+    /// Sets the task priority, of which the control block has the upper half.
+    #[inline(always)]
+    pub(crate) fn set_task_priority(&mut self, priority: u8) {
+        self.task_priority = priority >> 4;
+        self.vmcb.set_task_priority(priority >> 4);
     }
 
     /// Returns the guest's counter.

@@ -8,7 +8,7 @@ use crate::{platform, space, svm};
 use bulkhead_abi::HealthClass;
 use bulkhead_arch_api::{Access, AccessKind, AddressSpace, Exit, GuestPhys, VcpuSet};
 use bulkhead_arch_x86_64_core::decode::{self, Operand, Operation, extend};
-use bulkhead_arch_x86_64_core::lapic::Effect;
+use bulkhead_arch_x86_64_core::lapic::{Delivery, Effect, Ipi, Target};
 
 /// EXITINFO1 of a nested page fault (APM volume 2, 15.25.6): an instruction fetch; a walk of the guest's
 /// tables.
@@ -30,7 +30,11 @@ const ALL_FLAGS: u64 = CARRY | PARITY | ADJUST | ZERO | SIGN | OVERFLOW;
 pub(crate) fn nested_fault(machine: &mut Machine, context: &mut Context) -> Option<Exit> {
     let cause = context.vmcb.get(svm::EXIT_INFO_1);
     let address = GuestPhys(context.vmcb.get(svm::EXIT_INFO_2));
-    let is_memory = space::is_memory(context.plan.partition, address);
+    let [own, io] = platform::WINDOWS;
+    let is_apic = [own, io]
+        .iter()
+        .any(|window| address.0.wrapping_sub(*window) < APIC_WINDOW);
+    let is_memory = !is_apic && space::is_memory(context.plan.partition, address);
     let decoded = if cause & (FETCH | WALK) != 0 || is_memory || context.is_task() {
         None
     } else {
@@ -56,7 +60,6 @@ pub(crate) fn nested_fault(machine: &mut Machine, context: &mut Context) -> Opti
         size: found.size,
         next,
     };
-    let [own, io] = platform::WINDOWS;
     if address.0.wrapping_sub(own) < APIC_WINDOW {
         return local(machine, context, address.0 - own, kind);
     }
@@ -94,7 +97,12 @@ fn local(machine: &mut Machine, context: &mut Context, offset: u64, kind: Access
             // In x2APIC mode, and while it is off, nothing is there.
             _ if apic.is_extended() || offset & 0xF != 0 => (0, None),
             AccessKind::Read => (apic.read(number, now).unwrap_or(0), None),
-            AccessKind::Write(value) => (0, apic.write(number, value & 0xFFFF_FFFF, now)),
+            AccessKind::Write(value) => {
+                let effect = apic.write(number, value & 0xFFFF_FFFF, now);
+                machine.looks |= apic.must_be_looked_at(number);
+                context.set_task_priority(apic.task_priority());
+                (0, effect)
+            }
         }
     };
     finish(context, value);
@@ -107,6 +115,15 @@ pub(crate) fn take_effect(machine: &mut Machine, context: &mut Context, effect: 
     match effect {
         Effect::Nothing => None,
         Effect::End(vector) => woken(platform::end(partition, vector, machine.pcpu)),
+        Effect::Send(Ipi {
+            vector,
+            delivery: Delivery::Fixed,
+            target: Target::Own,
+        }) => {
+            platform::apic(context.id)?.accept(vector, false);
+            machine.looks = true;
+            None
+        }
         Effect::Send(ipi) => {
             let sender = context.plan.index.into();
             let sent = platform::send(partition, (ipi, false), sender, machine.pcpu);

@@ -45,26 +45,40 @@ pub(crate) fn code(context: &Context) -> ([u8; MAX_LENGTH], usize) {
         _ => vmcb.get(svm::CS + 8).wrapping_add(rip) & 0xFFFF_FFFF,
     };
     let partition = context.plan.partition;
-    let mut bytes = [0; MAX_LENGTH];
-    let mut used = 0;
-    let mut word: Option<(u64, u64)> = None;
-    for (byte, offset) in bytes.iter_mut().zip(0_u64..) {
-        let linear = start.wrapping_add(offset);
-        // Bytes of one word have one translation.
-        let loaded = match word {
-            Some((at, loaded)) if at == linear & !7 => loaded,
-            _ => {
-                let physical = paging.translate(linear, |at| space::read_word(partition, at));
-                let Some(loaded) = physical.and_then(|at| space::read_word(partition, at)) else {
-                    break;
-                };
-                word = Some((linear & !7, loaded));
-                loaded
-            }
+    let translate = |linear| paging.translate(linear, |at| space::read_word(partition, at));
+    let load = |at: u64| space::read_word(partition, at);
+    let (first, skipped) = (start & !7, (start & 7) as usize);
+    let mut words = [0; 3];
+    let mut found = 0;
+    let mut physical = 0;
+    for (index, word) in (0_u64..).zip(&mut words) {
+        let linear = first.wrapping_add(index * 8);
+        // Words of a page have one translation.
+        let is_new = index == 0 || linear & 0xFFF == 0;
+        let at = if is_new {
+            translate(linear)
+        } else {
+            Some(physical + 8)
         };
-        *byte = (loaded >> ((linear & 7) * 8)) as u8;
-        used += 1;
+        let Some((at, loaded)) = at.and_then(|at| Some((at, load(at)?))) else {
+            break;
+        };
+        (physical, *word) = (at, loaded);
+        found += 8;
     }
+    let [low, middle, high] = words;
+    let shift = skipped * 8;
+    let wide = (u128::from(middle) << 64 | u128::from(low)) >> shift;
+    let wide = if shift == 0 {
+        wide
+    } else {
+        wide | u128::from(high) << (128 - shift)
+    };
+    let mut bytes = [0; MAX_LENGTH];
+    for (byte, value) in bytes.iter_mut().zip(wide.to_le_bytes()) {
+        *byte = value;
+    }
+    let used = usize::min(MAX_LENGTH, found - skipped.min(found));
     (bytes, used)
 }
 

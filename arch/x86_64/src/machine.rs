@@ -19,6 +19,8 @@ pub struct Machine {
     pub(crate) deadline: Ticks,
     /// The time for which the timer of the local APIC is set.
     pub(crate) armed: Ticks,
+    /// The vCPU that runs has to look at its interrupts before it is entered.
+    pub(crate) looks: bool,
     /// The control block for VMLOAD of the hypervisor's own hidden registers.
     pub(crate) host: u64,
 }
@@ -36,6 +38,7 @@ impl Machine {
             current: core::ptr::null_mut(),
             deadline: Ticks::NEVER,
             armed: Ticks::NEVER,
+            looks: true,
             host: 0,
         }
     }

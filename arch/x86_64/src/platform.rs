@@ -68,6 +68,10 @@ struct Local {
     /// `NMI`, `INIT`.
     events: AtomicU8,
     home: AtomicU8,
+    /// Something has changed since the vCPU looked at its interrupts last.
+    changed: AtomicBool,
+    /// Its pCPU runs it, and looks at it before each entry. Such a vCPU is none of the kernel's business.
+    runs: AtomicBool,
 }
 
 #[expect(
@@ -89,6 +93,8 @@ const LOCAL: Local = Local {
     apic: TicketMutex::new(Lapic::new(0, false)),
     events: AtomicU8::new(0),
     home: AtomicU8::new(0),
+    changed: AtomicBool::new(true),
+    runs: AtomicBool::new(false),
 };
 
 static VMS: [Vm; MAX_PARTITIONS] = [VM; MAX_PARTITIONS];
@@ -138,6 +144,7 @@ pub(crate) fn reset_local(vcpu: VcpuId, index: u8, extended: bool) {
     if let Some(local) = local(vcpu) {
         *local.apic.lock() = Lapic::new(index.into(), extended);
         local.events.store(0, Ordering::Release);
+        local.changed.store(true, Ordering::Release);
     }
 }
 
@@ -187,18 +194,48 @@ pub(crate) fn take_external(partition: PartitionId) -> Option<u8> {
     vector
 }
 
-/// Makes a pCPU look at its vCPU's interrupts, if it is another one.
-fn kick(vcpu: VcpuId, own: PcpuId) {
-    let home = local(vcpu).map_or(own.0, |local| local.home.load(Ordering::Acquire));
-    if home == own.0 {
-        return;
+/// Tells whether a vCPU has to look at its interrupts, and takes it that it does.
+#[inline]
+pub(crate) fn take_change(vcpu: VcpuId) -> bool {
+    let Some(local) = local(vcpu) else { return true };
+    local.changed.load(Ordering::Acquire) && local.changed.swap(false, Ordering::SeqCst)
+}
+
+/// Notes whether a pCPU runs a vCPU. A pCPU that ceases to run a vCPU that idles must ask [`is_changed`] behind it.
+#[inline]
+pub(crate) fn note_running(vcpu: VcpuId, runs: bool) {
+    if let Some(local) = local(vcpu) {
+        local.runs.store(runs, Ordering::SeqCst);
     }
-    let target = BOARD
-        .get()
-        .and_then(|board| board.hardware_ids.get(usize::from(home)));
-    if let Some(target) = target {
-        physical::interrupt(*target, physical::KICK);
+}
+
+/// Tells whether a vCPU has to look at its interrupts.
+pub(crate) fn is_changed(vcpu: VcpuId) -> bool {
+    local(vcpu).is_none_or(|local| local.changed.load(Ordering::SeqCst))
+}
+
+/// Tells a vCPU that it has something to do: an entry that is to come looks, and another pCPU that runs it is
+/// interrupted. Returns true if nobody runs it, so that the kernel has to wake it.
+fn tell(local: &Local, own: PcpuId) -> bool {
+    local.changed.store(true, Ordering::SeqCst);
+    if !local.runs.load(Ordering::SeqCst) {
+        return true;
     }
+    let home = local.home.load(Ordering::Acquire);
+    if home != own.0 {
+        let ids = BOARD.get().map(|board| &board.hardware_ids);
+        if let Some(target) = ids.and_then(|ids| ids.get(usize::from(home))) {
+            physical::interrupt(*target, physical::KICK);
+        }
+    }
+    false
+}
+
+/// Tells the first vCPU of a VM. Returns the set of it if the kernel has to wake it.
+fn tell_first(vm: &Vm, own: PcpuId) -> VcpuSet {
+    let first = VcpuId(vm.vcpus[0].load(Ordering::Acquire));
+    let wakes = local(first).is_some_and(|local| tell(local, own));
+    if wakes { VcpuSet::of(first) } else { VcpuSet::EMPTY }
 }
 
 /// The outcome of a message: the vCPUs that have something to do, and those that are to start.
@@ -214,7 +251,12 @@ pub(crate) fn send(partition: PartitionId, (ipi, is_level): (Ipi, bool), sender:
     let mut sent = Sent::default();
     let Some(vm) = vm(partition) else { return sent };
     let [first, count] = [&vm.vcpus[0], &vm.vcpus[1]].map(|value| value.load(Ordering::Acquire));
-    for index in 0..count {
+    // An id is the index of a vCPU, so a message for one needs no look at the others.
+    let all = match ipi.target {
+        Target::Physical(id) if id < u32::from(count) => id as u8..id as u8 + 1,
+        _ => 0..count,
+    };
+    for index in all {
         let vcpu = VcpuId(first.wrapping_add(index));
         let Some(local) = local(vcpu) else { break };
         let mut apic = local.apic.lock();
@@ -245,8 +287,9 @@ pub(crate) fn send(partition: PartitionId, (ipi, is_level): (Ipi, bool), sender:
         };
         drop(apic);
         if is_told {
-            sent.wake.insert_all(VcpuSet::of(vcpu));
-            kick(vcpu, own);
+            if tell(local, own) {
+                sent.wake.insert_all(VcpuSet::of(vcpu));
+            }
             if ipi.delivery == Delivery::Lowest {
                 break;
             }
@@ -277,9 +320,8 @@ fn settle(partition: PartitionId, vm: &Vm, shared: &mut Shared, own: PcpuId) -> 
     }
     let asks = shared.pic.asks();
     if asks && !vm.asks.load(Ordering::Acquire) {
-        let first = VcpuId(vm.vcpus[0].load(Ordering::Acquire));
-        wake.insert_all(VcpuSet::of(first));
-        kick(first, own);
+        vm.asks.store(true, Ordering::Release);
+        wake.insert_all(tell_first(vm, own));
     }
     vm.asks.store(asks, Ordering::Release);
     wake
@@ -377,7 +419,7 @@ pub(crate) fn access_port(
     let byte = value as u8;
     if shared.pit.write(port, byte, pit) {
         note_pit(vm, &shared, board);
-        return PortAnswer::Done(0, VcpuSet::EMPTY);
+        return PortAnswer::Done(0, tell_first(vm, own));
     }
     if shared.pic.write(port, byte) {
         return PortAnswer::Done(0, settle(partition, vm, &mut shared, own));

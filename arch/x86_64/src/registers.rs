@@ -63,7 +63,12 @@ pub(crate) fn model_specific(machine: &mut Machine, context: &mut Context) -> Op
     let protection = svm::exception(PROTECTION, Some(0));
     context.pending = Pending::Register { is_read, next };
     (context.reflect, context.skip_to) = (protection, Some(next));
-    match treatment(REGISTERS, number.into(), kind) {
+    // The frequent ones first: the table says the same of them.
+    let treatment = match number {
+        TSC_DEADLINE | X2APIC..=X2APIC_END => Treatment::Own,
+        _ => treatment(REGISTERS, number.into(), kind),
+    };
+    match treatment {
         Treatment::Constant(value) => {
             finish(context, value);
             None
@@ -78,7 +83,7 @@ pub(crate) fn model_specific(machine: &mut Machine, context: &mut Context) -> Op
         Treatment::Own => {
             let done = match kind {
                 AccessKind::Read => read(context, number).map(|value| (value, Effect::Nothing)),
-                AccessKind::Write(value) => write(context, number, value).map(|effect| (0, effect)),
+                AccessKind::Write(value) => write(machine, context, number, value).map(|effect| (0, effect)),
             };
             match done {
                 Some((value, effect)) => {
@@ -130,7 +135,8 @@ fn read(context: &mut Context, number: u32) -> Option<u64> {
 }
 
 /// Writes a register of the guest's own; `None` is a #GP.
-fn write(context: &mut Context, number: u32, value: u64) -> Option<Effect> {
+fn write(machine: &mut Machine, context: &mut Context, number: u32, value: u64) -> Option<Effect> {
+    machine.looks |= !(X2APIC..=X2APIC_END).contains(&number);
     match number {
         TSC => {
             context.offset = value.wrapping_sub(sysreg::counter());
@@ -149,7 +155,8 @@ fn write(context: &mut Context, number: u32, value: u64) -> Option<Effect> {
                 return None;
             }
             let effect = apic.write(number - X2APIC, value, now);
-            // The task priority has a copy in the control block, which the entry sets anew.
+            machine.looks |= apic.must_be_looked_at(number - X2APIC);
+            context.set_task_priority(apic.task_priority());
             return effect;
         }
         sysreg::EFER => return write_efer(context, value),

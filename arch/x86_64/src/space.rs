@@ -24,6 +24,7 @@ use bulkhead_arch_paging::{
     Attributes, Geometry, MapError, Mapping, PAGE_SIZE, TableMemory, Translation, Tree,
 };
 use bulkhead_arch_support::{Mmio, physical};
+use core::arch::asm;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Where a task's own tables are: behind everything that a partition can have mapped.
@@ -35,6 +36,9 @@ const TASK_LEAF: u64 = 0xE7;
 
 /// Root of each partition's tree, 0 until it is built.
 static ROOTS: [AtomicU64; MAX_PARTITIONS] = [const { AtomicU64::new(0) }; MAX_PARTITIONS];
+/// The largest stretch of each partition's memory that is in one piece: where the partition sees it, where it
+/// is, and bytes of it. A look there needs no walk.
+static RUNS: [[AtomicU64; 3]; MAX_PARTITIONS] = [const { [const { AtomicU64::new(0) }; 3] }; MAX_PARTITIONS];
 /// Times a mapping was taken away. A vCPU that runs next forgets what its processor remembers.
 static REVOKED: AtomicU64 = AtomicU64::new(0);
 /// Tables of the pool that are in use.
@@ -70,14 +74,36 @@ pub(crate) fn is_memory(partition: PartitionId, guest: GuestPhys) -> bool {
     look_up(partition, guest).is_some_and(|found| found.attributes.kind == MemoryKind::Ram)
 }
 
-/// Reads a word of the partition's memory at a multiple of 8.
-pub(crate) fn read_word(partition: PartitionId, guest: u64) -> Option<u64> {
-    let found = look_up(partition, GuestPhys(guest & !7))?;
-    if found.attributes.kind != MemoryKind::Ram {
-        return None;
+/// Notes a region of a partition as the stretch that needs no walk, if it is the largest so far.
+fn note_run(partition: PartitionId, region: &Region) {
+    let Some([guest, host, size]) = RUNS.get(usize::from(partition.0)) else {
+        return;
+    };
+    if region.kind == MemoryKind::Ram && region.size > size.load(Ordering::Relaxed) {
+        guest.store(region.guest.0, Ordering::Relaxed);
+        host.store(region.host.0, Ordering::Relaxed);
+        size.store(region.size, Ordering::Release);
     }
-    // SAFETY: memory of the partition, mapped as RAM of the board, at a multiple of 8.
-    Some(unsafe { physical::read_word(found.output.0 as usize) })
+}
+
+/// Reads a word of the partition's memory at a multiple of 8.
+#[inline]
+pub(crate) fn read_word(partition: PartitionId, guest: u64) -> Option<u64> {
+    let at = guest & !7;
+    let [first, host, size] = RUNS.get(usize::from(partition.0))?;
+    let offset = at.wrapping_sub(first.load(Ordering::Relaxed));
+    let place = if offset < size.load(Ordering::Acquire) {
+        host.load(Ordering::Relaxed) + offset
+    } else {
+        let found = look_up(partition, GuestPhys(at))?;
+        if found.attributes.kind != MemoryKind::Ram {
+            return None;
+        }
+        found.output.0
+    };
+    // SAFETY: memory of the partition, mapped as RAM of the board, at a multiple of 8, as regions are whole
+    // pages.
+    Some(unsafe { physical::read_word(place as usize) })
 }
 
 /// Calls `action` with what each piece of a stretch of partition memory is, bytes done and bytes of it.
@@ -151,9 +177,11 @@ fn clear(from: u64, length: u64) {
         unsafe { physical::write(from as usize, zeroes) }
     };
     bytes(from, first);
-    for at in (first..last).step_by(8) {
-        // SAFETY: as above.
-        unsafe { physical::write_word(at as usize, 0) }
+    let words = last.saturating_sub(first) / 8;
+    // SAFETY: as above. One instruction clears everything, because no registers of SIMD may be used.
+    unsafe {
+        asm!("rep stosq", inout("rdi") first => _, inout("rcx") words => _, in("rax") 0_u64,
+             options(nostack, preserves_flags));
     }
     bytes(last.max(first), end);
 }
@@ -229,6 +257,7 @@ impl Spaces for Machine {
                 return Err(BuildError::BadRegion(region.guest));
             }
             map(&tree, region)?;
+            note_run(partition, region);
         }
         if let Some(slot) = ROOTS.get(usize::from(partition.0)) {
             slot.store(root.0, Ordering::Release);
@@ -240,6 +269,13 @@ impl Spaces for Machine {
     }
 
     fn revoke(&mut self, partition: PartitionId, guest: GuestPhys, size: u64) {
+        if let Some([first, _, run]) = RUNS.get(usize::from(partition.0)) {
+            let own = first.load(Ordering::Relaxed);
+            if guest.0 < own.saturating_add(run.load(Ordering::Relaxed)) && own < guest.0.saturating_add(size)
+            {
+                run.store(0, Ordering::Release);
+            }
+        }
         if let Some(tree) = tree_of(partition) {
             // If no tables are left, the block in question stays mapped as a whole. The kernel finds such a
             // block by `translate`.

@@ -196,6 +196,13 @@ impl Vmcb {
         self.get(VIRTUAL_INTERRUPT) as u8 & 0xF
     }
 
+    /// Sets V_TPR.
+    #[inline(always)]
+    pub(crate) fn set_task_priority(&mut self, priority: u8) {
+        let others = self.get(VIRTUAL_INTERRUPT) & !0xF;
+        self.set(VIRTUAL_INTERRUPT, others | u64::from(priority & 0xF));
+    }
+
     /// Sets V_TPR, and asks for an exit when the guest can take an interrupt: `None`: no; `Some(None)`: as
     /// soon as interrupts are on; `Some(Some(vector))`: as soon as the task priority lets the vector in,
     /// too.

@@ -63,28 +63,25 @@ impl Machine {
 
     /// Prepares an entry: interrupts are delivered, or asked for as soon as the guest can take them. Returns
     /// the exit to make instead.
+    ///
+    /// A look at the interrupts is dear. It is left out where the last one found nothing to deliver, and
+    /// neither the guest nor anybody else has changed anything since.
     #[inline(always)]
     pub(crate) fn prepare(&mut self, context: &mut Context) -> Option<Exit> {
-        if context.starting.0 != 0 {
-            return Some(start_next(context));
-        }
-        if !context.is_task() {
-            if platform::has_event(context.id) && platform::take_init(context.id) {
-                return Some(Exit::CpuOff);
-            }
-            if let Some(exit) = self.deliver(context) {
+        let looks = core::mem::take(&mut self.looks);
+        if context.is_task() {
+            self.set_timer(Ticks::NEVER);
+        } else if platform::take_change(context.id) || looks {
+            if let Some(exit) = self.look(context) {
                 return Some(exit);
             }
         } else {
-            self.set_timer(Ticks::NEVER);
+            self.set_timer(context.due);
         }
         let revoked = space::revoked();
-        if context.forget || context.seen_revoked != revoked {
-            (context.forget, context.seen_revoked) = (false, revoked);
-            context.vmcb.forget_space(true);
-        } else {
-            context.vmcb.forget_space(false);
-        }
+        let forgets = context.forget || context.seen_revoked != revoked;
+        (context.forget, context.seen_revoked) = (false, revoked);
+        context.vmcb.forget_space(forgets);
         context.vmcb.set(svm::EVENT, context.event);
         context.event = 0;
         context.vmcb.set(svm::RAX, context.general(RAX));
@@ -92,60 +89,94 @@ impl Machine {
         None
     }
 
-    /// Lets timers expire, sets the pCPU's own timer for the next one, and chooses the event that the entry
-    /// delivers.
-    #[inline(always)]
-    fn deliver(&mut self, context: &mut Context) -> Option<Exit> {
+    /// Looks at the interrupts of a vCPU. Returns the exit to make instead of an entry.
+    #[inline(never)]
+    fn look(&mut self, context: &mut Context) -> Option<Exit> {
+        if context.starting.0 != 0 {
+            self.looks = true;
+            return Some(start_next(context));
+        }
+        if platform::has_event(context.id) && platform::take_init(context.id) {
+            return Some(Exit::CpuOff);
+        }
         let now = context.now();
         let partition = context.plan.partition;
         if context.plan.index == 0 && platform::pit_due(partition) <= now {
             let mut wake = platform::advance_pit(partition, now, self.pcpu);
             wake.0 &= !VcpuSet::of(context.id).0;
             if !wake.is_empty() {
+                self.looks = true;
                 return Some(Exit::Wake(wake));
             }
         }
-        let vmcb = &mut context.vmcb;
-        let is_open = vmcb.get(svm::RFLAGS) & INTERRUPTS_ON != 0 && vmcb.get(svm::SHADOW) & SHADOW == 0;
         if context.event == 0 && platform::take_nmi(context.id) {
             context.event = svm::non_maskable();
         }
+        self.deliver(context, now)
+    }
+
+    /// Lets the timer of the local APIC expire, sets the pCPU's own timer for the next time, and chooses the
+    /// event that the entry delivers.
+    #[inline(always)]
+    fn deliver(&mut self, context: &mut Context, now: u64) -> Option<Exit> {
+        let partition = context.plan.partition;
+        let vmcb = &context.vmcb;
+        let is_open = vmcb.get(svm::RFLAGS) & INTERRUPTS_ON != 0 && vmcb.get(svm::SHADOW) & SHADOW == 0;
         let mut apic = platform::apic(context.id)?;
         apic.advance(now);
-        if context.task_priority != apic.task_priority() >> 4 {
-            context.task_priority = apic.task_priority() >> 4;
-        }
+        context.task_priority = apic.task_priority() >> 4;
         let external =
             context.plan.index == 0 && platform::external_asks(partition) && apic.passes_external();
-        let pending = apic.deliverable();
-        let waits = apic.waits_for_task_priority();
+        let pending = apic.pending();
+        // A vector that the guest cannot take yet makes a window: a reason to exit as soon as it can.
         let mut window = None;
-        if external || pending.is_some() {
-            if context.event == 0 && is_open {
-                // The 8259 comes first, as its interrupts have no priority here.
-                if external {
-                    drop(apic);
-                    let vector = platform::take_external(partition);
-                    context.event = vector.map_or(0, svm::interrupt);
-                    apic = platform::apic(context.id)?;
-                } else if let Some(vector) = pending {
-                    apic.take(vector);
-                    context.event = svm::interrupt(vector);
-                }
-                if apic.deliverable().is_some() {
-                    window = Some(None);
-                }
-            } else {
+        if external || matches!(pending, Some((_, true))) {
+            if context.event != 0 || !is_open {
                 window = Some(None);
+            } else if external {
+                // The 8259 comes first, as its interrupts have no priority here.
+                drop(apic);
+                let vector = platform::take_external(partition);
+                context.event = vector.map_or(0, svm::interrupt);
+                apic = platform::apic(context.id)?;
+                window = apic.deliverable().map(|_| None);
+            } else if let Some((vector, _)) = pending {
+                apic.take(vector);
+                context.event = svm::interrupt(vector);
             }
-        } else if let Some(vector) = waits {
+        } else if let Some((vector, _)) = pending
+            && apic.waits_for_task_priority(vector)
+        {
             window = Some(Some(vector));
         }
         let expiry = apic.expiry();
         drop(apic);
+        // Until the window opens, every entry looks.
+        self.looks = window.is_some();
         context.vmcb.set_window(context.task_priority, window);
-        self.set_timer(own_expiry(context, expiry));
+        context.due = own_expiry(context, expiry);
+        self.set_timer(context.due);
         None
+    }
+
+    /// Waits in HLT, on a pCPU that has nothing else to do. Returns the exit to make instead; the vCPU stays
+    /// in HLT then.
+    pub(crate) fn idle_in_place(&mut self, context: &mut Context) -> Option<Exit> {
+        context.halted = true;
+        loop {
+            // Before the look, so that a change behind it is seen by the next one.
+            self.looks = platform::take_change(context.id) || self.looks;
+            if self.has_work_for(context) {
+                self.looks = true;
+                context.halted = false;
+                return None;
+            }
+            self.set_timer(next_of(context));
+            let vector = sysreg::wait_for_interrupt();
+            if let Some(exit) = self.handle_vector(vector) {
+                return Some(exit);
+            }
+        }
     }
 
     /// Returns until when an idle vCPU rests: in the past if there is something to do.
@@ -156,8 +187,7 @@ impl Machine {
         if self.has_work_for(context) {
             return Ticks(0);
         }
-        let expiry = platform::apic(context.id).and_then(|apic| apic.expiry());
-        own_expiry(context, expiry)
+        next_of(context)
     }
 
     /// Tells whether a vCPU that rests has something to do.
@@ -182,6 +212,15 @@ impl Machine {
         let external = context.plan.index == 0 && platform::external_asks(context.plan.partition);
         apic.deliverable().is_some() || external && apic.passes_external()
     }
+}
+
+/// Returns when the vCPU's own timers interrupt a vCPU in HLT next, in the hypervisor's ticks.
+fn next_of(context: &Context) -> Ticks {
+    if context.vmcb.get(svm::RFLAGS) & INTERRUPTS_ON == 0 {
+        return Ticks::NEVER;
+    }
+    let expiry = platform::apic(context.id).and_then(|apic| apic.expiry());
+    own_expiry(context, expiry)
 }
 
 /// Returns when the vCPU's own timers interrupt next, in the hypervisor's ticks.

@@ -6,8 +6,8 @@ use crate::guest::{self, UNDEFINED};
 use crate::machine::Machine;
 use crate::svm::{self, exit};
 use crate::{emulate, physical, platform, ports, registers, sysreg};
-use bulkhead_abi::HealthClass;
 use bulkhead_abi::log::{Exits, count};
+use bulkhead_abi::{HealthClass, Operation};
 use bulkhead_arch_api::{Exit, GuestPhys, Hypercall, Line};
 use bulkhead_arch_x86_64_core::decode::Mode;
 use core::sync::atomic::AtomicU32;
@@ -42,7 +42,7 @@ pub(crate) fn handle(machine: &mut Machine, context: &mut Context) -> Option<Exi
     context.set_general(RSP, context.vmcb.get(svm::RSP));
     let priority = context.vmcb.task_priority();
     if priority != context.task_priority {
-        note_task_priority(context, priority);
+        note_task_priority(machine, context, priority);
     }
     let event = context.vmcb.get(svm::EXIT_EVENT);
     // An event whose delivery led to the exit is delivered again. The emulator leaves old bits here without
@@ -50,14 +50,17 @@ pub(crate) fn handle(machine: &mut Machine, context: &mut Context) -> Option<Exi
     context.event = if event & svm::EVENT_VALID != 0 { event } else { 0 };
     match code {
         exit::INTERRUPT => machine.take_interrupt(),
-        exit::HYPERCALL => Some(hypercall(context)),
+        exit::HYPERCALL => hypercall(context),
         exit::NESTED_FAULT => emulate::nested_fault(machine, context),
         exit::PORT => ports::access(machine, context),
         exit::CPUID => registers::cpuid(context),
         exit::MSR => registers::model_specific(machine, context),
         exit::HALT => halt(machine, context),
         // The window is open: the next entry delivers.
-        exit::WINDOW | exit::NMI | exit::INIT => None,
+        exit::WINDOW | exit::NMI | exit::INIT => {
+            machine.looks = true;
+            None
+        }
         exit::CR4_WRITE => registers::write_cr4(context),
         exit::INVD | exit::WRITE_BACK => {
             // Caches are coherent, and their contents are nobody's alone.
@@ -82,35 +85,47 @@ pub(crate) fn handle(machine: &mut Machine, context: &mut Context) -> Option<Exi
 
 /// Notes that the guest has written CR8.
 #[cold]
-fn note_task_priority(context: &mut Context, priority: u8) {
+fn note_task_priority(machine: &mut Machine, context: &mut Context, priority: u8) {
+    machine.looks = true;
     context.task_priority = priority;
     if let Some(mut apic) = platform::apic(context.id) {
         apic.set_task_priority(priority << 4);
     }
 }
 
-/// Returns the exit of a hypercall. The instruction is over.
-fn hypercall(context: &mut Context) -> Exit {
+/// Returns the exit of a hypercall. The instruction is over. The one that does nothing is answered here.
+fn hypercall(context: &mut Context) -> Option<Exit> {
     let next = guest::behind(context, CALL_LENGTH);
     context.go_to(next);
+    let operation = context.general(RAX) as u16;
+    if operation == Operation::Null as u16 {
+        for register in [RAX, RDI, RSI, RDX, RCX] {
+            context.set_general(register, 0);
+        }
+        return None;
+    }
     context.pending = Pending::Call;
     // Outside 64-bit mode the upper halves are undefined (APM volume 1, 3.4.1).
     let seen = match guest::mode(context) {
         Mode::Bits64 => u64::MAX,
         Mode::Bits16 | Mode::Bits32 => u32::MAX.into(),
     };
-    Exit::Hypercall(Hypercall {
-        operation: context.general(RAX) as u16,
+    Some(Exit::Hypercall(Hypercall {
+        operation,
         arguments: [RDI, RSI, RDX, RCX, R8, R9].map(|register| context.general(register) & seen),
-    })
+    }))
 }
 
 /// Handles HLT.
 fn halt(machine: &mut Machine, context: &mut Context) -> Option<Exit> {
     let next = guest::behind(context, HALT_LENGTH);
     context.go_to(next);
+    if context.plan.idle_in_place && !context.is_task() {
+        return machine.idle_in_place(context);
+    }
     let until = machine.rest(context);
     if until.0 <= sysreg::counter() {
+        machine.looks = true;
         return None;
     }
     context.idle_until = until.0;

@@ -87,7 +87,7 @@ impl Context {
         (self.offset, self.since, self.idle_until) = (0, 0, 0);
         (self.auxiliary, self.starting, self.task_priority) = (0, (0, 0), 0);
         self.debug = None;
-        self.forget = true;
+        (self.forget, self.halted, self.due) = (true, false, Ticks(0));
     }
 
     /// Sets the state in which the usual vCPU starts: that of a start-up IPI.
@@ -163,13 +163,36 @@ impl Machine {
         Some(action(self, unsafe { &mut *context }))
     }
 
-    /// Runs a vCPU until something needs the kernel. Each turn is an exit; a pending interrupt of the pCPU
-    /// ends the next one at once, so no guest can stay here beyond the kernel's deadline.
+    /// Runs a vCPU until something needs the kernel. Meanwhile others do not tell the kernel what they have
+    /// for it, but its pCPU.
     fn run_context(&mut self, context: &mut Context) -> Exit {
+        platform::note_running(context.id, true);
+        self.looks = true;
+        loop {
+            let exit = self.run_noted(context);
+            platform::note_running(context.id, false);
+            // Something may have come between the decision to idle and the note.
+            let comes = matches!(exit, Exit::Idle { .. }) && platform::is_changed(context.id);
+            if !(comes && self.has_work_for(context)) {
+                return exit;
+            }
+            platform::note_running(context.id, true);
+            self.looks = true;
+        }
+    }
+
+    /// Runs a vCPU that is noted as running. Each turn is an exit; a pending interrupt of the pCPU ends the
+    /// next one at once, so no guest can stay here beyond the kernel's deadline.
+    fn run_noted(&mut self, context: &mut Context) -> Exit {
         if !core::ptr::eq(self.current, context) {
             self.switch_to(context);
         }
         context.idle_until = 0;
+        if context.halted
+            && let Some(exit) = self.idle_in_place(context)
+        {
+            return exit;
+        }
         loop {
             if let Some(exit) = self.prepare(context) {
                 return exit;

@@ -6,6 +6,7 @@
 mod aarch64;
 mod armv7m;
 mod ppc405;
+mod x86_64;
 
 use crate::page::Page;
 use crate::runs::Results;
@@ -16,7 +17,7 @@ use bulkhead_manifest::board::Emulator;
 use bulkhead_manifest::{Board, Class};
 
 /// The list of classes.
-static CLASSES: &[&dyn Bench] = &[&aarch64::Aarch64, &armv7m::Armv7m, &ppc405::Ppc405];
+static CLASSES: &[&dyn Bench] = &[&aarch64::Aarch64, &armv7m::Armv7m, &ppc405::Ppc405, &x86_64::X86];
 
 /// The questions that the bench asks a class.
 pub(crate) trait Bench: Sync {

@@ -96,6 +96,18 @@ pub fn wait() {
     unsafe { asm!("sti", "hlt", "cli") }
 }
 
+/// Lets interrupts in from the next instruction but one on.
+pub fn unmask() {
+    // SAFETY: handlers save what they change.
+    unsafe { asm!("sti") }
+}
+
+/// Masks interrupts.
+pub fn mask() {
+    // SAFETY: a flag changes.
+    unsafe { asm!("cli") }
+}
+
 /// Lets interrupts that are pending in, and masks them again.
 pub fn open() {
     // SAFETY: as above.
@@ -108,6 +120,15 @@ pub fn stop() -> ! {
         // SAFETY: nothing happens any more.
         unsafe { asm!("cli", "hlt", options(nomem, nostack)) }
     }
+}
+
+/// Returns CR3.
+#[must_use]
+pub fn cr3() -> u64 {
+    let value;
+    // SAFETY: a read changes nothing.
+    unsafe { asm!("mov {}, cr3", out(reg) value, options(nomem, nostack)) }
+    value
 }
 
 /// Returns CR4.

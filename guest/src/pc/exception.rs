@@ -114,7 +114,7 @@ pub fn install(handler: Handler) {
     HANDLER.store(handler as usize, Ordering::Relaxed);
 }
 
-/// Loads the table.
+/// Fills the table, and loads it.
 pub(super) fn init() {
     let stubs = (&raw const __pc_stubs) as u64;
     // SAFETY: one processor runs, and the table is not loaded yet.
@@ -124,6 +124,11 @@ pub(super) fn init() {
         let low = address & 0xFFFF | CODE << 16 | 0x8E << 40 | (address >> 16 & 0xFFFF) << 48;
         *entry = [low, address >> 32];
     }
+    load();
+}
+
+/// Loads the table on this processor.
+pub(super) fn load() {
     let base = TABLE.0.get() as u64;
     let pointer: [u16; 5] = [
         256 * 16 - 1,

@@ -118,35 +118,50 @@ pub enum Effect {
     End(u8),
 }
 
-/// 256 bits.
+/// 256 bits, and which of their words are not 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Vectors([u32; 8]);
+struct Vectors {
+    words: [u32; 8],
+    used: u8,
+}
 
 impl Vectors {
+    const NONE: Self = Self {
+        words: [0; 8],
+        used: 0,
+    };
+
     const fn place(vector: u8) -> (usize, u32) {
         ((vector >> 5) as usize, 1 << (vector & 31))
     }
 
     fn set(&mut self, vector: u8, on: bool) {
-        let (word, bit) = Self::place(vector);
-        if let Some(word) = self.0.get_mut(word) {
+        let (index, bit) = Self::place(vector);
+        if let Some(word) = self.words.get_mut(index) {
             *word = if on { *word | bit } else { *word & !bit };
+            let mark = 1_u8 << (vector >> 5);
+            self.used = if *word == 0 {
+                self.used & !mark
+            } else {
+                self.used | mark
+            };
         }
     }
 
     fn has(&self, vector: u8) -> bool {
-        let (word, bit) = Self::place(vector);
-        self.0.get(word).is_some_and(|word| word & bit != 0)
+        let (index, bit) = Self::place(vector);
+        self.words.get(index).is_some_and(|word| word & bit != 0)
     }
 
+    #[inline]
     fn highest(&self) -> Option<u8> {
-        let mut words = self.0.iter().enumerate().rev();
-        let (index, word) = words.find(|(_, word)| **word != 0)?;
-        Some(((index as u32) << 5 | word.leading_zeros() ^ 31) as u8)
+        let index = 7_u32.checked_sub(self.used.leading_zeros())?;
+        let word = self.words.get(index as usize)?;
+        Some((index << 5 | word.leading_zeros() ^ 31) as u8)
     }
 
     fn word(&self, index: u32) -> u32 {
-        self.0.get(index as usize).copied().unwrap_or(0)
+        self.words.get(index as usize).copied().unwrap_or(0)
     }
 }
 
@@ -188,9 +203,9 @@ impl Lapic {
             spurious: 0xFF,
             logical: 0,
             format: u32::MAX,
-            request: Vectors([0; 8]),
-            in_service: Vectors([0; 8]),
-            level: Vectors([0; 8]),
+            request: Vectors::NONE,
+            in_service: Vectors::NONE,
+            level: Vectors::NONE,
             // LINT0 of the boot processor lets the 8259 through, as firmware leaves it.
             local: [
                 MASKED,
@@ -298,15 +313,32 @@ impl Lapic {
             .map(|(vector, _)| vector)
     }
 
-    /// Tells whether the pending vector only waits for a lower task priority.
+    /// Tells whether a vector that is pending and not let through only waits for a lower task priority.
     #[must_use]
-    pub fn waits_for_task_priority(&self) -> Option<u8> {
-        let (vector, is_open) = self.pending()?;
+    pub fn waits_for_task_priority(&self, vector: u8) -> bool {
         let serviced = self.in_service.highest().unwrap_or(0) & 0xF0;
-        (!is_open && vector & 0xF0 > serviced).then_some(vector)
+        vector & 0xF0 > serviced
     }
 
-    /// Notes that the processor has taken the vector.
+    /// Tells whether its owner must look at it before the next entry, because register `number` was written:
+    /// at its timer, or at a vector that is pending.
+    #[must_use]
+    pub fn must_be_looked_at(&self, number: u32) -> bool {
+        let is_quiet = matches!(
+            number,
+            TASK_PRIORITY
+                | END
+                | LOGICAL_DESTINATION
+                | DESTINATION_FORMAT
+                | COMMAND
+                | COMMAND_HIGH
+                | SELF_COMMAND
+        );
+        !is_quiet || self.request.used != 0
+    }
+
+    /// Notes that the processor has taken the vector. No other one can be delivered until this one ends, or
+    /// the task priority falls, or another one comes.
     pub fn take(&mut self, vector: u8) {
         self.request.set(vector, false);
         self.in_service.set(vector, true);
@@ -598,7 +630,7 @@ mod tests {
         assert_eq!(apic.deliverable(), Some(0x31));
         apic.set_task_priority(0x30);
         assert_eq!(apic.deliverable(), None);
-        assert_eq!(apic.waits_for_task_priority(), Some(0x31));
+        assert!(apic.waits_for_task_priority(0x31));
     }
 
     #[test]

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Class `x86_64`: the page with its blessed figures, and the measurement: one program
+//! (`guests/bench/x86-bench`) on the bare PC and in VMs.
+
+use super::Bench;
+use crate::page::Page;
+use crate::rows::{RESET, Row, row};
+use crate::runs::{Figures, Reader, Results, launch, prepare, run};
+use crate::systems;
+use crate::waivers::{SIZE, Waiver, waiver};
+use bulkhead::build::artifacts::Workspace;
+use bulkhead::build::prepare::Prepared;
+use bulkhead::emulator::launch::TemporaryFile;
+use bulkhead::emulator::session::{self, Limits, NoInput};
+use bulkhead::problem::Problem;
+use bulkhead::ui::progress::Progress;
+use bulkhead_arch_api::ClassFacts;
+use bulkhead_arch_api::class::X86_64;
+use bulkhead_manifest::Board;
+use bulkhead_manifest::board::Emulator;
+use std::path::Path;
+use std::time::Duration;
+
+/// Longest run on the wall.
+const REAL_LIMIT: Duration = Duration::from_secs(120);
+/// The program: its image and its memory in a manifest, and its file.
+const GUEST: (&str, &str) = ("@guests/x86-bench", "2M");
+const FILE: &str = "guest-x86-bench";
+/// The parts of the program, and the vCPUs that each needs.
+const PARTS: [(&str, &str); 3] = [
+    ("single", "{ pcpu = 0 }"),
+    ("pair", "{ pcpu = 0 }, { pcpu = 1 }"),
+    ("switch", "{ pcpu = 0 }, { pcpu = 0 }"),
+];
+
+/// Bytes of the payloads that are only there for their digests.
+const PAYLOADS: [usize; 2] = [4 << 10, 4 << 20];
+
+/// The class.
+pub(super) struct X86;
+
+impl Bench for X86 {
+    fn facts(&self) -> &'static ClassFacts {
+        &X86_64
+    }
+
+    fn page(&self) -> Page {
+        PAGE
+    }
+
+    fn measure(&self, board: &Board, emulator: &Emulator, progress: &Progress) -> Result<Results, Problem> {
+        let text = |part| systems::of_guest(GUEST, &board.name, part, None);
+        let [first, ..] = PARTS;
+        let single = prepare(&text(first), progress)?;
+        let mut results = Results::default();
+        progress.step("measuring on the bare board", || {
+            results.bare = bare(emulator)?;
+            Ok(())
+        })?;
+        for part in PARTS {
+            let system = prepare(&text(part), progress)?;
+            results.hypervised.append(&mut run(emulator, &system)?);
+        }
+        // Every part reports its own start. That of the smallest system counts.
+        let start = run(emulator, &single)?;
+        results.hypervised.extend(
+            start
+                .get_key_value(RESET)
+                .map(|(key, ticks)| (key.clone(), *ticks)),
+        );
+        results.digests = digests(emulator, &text(first), &single, progress)?;
+        single.class_binary().clone_into(&mut results.class_binary);
+        Ok(results)
+    }
+}
+
+/// Returns a partition that never starts, with a payload that has a digest.
+fn idle(payload: &Path) -> String {
+    let (image, _) = GUEST;
+    format!(
+        "capabilities = {{ idle = {{ partition = \"idle\", rights = [\"control\"] }} }}\n\
+         [partition.idle]\nkind = \"vm\"\nimage = \"{image}\"\nramdisk = {payload:?}\nmemory = \"16M\"\n\
+         vcpus = [{{ pcpu = 1 }}]\nautostart = false\n"
+    )
+}
+
+/// Returns the instructions that all digests of `system` take. Its manifest is `text`. Two systems that
+/// differ in the length of a payload that nobody loads show what a byte costs.
+fn digests(emulator: &Emulator, text: &str, system: &Prepared, progress: &Progress) -> Result<u64, Problem> {
+    let mut measured = Vec::new();
+    for size in PAYLOADS {
+        let payload = TemporaryFile::write("bin", &vec![0xA5; size])?;
+        let system = prepare(&format!("{text}{}", idle(payload.path())), progress)?;
+        let figures = run(emulator, &system)?;
+        let reset = figures.get(RESET).copied();
+        let reset = reset.ok_or_else(|| Problem::new("the guest did not report its start"))?;
+        measured.push((reset, system.image().len() as u64));
+    }
+    let [(early, short), (late, long)] = measured[..] else {
+        return Err(Problem::new("nothing to compare"));
+    };
+    let bytes = system.image().len() as u64;
+    Ok(late.saturating_sub(early).saturating_mul(bytes) / long.saturating_sub(short).max(1))
+}
+
+/// Runs the program on the bare PC, once with two CPUs and once with one: an idle CPU must not disturb what
+/// one CPU does.
+fn bare(emulator: &Emulator) -> Result<Figures, Problem> {
+    let image = Workspace::locate()?.program(FILE);
+    let mut bare = emulator.clone();
+    bare.arguments.clone_from(&emulator.bare);
+    let mut figures = Figures::new();
+    for cpus in [2, 1] {
+        let limits = Limits {
+            virtual_time: None,
+            real: Some(REAL_LIMIT),
+        };
+        let command = launch().command(&bare, &image, cpus, None);
+        let mut reader = Reader::default();
+        session::run(&command, limits, None, &mut reader, &mut NoInput, None)?;
+        figures.append(&mut reader.figures()?);
+    }
+    Ok(figures)
+}
+
+/// The page.
+const PAGE: Page = Page {
+    file: "docs/timing-x86.md",
+    board: "qemu-q35-x86_64",
+    rows: ROWS,
+    waivers: WAIVERS,
+    size_bar: 64 << 10,
+    ram_bar: None,
+    crates: &[
+        "abi",
+        "sched",
+        "image",
+        "arch/api",
+        "arch/support",
+        "arch/paging",
+        "arch/x86_64/core",
+        "arch/x86_64",
+        "devices",
+        "drivers",
+        "kernel",
+        "hypervisor/x86_64",
+    ],
+};
+
+/// Everything that is measured, in the order of the table.
+const ROWS: &[Row] = &[
+    row("cpuid", "CPUID", Some(200)),
+    row("null-call", "null hypercall", Some(200)),
+    row(
+        "version-call",
+        "version by hypercall, which the kernel answers",
+        None,
+    ),
+    row("port-read", "read a port: the mask of the 8259", Some(300)),
+    row("pm-timer-read", "read a port: the PM timer", Some(300)),
+    row("port-nobody", "read a port without a device", Some(300)),
+    row(
+        "uart-read",
+        "read a port: a register of the UART, which the kernel answers",
+        None,
+    ),
+    row("x2apic-read", "read the id of the local APIC, x2APIC", Some(300)),
+    row("x2apic-write", "write the task priority, x2APIC", Some(300)),
+    row("apic-read", "read the id of the local APIC, in memory", Some(300)),
+    row("apic-write", "write the task priority, in memory", Some(300)),
+    row("efer-read", "read EFER", None),
+    row("timer-busy", "timer to guest vector, vCPU busy", Some(400)),
+    row("timer-idle", "timer to guest vector, vCPU in HLT", Some(400)),
+    row("ipi-self", "IPI to itself, to guest vector", Some(400)),
+    row(
+        "ipi-other-busy",
+        "IPI to another vCPU, busy (sum of both CPUs)",
+        Some(700),
+    ),
+    row("ipi-other-idle", "IPI to another vCPU, in HLT (sum)", Some(700)),
+    row(
+        "switch",
+        "vCPU switch: HLT of one to the other's handler",
+        Some(600),
+    ),
+    row(RESET, "reset to guest entry", Some(300_000)),
+];
+
+/// The reasons of the waivers.
+const DECODED: &str =
+    "the emulator has no decode assists: the guest's tables are walked, and its instruction is decoded";
+const LOOKED_AT: &str =
+    "an exit saves all registers, and the state of the local APIC is looked at in Rust behind it";
+const MESSAGE: &str = "the exits of both vCPUs and the idling of the sender are in the sum";
+
+/// Bars that do not hold yet.
+const WAIVERS: &[Waiver] = &[
+    waiver("apic-read", 866, DECODED),
+    waiver("apic-write", 894, DECODED),
+    waiver("timer-busy", 480, LOOKED_AT),
+    waiver("timer-idle", 566, LOOKED_AT),
+    waiver("ipi-self", 600, LOOKED_AT),
+    waiver("ipi-other-busy", 1170, MESSAGE),
+    waiver("ipi-other-idle", 1235, MESSAGE),
+    waiver(
+        "switch",
+        820,
+        "policies are general, and each entry of another vCPU looks at its interrupts",
+    ),
+    waiver(
+        SIZE,
+        250_000,
+        "one binary has all policies, all kernel objects, all rules of the image and all of its class",
+    ),
+];
