@@ -19,9 +19,14 @@ use bulkhead_arch_api::{Exit, GuestPhys};
 #[inline(always)]
 pub(crate) fn call(context: &mut Context, machine: &mut Machine, immediate: u64) -> u64 {
     if immediate != 0 {
-        return answer(context, NOT_SUPPORTED);
+        return refuse(context);
     }
     call_0(context, machine)
+}
+
+/// Handles a call with another immediate.
+pub(crate) fn refuse(context: &mut Context) -> u64 {
+    answer(context, NOT_SUPPORTED)
 }
 
 /// Handles a call with the immediate 0, the only one with a meaning. Hypercalls are looked for first.

@@ -73,16 +73,20 @@ fn synchronous(machine: &mut Machine, context: &mut Context, syndrome: u64, exit
         syndrome,
         complete: exits.is_none(),
     };
+    if exits.is_none() {
+        // Only these ask for complete registers.
+        return match class(trap.syndrome) {
+            EC_DATA_ABORT => data_abort::<false>(machine, context, trap),
+            EC_SYSTEM => system::access(machine, context, trap),
+            _ => rare(machine, context, trap, exits),
+        };
+    }
     // By far the most frequent call has this one syndrome, and costs others less than its class would.
     if trap.syndrome == HVC_0 {
         count(exits, EC_HVC64);
         return psci::call_0(context, machine);
     }
     match class(trap.syndrome) {
-        EC_HVC64 => {
-            count(exits, EC_HVC64);
-            psci::call(context, machine, trap.syndrome & 0xFFFF)
-        }
         EC_DATA_ABORT => {
             count(exits, EC_DATA_ABORT);
             data_abort::<false>(machine, context, trap)
@@ -231,6 +235,7 @@ fn other_exceptions(machine: &mut Machine, context: &mut Context, syndrome: u64)
             machine.fp_take(context);
             RESUME
         }
+        EC_HVC64 => psci::refuse(context),
         EC_INSTRUCTION_ABORT => memory_fault(context, syndrome, abort_address(syndrome)),
         EC_UNKNOWN | EC_SVE => undefined(machine, context, syndrome),
         EC_CP15..=EC_CP14_MEMORY | EC_CP14_PAIR => undefined(machine, context, syndrome),

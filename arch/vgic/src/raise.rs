@@ -296,7 +296,7 @@ impl Vgic<'_> {
         if let Some(target) = self.redistributor(index)
             && target.private.latch.fetch_or(bit(line), SeqCst) & bit(line) == 0
         {
-            self.notify(me, index, 1, hardware);
+            self.notify_now(me, index, 1, hardware);
         }
     }
 

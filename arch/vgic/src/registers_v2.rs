@@ -233,7 +233,7 @@ impl Vgic<'_> {
             senders.fetch_or(bit(me as u32) as u8, SeqCst);
             target.touched.store(true, SeqCst);
             target.private.latch.fetch_or(bit(line), SeqCst);
-            self.notify(me, index, 1, hardware);
+            self.notify_now(me, index, 1, hardware);
         }
     }
 

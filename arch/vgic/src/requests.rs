@@ -20,8 +20,14 @@ const SPLIT_END: u64 = 1 << 9;
 
 impl Vgic<'_> {
     /// Marks `flags` dirty for vCPU `index` and sees to it that it looks soon. vCPU `me` looks by itself.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn notify<H: Hardware>(&self, me: usize, index: usize, flags: u64, hardware: &mut H) {
+        self.notify_now(me, index, flags, hardware);
+    }
+
+    /// Does [`Vgic::notify`] in place, for a short way that calls nothing.
+    #[inline(always)]
+    pub(crate) fn notify_now<H: Hardware>(&self, me: usize, index: usize, flags: u64, hardware: &mut H) {
         let Some(target) = self.redistributor(index) else {
             return;
         };
