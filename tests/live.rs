@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The log of a board without a UART, read while the board runs, through the server that a debugger would
-//! use.
+//! Runs beside a debugger.
 //!
-//! `bulkhead log --live` does the same. The board stands still until the first connection is given up, and
-//! goes on after each.
+//! - The log of a board without a UART, read while the board runs, through the server that a debugger would
+//!   use. `bulkhead log --live` does the same. The board stands still until the first connection is given up,
+//!   and goes on after each.
+//! - The file of commands that `bulkhead run --gdb` writes for a debugger is gone afterwards.
 
+use bulkhead::build::artifacts::Workspace;
 use bulkhead::build::prepare::{Options, prepare_text};
 use bulkhead::emulator::debugger::Debugger;
 use bulkhead::emulator::launch::{Launch, TemporaryFile};
@@ -13,6 +15,7 @@ use bulkhead::problem::Problem;
 use bulkhead::ui::progress::Progress;
 use bulkhead_abi::log::AREA_SIZE;
 use bulkhead_tests::ENABLE;
+use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -41,17 +44,51 @@ fn main() -> ExitCode {
         println!("test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 1 filtered out");
         return ExitCode::SUCCESS;
     }
-    match watch() {
-        Ok(()) => {
-            println!("test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out");
-            ExitCode::SUCCESS
-        }
-        Err(why) => {
-            println!("system live: {why}");
-            println!("test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out");
-            ExitCode::FAILURE
+    let mut failed = 0;
+    for (name, result) in [("log", watch()), ("commands", leaves_nothing_behind())] {
+        if let Err(why) = result {
+            println!("system live: {name}: {why}");
+            failed += 1;
         }
     }
+    let verdict = if failed == 0 { "ok" } else { "FAILED" };
+    println!(
+        "test result: {verdict}. {} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out",
+        2 - failed
+    );
+    if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// Starts the tool with `--gdb`, and ends it as a user does once it has named the file for the debugger.
+fn leaves_nothing_behind() -> Result<(), Problem> {
+    let tool = Workspace::locate()?.target().join("debug/bulkhead");
+    let system = Path::new(env!("CARGO_MANIFEST_DIR")).join("system/hello/system.toml");
+    let mut process = Command::new(&tool);
+    process.arg("run").arg(system).args(["--gdb", "--timeout", "5"]);
+    process
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut run = Emulator(process.spawn().map_err(Problem::io(tool.display()))?);
+    let said = run.0.stderr.take().ok_or_else(|| Problem::new("no output"))?;
+    let mut lines = BufReader::new(said).lines().map_while(Result::ok);
+    let file = lines.find_map(|line| Some(line.trim().strip_prefix("gdb-multiarch -x ")?.to_owned()));
+    let file = file.ok_or_else(|| Problem::new("no file for the debugger was named"))?;
+    let interrupted = Command::new("kill")
+        .args(["-INT", &run.0.id().to_string()])
+        .status();
+    interrupted.map_err(Problem::io("kill"))?;
+    // The tool closes its output when it ends.
+    lines.for_each(drop);
+    run.0.wait().map_err(Problem::io(tool.display()))?;
+    if Path::new(&file).exists() {
+        return Err(Problem::new(format!("{file} is still there")));
+    }
+    Ok(())
 }
 
 fn watch() -> Result<(), Problem> {

@@ -247,7 +247,9 @@ pub struct Partition {
     pub events: [AtomicU32; 8],
     /// Interrupts whose latency the manifest fixes.
     pub prompt: Prompt,
-    unused: [AtomicU8; 40],
+    /// Starts in this life of the board, whoever asked for them: each time that the partition is loaded.
+    pub starts: AtomicU32,
+    unused: [AtomicU8; 36],
 }
 
 /// Counters of the interrupts whose latency is fixed; counters wrap.
@@ -491,7 +493,8 @@ impl Partition {
                 latest: AtomicU32::new(0),
                 unknown: AtomicU32::new(0),
             },
-            unused: [const { AtomicU8::new(0) }; 40],
+            starts: AtomicU32::new(0),
+            unused: [const { AtomicU8::new(0) }; 36],
         }
     }
 }

@@ -10,10 +10,10 @@ use crate::digest::{Portable, Sha256};
 use crate::error::ImageError;
 use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ChannelRecord, ControllerRecord, DomainRecord,
-    END_MARK, FORMAT, Header, InterruptRecord, LoadRecord, LockRecord, LookalikeRecord, MAGIC, MapRecord,
-    MemoryRecord, NONE, Name, NicRecord, PAYLOAD_ALIGN, PartitionRecord, PayloadRecord, PcpuRecord,
-    PortRecord, RegistersRecord, ResidentRecord, SECTION_COUNT, ScheduleRecord, Section, ServedRecord,
-    SideRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
+    END_MARK, FORMAT, Header, InterruptRecord, LoadRecord, LockRecord, LookalikeRecord, MAGIC, MEMORY_CLEAR,
+    MapRecord, MemoryRecord, NONE, Name, NicRecord, PAYLOAD_ALIGN, PartitionRecord, PayloadRecord,
+    PcpuRecord, PortRecord, RegistersRecord, ResidentRecord, SECTION_COUNT, ScheduleRecord, Section,
+    ServedRecord, SideRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 use crate::limits::TABLE_ALIGN;
 use crate::name::NameError;
@@ -273,4 +273,34 @@ pub fn sign_tables(image: &mut [u8]) {
     };
     let digest = Portable.digest(&[behind, &image[..digest_at]]);
     image[digest_at..digest_at + 32].copy_from_slice(&digest);
+}
+
+/// Lets the last partition of an image with RAM claim the RAM of the first one too, for tests that forge an
+/// image. The digest of the tables is right again. Returns false if there are no two such partitions.
+pub fn claim_twice(image: &mut [u8]) -> bool {
+    let Ok((header, _)) = Header::ref_from_prefix(image) else {
+        return false;
+    };
+    let Some(section) = header.sections.get(crate::layout::SECTION_MEMORY) else {
+        return false;
+    };
+    let (start, count) = (section.offset.get() as usize, section.count.get() as usize);
+    let length = size_of::<MemoryRecord>();
+    let Some(table) = image.get_mut(start..start + count * length) else {
+        return false;
+    };
+    let Ok(records) = <[MemoryRecord]>::mut_from_bytes(table) else {
+        return false;
+    };
+    let is_ram = |record: &MemoryRecord| record.flags.get() & MEMORY_CLEAR != 0;
+    let Some(first) = records.iter().find(|record| is_ram(record)).copied() else {
+        return false;
+    };
+    let others = records.iter_mut().filter(|record| is_ram(record));
+    let Some(last) = others.last().filter(|last| last.partition != first.partition) else {
+        return false;
+    };
+    last.host = first.host;
+    sign_tables(image);
+    true
 }

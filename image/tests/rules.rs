@@ -9,7 +9,7 @@ use bulkhead_image::layout::*;
 use bulkhead_image::{
     Fault, Image, ImageBuilder, ImageError, MAX_REGIONS_PER_PARTITION, MAX_VCPUS_PER_PCPU, Portable, Table,
 };
-use common::{HYPERVISOR_SIZE, LOAD_ADDRESS, LOG_BASE, name, partition, ram, sample};
+use common::{HYPERVISOR_SIZE, LOAD_ADDRESS, LOG_BASE, RWX, name, partition, ram, sample};
 
 type Change = fn(&mut ImageBuilder);
 
@@ -380,6 +380,57 @@ fn virtual_devices() {
         (|b| b.virtual_devices[0].virtual_line = 33.into(), Table::VirtualDevices, 1, Fault::LineTaken(Table::VirtualDevices, 0)),
         (|b| b.virtual_devices[3].partition = 0.into(), Table::VirtualDevices, 3, Fault::SameAs(1)),
         (|b| b.partitions[1].virtual_lines = 0.into(), Table::VirtualDevices, 2, Fault::OutOfRange),
+    ]);
+}
+
+/// Guest addresses and bytes of the banks of the sample's flash, and where its memory is.
+const BANKS: [u64; 2] = [0, 0x0400_0000];
+const BANK: u64 = 0x0400_0000;
+const FLASH: u64 = 0xA000_0000;
+
+/// Gives the second VM a parallel flash: memory 4 and 5, virtual device 4.
+fn flash(builder: &mut ImageBuilder) {
+    for (guest, host) in BANKS.into_iter().zip([FLASH, FLASH + BANK]) {
+        builder.memory.push(MemoryRecord {
+            flags: (MEMORY_READ | MEMORY_EXECUTE).into(),
+            guest: guest.into(),
+            ..ram(1, host, BANK)
+        });
+    }
+    builder.virtual_devices.push(VirtualDeviceRecord {
+        partition: 1.into(),
+        kind: VIRTUAL_CFI_FLASH.into(),
+        base: BANKS.map(Into::into),
+        size: [BANK.into(); 2],
+        virtual_line: NONE.into(),
+        reserved: 0.into(),
+    });
+}
+
+/// Changes the memory of the second bank of a VM's flash.
+fn bank(builder: &mut ImageBuilder, change: fn(&mut MemoryRecord)) {
+    flash(builder);
+    change(&mut builder.memory[5]);
+}
+
+#[test]
+#[rustfmt::skip] // One case per line.
+fn flashes() {
+    accepted(&[flash]);
+    refused(&[
+        // The hypervisor alone stores into a bank: the VM must not.
+        (|b| bank(b, |m| m.flags = RWX.into()), Table::VirtualDevices, 4, Fault::OutsideMemory),
+        // A reset keeps it.
+        (|b| bank(b, |m| m.flags = (MEMORY_READ | MEMORY_EXECUTE | MEMORY_CLEAR).into()), Table::VirtualDevices, 4, Fault::OutsideMemory),
+        (|b| { flash(b); b.memory.pop(); }, Table::VirtualDevices, 4, Fault::OutsideMemory),
+        (|b| bank(b, |m| m.partition = 0.into()), Table::VirtualDevices, 4, Fault::OutsideMemory),
+        (|b| bank(b, |m| m.size = (BANK / 2).into()), Table::VirtualDevices, 4, Fault::OutsideMemory),
+        (|b| bank(b, |m| m.host = (FLASH + BANK + 0x1000).into()), Table::VirtualDevices, 4, Fault::OutsideMemory),
+        (|b| { flash(b); b.virtual_devices[4].virtual_line = 40.into() }, Table::VirtualDevices, 4, Fault::OutOfRange),
+        (|b| { flash(b); b.virtual_devices[4].size[1] = (1 << 20).into() }, Table::VirtualDevices, 4, Fault::OutsideMemory),
+        (|b| { flash(b); b.virtual_devices[4].base[1] = 0x0200_0000.into() }, Table::VirtualDevices, 4, Fault::OutsideMemory),
+        (|b| { flash(b); b.virtual_devices.push(b.virtual_devices[4]) }, Table::VirtualDevices, 5, Fault::SameAs(4)),
+        (|b| { flash(b); b.virtual_devices[4].partition = 2.into() }, Table::VirtualDevices, 4, Fault::NotForTask),
     ]);
 }
 

@@ -162,6 +162,13 @@ impl<R: RelaxStrategy> Recorder<R> {
         }
     }
 
+    /// Notes that a partition is loaded: at boot, by a health action, by a supervisor or by itself.
+    pub fn started(&self, partition: PartitionId) {
+        if let Some(place) = self.partition(partition) {
+            place.starts.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Notes that a partition had a health event.
     pub fn event(&self, partition: PartitionId, class: HealthClass) {
         let place = self.partition(partition);
@@ -237,6 +244,7 @@ fn clear_counters(area: &Area) {
     for partition in &area.partitions {
         partition.state.store(0, Ordering::Relaxed);
         partition.restarts.store(0, Ordering::Relaxed);
+        partition.starts.store(0, Ordering::Relaxed);
         let prompt = &partition.prompt;
         for counter in [&prompt.kept, &prompt.late, &prompt.latest, &prompt.unknown] {
             counter.store(0, Ordering::Relaxed);

@@ -79,6 +79,8 @@ pub enum Damage {
     /// The first instruction of the hypervisor's function of this name becomes an undefined one. On a
     /// microcontroller a broken invariant looks the same. Only for class binaries that execute in place.
     Undefined(String),
+    /// The image is forged: two partitions claim the same RAM, and the digest of the tables is right.
+    ClaimTwice,
 }
 
 /// The text of a case, or of all cases of a folder.
@@ -364,6 +366,11 @@ impl Damage {
                 let at = crate::function::offset_in(flash, class_binary, function)?;
                 // UDF #0xFE (Arm DDI 0403E.e, A7.7.194).
                 flash[at..at + 2].copy_from_slice(&0xDEFE_u16.to_le_bytes());
+            }
+            Self::ClaimTwice => {
+                if !bulkhead_image::claim_twice(&mut flash[start..]) {
+                    return Err("the image has no two partitions with RAM".to_owned());
+                }
             }
             Self::Keep(length) => {
                 let end = place(length)?;

@@ -24,6 +24,7 @@ pub fn run() -> Outcome {
         ("documentation", documentation),
         ("size, no heap", || size::check(None, false, None)),
         ("size, small, no heap", || size::check(None, true, None)),
+        ("no heap in any class", size::no_heap),
         ("stack, small", stack::check),
     ];
     let mut findings = Findings::new();

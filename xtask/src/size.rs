@@ -3,15 +3,16 @@
 
 use crate::workspace::{Source, sources};
 use crate::{Outcome, toolchain};
-use bulkhead::build::artifacts::Workspace;
+use bulkhead::build::artifacts::{Workspace, class_binary as class_binary_of};
 use bulkhead::ui::progress::Progress;
 use bulkhead_bench::{Lines, Sizes};
 use object::{Object, ObjectSymbol, SymbolKind};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Symbols only a program with an allocator has.
-const HEAP_SYMBOLS: &[&str] = &["__rust_alloc", "__rg_alloc", "malloc"];
+/// Functions that only a program with an allocator has, as symbols name them: the compiler's own come with the
+/// name of a crate around them (`_RNvCs..._7___rustc12___rust_alloc`).
+const HEAP_FUNCTIONS: &[&str] = &["__rust_alloc", "__rdl_alloc", "__rg_alloc"];
 
 /// Prints the sizes of `elf`, or of a class binary (that of microcontrollers if `is_small`), with so many of
 /// its largest functions; a heap in it is a finding.
@@ -33,13 +34,47 @@ pub fn check(elf: Option<&Path>, is_small: bool, functions: Option<usize>) -> Ou
     if let Some(count) = functions {
         print_functions(&file, count);
     }
-    let has_heap =
-        |symbol: &object::Symbol<'_, '_>| symbol.name().is_ok_and(|name| HEAP_SYMBOLS.contains(&name));
-    Ok(file
-        .symbols()
-        .filter(has_heap)
-        .map(|symbol| format!("heap symbol {}", symbol.name().unwrap_or("?")))
-        .collect())
+    Ok(heap_symbols(&file))
+}
+
+/// Looks for a heap in the class binaries of all boards.
+pub fn no_heap() -> Outcome {
+    let workspace = Workspace::locate().map_err(|problem| problem.to_string())?;
+    let boards = bulkhead_manifest::boards();
+    let names = boards.iter().map(|board| class_binary_of(board, false, false));
+    let names: BTreeSet<String> = names.collect();
+    let names: Vec<String> = names.into_iter().collect();
+    let built = workspace.build(&names, &Progress::new());
+    built.map_err(|problem| problem.to_string())?;
+    let mut findings = Vec::new();
+    for name in names {
+        let path = workspace
+            .any_class_binary(&name)
+            .map_err(|problem| problem.to_string())?;
+        let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let file = object::File::parse(&*bytes).map_err(|error| format!("{}: {error}", path.display()))?;
+        if file.symbols().next().is_none() {
+            findings.push(format!("{name}: there are no symbols to look at"));
+        }
+        findings.extend(
+            heap_symbols(&file)
+                .into_iter()
+                .map(|finding| format!("{name}: {finding}")),
+        );
+    }
+    Ok(findings)
+}
+
+fn heap_symbols(file: &object::File<'_>) -> Vec<String> {
+    let names = file.symbols().filter_map(|symbol| symbol.name().ok());
+    names
+        .filter(|name| is_of_a_heap(name))
+        .map(|name| format!("heap symbol {name}"))
+        .collect()
+}
+
+fn is_of_a_heap(symbol: &str) -> bool {
+    symbol == "malloc" || HEAP_FUNCTIONS.iter().any(|function| symbol.contains(function))
 }
 
 /// Builds a class binary, that of microcontrollers if `is_small`, and returns its path.
@@ -104,4 +139,23 @@ pub fn lines() -> Outcome {
         println!("{code:>7} {tests:>7}  {folder}");
     }
     Ok(Vec::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_of_a_heap;
+
+    #[test]
+    fn an_allocator_is_known_by_its_symbols() {
+        // As the compilers of 1.85 and of 1.96 write them.
+        for symbol in [
+            "__rust_alloc",
+            "_RNvCsfLfy6EI15iL_7___rustc12___rust_alloc",
+            "_RNvCsfLfy6EI15iL_7___rustc11___rdl_alloc",
+            "malloc",
+        ] {
+            assert!(is_of_a_heap(symbol), "{symbol}");
+        }
+        assert!(!is_of_a_heap("_RNvNtCs1_15bulkhead_kernel8schedule8allocate"));
+    }
 }

@@ -3,11 +3,17 @@
 
 use crate::build::prepare::Prepared;
 use crate::class::{self, Symbols};
+use crate::emulator::launch::TemporaryFile;
 use crate::problem::Problem;
 use std::fs;
 
-/// Writes the command file and shows the user the command to type in another terminal.
-pub(super) fn announce(prepared: &Prepared, partition: Option<&str>, port: u16) -> Result<(), Problem> {
+/// Writes the command file and shows the user the command to type in another terminal. The file is there as
+/// long as the returned value.
+pub(super) fn announce(
+    prepared: &Prepared,
+    partition: Option<&str>,
+    port: u16,
+) -> Result<TemporaryFile, Problem> {
     let board = prepared.system().board();
     let debugger = class::of(board).debugger();
     let moved = match debugger.symbols {
@@ -29,14 +35,13 @@ pub(super) fn announce(prepared: &Prepared, partition: Option<&str>, port: u16) 
         }
     }
     commands.push_str(&format!("target remote :{port}\n"));
-    let path = std::env::temp_dir().join(format!("bulkhead-{}.gdb", std::process::id()));
-    fs::write(&path, commands).map_err(Problem::io(path.display()))?;
+    let file = TemporaryFile::write("gdb", commands.as_bytes())?;
     eprintln!(
         "bulkhead: stopped at the first instruction; in another terminal:\n  gdb-multiarch -x {}",
-        path.display()
+        file.path().display()
     );
     if !crate::build::host::is_installed("gdb-multiarch") {
         eprintln!("  (apt-get install gdb-multiarch)");
     }
-    Ok(())
+    Ok(file)
 }

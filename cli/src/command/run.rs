@@ -59,9 +59,10 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
     let kept = kept_files(&prepared, &args)?;
     launch.kept = kept.iter().map(|(_, place)| *place).collect();
     let first = first_console(&prepared, args.console.as_deref())?;
-    if let Some(partition) = &args.gdb {
-        super::gdb::announce(&prepared, partition.as_deref(), GDB_PORT)?;
-    }
+    let signals = Signals::listen()?;
+    let announce =
+        |partition: &Option<String>| super::gdb::announce(&prepared, partition.as_deref(), GDB_PORT);
+    let _commands = args.gdb.as_ref().map(announce).transpose()?;
     let names = prepared.consoles();
     let create = |folder| LogFiles::create(folder, &with_hypervisor(&names));
     let log = args.log.as_deref().map(create).transpose()?;
@@ -95,7 +96,6 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
         summary: Summary::default(),
         explainer: Explainer::new(&prepared, &args.system.display().to_string()),
     };
-    let signals = Signals::listen()?;
     let outcome = {
         let mut typist = Typist::new(names, first, interactive, &activity, &notify);
         let board = (&emulator, prepared.system().cpu_count());

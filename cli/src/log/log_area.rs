@@ -57,6 +57,8 @@ pub struct PartitionCounts {
     pub vcpus: Vec<VcpuCounts>,
     /// Restarts.
     pub restarts: u32,
+    /// Times that it was loaded, whoever asked for that.
+    pub starts: u32,
     /// Health events by class.
     pub events: Vec<(&'static str, u32)>,
     /// The outcomes of the interrupts whose latency the manifest fixes.
@@ -413,6 +415,7 @@ impl<'a> LogArea<'a> {
                 .and_then(PartitionState::from_number)
                 .map_or("?", PartitionState::name),
             restarts: self.word(at + offset_of!(Partition, restarts)),
+            starts: self.word(at + offset_of!(Partition, starts)),
             events: HealthClass::ALL
                 .iter()
                 .map(|class| (class.name(), event(*class)))
@@ -526,7 +529,7 @@ impl Counts {
                 partition.state,
                 share(partition.ran),
                 mark(partition.waits_in_place),
-                partition.restarts.saturating_add(1),
+                partition.starts,
                 brief(partition.vcpus.iter().map(VcpuCounts::total).sum()),
             );
         }

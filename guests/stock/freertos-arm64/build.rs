@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Compiles the FreeRTOS kernel, whose sources the crate `freertos-next` ships, and the application in C.
 //!
-//! The compiler is Debian's cross compiler for 64-bit Arm, with the options in `gcc-freertos.options`. Nothing
-//! of the kernel is changed: the port is `GCC/ARM_AARCH64_SRE` with `GUEST`, which is FreeRTOS' own way to run
-//! at EL1 with a GICv3.
+//! The compiler is Debian's cross compiler for 64-bit Arm, with the options in `gcc-freertos.options`.
+//! Nothing of the kernel is changed: the port is `GCC/ARM_AARCH64_SRE` with `GUEST`, which is FreeRTOS' own
+//! way to run at EL1 with a GICv3.
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -165,6 +165,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 .shared
                 .partition(partition)
                 .control(|control| control.start());
+            self.shared.recorder.started(partition);
             self.local.make_loading(slot, Cursor::new(start), now);
         }
     }

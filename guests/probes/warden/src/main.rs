@@ -4,7 +4,7 @@
 //!
 //! It needs these capabilities: `ward` (a partition that goes on running by itself; read, control and grant),
 //! `events` (its own event gate; read, write) connected to the ward by `watch`, `clock` (timer), and a
-//! console.
+//! console. With `theirs` (write) and `silent` (no write) for event gates of others, it tests signals to them.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -23,6 +23,8 @@ bulkhead_guest::task_main!(main);
 const PATIENCE: u64 = 2_000_000_000;
 /// Pause between two looks at it.
 const ROUND: u64 = 1_000_000;
+/// Slots of its capability space.
+const SLOTS: u32 = 64;
 /// An event no partition number uses in a test system.
 const OWN_EVENT: u64 = 1 << 40;
 
@@ -50,6 +52,7 @@ fn main(page: StartupPage<'static>) {
     basics(&mut report, &tools);
     time(&mut report, &tools);
     own_events(&mut report, &tools);
+    others_events(&mut report, &page);
     refusals(&mut report, &tools);
     derivation(&mut report, &tools);
     grants(&mut report, &tools);
@@ -110,6 +113,37 @@ fn own_events(report: &mut Report, tools: &Tools) {
         Ok(OWN_EVENT | 1 << 41),
     );
     report.equal("events are consumed", call::event_poll(tools.events), Ok(0));
+}
+
+/// Signals events to the gates of others: with the right to, without the right, and without a capability.
+fn others_events(report: &mut Report, page: &StartupPage<'static>) {
+    let (Some(theirs), Some(silent)) = (page.find("theirs"), page.find("silent")) else {
+        return;
+    };
+    let (theirs, silent) = (Handle(theirs.index), Handle(silent.index));
+    report.equal(
+        "signal to a gate without the right",
+        call::event_signal(silent, OWN_EVENT),
+        Err(Error::NoRight),
+    );
+    let named = [theirs.0, silent.0];
+    let others = (0..SLOTS).filter(|slot| !named.contains(slot)).map(Handle);
+    let is_gate = |slot: &Handle| matches!(call::capability_inspect(*slot), Ok((ObjectKind::EventGate, _)));
+    // Its own gate is the only other one that it can name.
+    report.equal("gates in all other slots", others.filter(is_gate).count(), 1);
+    for slot in [SLOTS - 1, SLOTS, u32::MAX] {
+        report.equal(
+            "signal to a gate without a capability",
+            call::event_signal(Handle(slot), OWN_EVENT),
+            Err(Error::NoCapability),
+        );
+    }
+    report.equal(
+        "signal to a gate with the right",
+        call::event_signal(theirs, OWN_EVENT),
+        Ok(()),
+    );
+    report.equal("wait at it", call::event_poll(theirs), Err(Error::NoRight));
 }
 
 fn refusals(report: &mut Report, tools: &Tools) {
