@@ -132,7 +132,8 @@ pub(crate) fn follow(context: &mut Context, buffer: &mut Buffer) {
         sysreg::write_spr::<SPRG5>(fifth);
         sysreg::write_spr::<SPRG6>(sixth);
         sysreg::write_spr::<SPRG7>(seventh);
-    }    if !is_task {
+    }
+    if !is_task {
         context.allow_short(!buffer.has_entries_of_mode());
     }
 }
