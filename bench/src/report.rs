@@ -60,6 +60,12 @@ pub fn blessed(page: &str) -> Option<Blessed> {
         // These are the titles of figures and of sizes. The titles of crates are no figures.
         let (title, figure) = match cells.as_slice() {
             [_, title, _, _, net, _, _] => (title, net),
+            [_, title, _, _, net, cold, _, _] => {
+                if let Ok(cold) = cold.parse() {
+                    blessed.figures.insert(first_of(title), cold);
+                }
+                (title, net)
+            }
             [
                 _,
                 title @ ("text" | "read-only data" | "data" | "bss"),
@@ -145,36 +151,45 @@ impl Timing {
         }
         let mut found = Vec::new();
         for (title, now) in self.figures() {
-            match blessed.figures.get(title) {
+            match blessed.figures.get(&title) {
                 Some(before) if is_near(*before, now) => {}
                 Some(before) => found.push(format!("{title}: {now}, blessed {before}")),
                 None => found.push(format!("{title}: {now}, not in the blessed table")),
             }
         }
-        let now: Vec<&str> = self.figures().map(|(title, _)| title).collect();
-        let gone = blessed
-            .figures
-            .keys()
-            .filter(|title| !now.contains(&title.as_str()));
+        let now: Vec<String> = self.figures().map(|(title, _)| title).collect();
+        let gone = blessed.figures.keys().filter(|title| !now.contains(title));
         found.extend(gone.map(|title| format!("{title}: not measured any more")));
         Some(found)
     }
 
     /// Returns the figures that are compared: net instructions, and bytes.
-    fn figures(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    fn figures(&self) -> impl Iterator<Item = (String, u64)> {
         let sizes = self.footprint.sizes;
-        self.rows().map(|(row, net)| (row.title, net)).chain([
+        let sizes = [
             ("text", sizes.text),
             ("read-only data", sizes.read_only),
             ("data", sizes.data),
             ("bss", sizes.bss),
-        ])
+        ];
+        let rows = self.rows().flat_map(|(row, net)| {
+            let cold = self.results.cold(row.key);
+            let cold = cold.map(|cold| (first_of(row.title), cold));
+            [Some((row.title.to_owned(), net)), cold]
+        });
+        rows.flatten()
+            .chain(sizes.map(|(title, bytes)| (title.to_owned(), bytes)))
+    }
+
+    /// Tells whether any row has a figure of its very first turn.
+    fn has_cold(&self) -> bool {
+        self.rows().any(|(row, _)| self.results.cold(row.key).is_some())
     }
 
     /// Returns the tables for a terminal.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut figures = table(&["instructions", "bare", "in a VM", "net", "bar", ""]);
+        let mut figures = table(&["instructions", "bare", "in a VM", "net", "cold", "bar", ""]);
         for (row, net) in self.rows() {
             let cell = |value: Option<&u64>| value.map_or("-".to_owned(), u64::to_string);
             figures.add_row([
@@ -182,6 +197,7 @@ impl Timing {
                 cell(self.results.bare.get(row.key)),
                 cell(self.results.hypervised.get(row.key)),
                 net.to_string(),
+                cell(self.results.cold(row.key).as_ref()),
                 cell(row.bar.as_ref()),
                 self.verdict(row.key, net, row.bar).to_owned(),
             ]);
@@ -233,6 +249,7 @@ impl Timing {
                 "bare": self.results.bare.get(row.key),
                 "hypervised": self.results.hypervised.get(row.key),
                 "net": net,
+                "cold": self.results.cold(row.key),
                 "bar": row.bar,
                 "waived": self.waiver(row.key).map(|waiver| waiver.most),
             })
@@ -288,18 +305,25 @@ impl Timing {
     }
 
     fn markdown(&self) -> String {
+        let cell = |value: Option<u64>| value.map_or("-".to_owned(), |value| value.to_string());
+        let has_cold = self.has_cold();
+        let (title, line) = if has_cold { (" cold |", "---:|") } else { ("", "") };
         let mut text = format!(
-            "Compiler: {}.\n\n| instructions | bare | in a VM | net | bar |\n|---|---:|---:|---:|---:|\n",
+            "Compiler: {}.\n\n| instructions | bare | in a VM | net |{title} bar |\n|---|---:|---:|---:|{line}---:|\n",
             self.compiler
         );
         for (row, net) in self.rows() {
-            let cell = |value: Option<&u64>| value.map_or("-".to_owned(), u64::to_string);
+            let cold = if has_cold {
+                format!(" {} |", cell(self.results.cold(row.key)))
+            } else {
+                String::new()
+            };
             text.push_str(&format!(
-                "| {} | {} | {} | {net} | {} |\n",
+                "| {} | {} | {} | {net} |{cold} {} |\n",
                 row.title,
-                cell(self.results.bare.get(row.key)),
-                cell(self.results.hypervised.get(row.key)),
-                cell(row.bar.as_ref())
+                cell(self.results.bare.get(row.key).copied()),
+                cell(self.results.hypervised.get(row.key).copied()),
+                cell(row.bar)
             ));
         }
         let sizes = self.footprint.sizes;
@@ -324,6 +348,11 @@ impl Timing {
         }
         text
     }
+}
+
+/// Returns the title under which the very first turn of a row is compared.
+fn first_of(title: &str) -> String {
+    format!("{title}, first use")
 }
 
 fn is_near(before: u64, now: u64) -> bool {
@@ -380,6 +409,63 @@ mod tests {
         };
         assert_eq!(other.compare(&blessed), None);
         assert_eq!(timing(1, 1).bless("no place"), None);
+    }
+
+    /// A page with one row that has a figure of its first turn, and one that has none.
+    fn with_cold(cold: u64) -> Timing {
+        let mut timing = timing(90, 60_000);
+        let [_, hypervised] = &mut timing.results.cold;
+        hypervised.insert("null-call".to_owned(), cold);
+        timing.results.hypervised.insert("switch".to_owned(), 450);
+        timing
+    }
+
+    #[test]
+    fn the_first_use_stands_beside_the_usual_one_and_is_compared_as_well() {
+        let new = with_cold(130).bless(&format!("{BEGIN}{END}")).unwrap();
+        assert!(
+            new.contains("| null hypercall | 3 | 93 | 90 | 130 | 100 |\n"),
+            "{new}"
+        );
+        let blessed = blessed(&new).unwrap();
+        assert_eq!(with_cold(130).compare(&blessed), Some(Vec::new()));
+        let found = with_cold(150).compare(&blessed).unwrap();
+        assert_eq!(found, ["null hypercall, first use: 150, blessed 130"]);
+        let found = timing(90, 60_000).compare(&blessed).unwrap();
+        assert!(
+            found
+                .iter()
+                .any(|line| line.contains("first use: not measured any more")),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn the_document_for_programs_has_each_row_with_its_first_use_bar_and_waiver() {
+        let document = with_cold(130).json();
+        let rows = document["instructions"].as_array().unwrap();
+        let [call, switch] = rows.as_slice() else {
+            panic!("{rows:?}")
+        };
+        assert_eq!(
+            *call,
+            json!({
+                "key": "null-call", "title": "null hypercall", "bare": 3, "hypervised": 93, "net": 90,
+                "cold": 130, "bar": 100, "waived": null,
+            })
+        );
+        assert_eq!(
+            (&switch["key"], &switch["cold"]),
+            (&json!("switch"), &Value::Null)
+        );
+        assert_eq!(switch["waived"], 475);
+        assert_eq!(document["compiler"], "rustc 1");
+        assert_eq!(document["bytes"]["text"], 60_000);
+        assert_eq!(document["bytes"]["size_bar"], 64 << 10);
+        assert_eq!(
+            document["lines"],
+            json!([{ "crate": "abi", "code": 7, "tests": 2 }])
+        );
     }
 
     #[test]

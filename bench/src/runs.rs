@@ -5,7 +5,7 @@
 //! digests of the image, whose length has nothing to do with the hypervisor. A second image with a large
 //! payload that nobody loads gives the cost of a byte, and the share of all bytes is taken off.
 
-use super::rows::{RESET, SHORT_RECORD, SWITCH, SWITCH_TRACED, TRACE_RECORD};
+use super::rows::{FIRST, RESET, SHORT_RECORD, SWITCH, SWITCH_TRACED, TRACE_RECORD};
 use super::systems::{self, manifest};
 use crate::class;
 use bulkhead::build::artifacts::Workspace;
@@ -56,6 +56,9 @@ pub struct Results {
     pub bare: Figures,
     /// In a VM.
     pub hypervised: Figures,
+    /// The very first turn of each measurement, on the bare board and in a VM. A system that is measured is
+    /// fresh, and nothing in it was used before.
+    pub cold: [Figures; 2],
     /// Instructions that digests take between reset and guest. They are part of those in `hypervised`.
     pub digests: u64,
     /// The class binary, with symbols.
@@ -74,6 +77,29 @@ impl Results {
                 .saturating_sub(bare)
                 .saturating_sub(digests),
         )
+    }
+}
+
+impl Results {
+    /// Returns the hypervisor's part of the very first turn of a figure.
+    #[must_use]
+    pub fn cold(&self, key: &str) -> Option<u64> {
+        let [bare, hypervised] = &self.cold;
+        let bare = bare.get(key).copied().unwrap_or(0);
+        Some(hypervised.get(key)?.saturating_sub(bare))
+    }
+
+    /// Puts the very first turns apart.
+    fn split(&mut self) {
+        let [bare, hypervised] = &mut self.cold;
+        for (all, cold) in [(&mut self.bare, bare), (&mut self.hypervised, hypervised)] {
+            let first: Vec<String> = all.keys().filter(|key| key.contains(FIRST)).cloned().collect();
+            for key in first {
+                if let Some(ticks) = all.remove(&key) {
+                    cold.insert(key.replace(FIRST, ""), ticks);
+                }
+            }
+        }
     }
 }
 
@@ -114,6 +140,7 @@ pub(crate) fn measure_parts(
         .ok_or_else(|| Problem::new("nothing to measure"))?;
     results.digests = progress.step("measuring digests", || digests(board, emulator, single, progress))?;
     single.class_binary().clone_into(&mut results.class_binary);
+    results.split();
     Ok(results)
 }
 
@@ -151,9 +178,10 @@ fn switches(
     progress: &Progress,
     figures: &mut Figures,
 ) -> Result<(), Problem> {
+    let first = format!("{SWITCH}{FIRST}");
     let switch = |system: &Prepared| {
         let figures = run(emulator, system)?;
-        let found = figures.get(SWITCH).copied();
+        let found = figures.get(SWITCH).copied().zip(figures.get(&first).copied());
         found.ok_or_else(|| Problem::new("the guest did not report a switch"))
     };
     let mut measured = Vec::new();
@@ -171,9 +199,12 @@ fn switches(
     let short = prepare(&short, progress)?;
     progress.step("measuring switches", || {
         for (name, system) in &measured {
-            figures.insert(format!("{SWITCH}-{name}"), switch(system)?);
+            let (usual, first) = switch(system)?;
+            figures.insert(format!("{SWITCH}-{name}"), usual);
+            figures.insert(format!("{SWITCH}-{name}{FIRST}"), first);
         }
-        let traced = switch(&traced)?;
+        let (traced, first) = switch(&traced)?;
+        figures.insert(format!("{SWITCH_TRACED}{FIRST}"), first);
         let plain = figures.get(SWITCH).copied().unwrap_or(0);
         figures.insert(SWITCH_TRACED.to_owned(), traced);
         figures.insert(
@@ -365,6 +396,21 @@ mod tests {
             reader.take(line);
         }
         assert_eq!(reader.figures().unwrap().get("null-call"), Some(&12));
+    }
+
+    #[test]
+    fn first_turns_are_put_apart_whatever_their_system() {
+        let mut results = Results {
+            bare: [("a-first".to_owned(), 2)].into(),
+            hypervised: [("a-first", 9), ("a", 5), ("b-first-vm-vm", 7)]
+                .map(|(key, ticks)| (key.to_owned(), ticks))
+                .into(),
+            ..Results::default()
+        };
+        results.split();
+        assert_eq!((results.cold("a"), results.cold("b-vm-vm")), (Some(7), Some(7)));
+        assert_eq!((results.cold("c"), results.net("a")), (None, Some(5)));
+        assert_eq!(results.hypervised.len(), 1);
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub fn measure_all(own: Handle, requests: Handle) {
     for size in SIZES {
         let (mut sends, mut receives) = ([0; REPEATS], [0; REPEATS]);
         let (mut there, mut back) = ([0; REPEATS], [0; REPEATS]);
+        let mut first = [0; 4];
         for turn in 0..WARM_UP + REPEATS {
             let start = Timer::Virtual.now();
             let sent = port::send(own, &buffer, size, None);
@@ -38,6 +39,9 @@ pub fn measure_all(own: Handle, requests: Handle) {
                 .0
                 .first_chunk()
                 .map_or(0, |stamp| u64::from_le_bytes(*stamp));
+            if turn == 0 {
+                first = [between - start, end - between, stamp - begin, over - begin];
+            }
             if let Some(turn) = turn.checked_sub(WARM_UP) {
                 (sends[turn], receives[turn]) = (between - start, end - between);
                 (there[turn], back[turn]) = (stamp - begin, over - begin);
@@ -49,8 +53,9 @@ pub fn measure_all(own: Handle, requests: Handle) {
             ("one-way", there),
             ("two-way", back),
         ];
-        for (name, mut ticks) in rows {
+        for ((name, mut ticks), first) in rows.into_iter().zip(first) {
             ticks.sort_unstable();
+            println!("bench port-{name}-{size}-first {first}");
             println!("bench port-{name}-{size} {}", ticks[REPEATS / 2]);
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Calls with and without work behind them.
 
-use crate::{measure, measure_with_first, ticks_of};
+use crate::{measure, ticks_of};
 use bulkhead_guest::abi::Operation;
 use bulkhead_guest::abi::hypercall::{SELF_CAPABILITY, function_id};
 use bulkhead_guest::vm::psci::{self, Conduit, function};
@@ -17,10 +17,10 @@ pub fn run(bare: bool) {
         })
     };
     let call = |conduit, function| call_with(conduit, function, 0);
-    measure_with_first("version-call-first", "version-call", || {
+    measure("version-call", || {
         call(Conduit::Hvc, function_id(Operation::Version))
     });
-    measure_with_first("status-call-first", "status-call", || {
+    measure("status-call", || {
         let function = function_id(Operation::PartitionStatus);
         call_with(Conduit::Hvc, function, SELF_CAPABILITY.into())
     });

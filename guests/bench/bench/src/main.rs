@@ -70,22 +70,18 @@ fn show(name: &str, ticks: u64) {
     bulkhead_guest::println!("bench {name} {ticks}");
 }
 
-/// Prints the first turn of `turn`, and then the median of several turns.
-fn measure_with_first(first: &str, name: &str, mut turn: impl FnMut() -> u64) {
-    show(first, turn());
-    measure(name, turn);
-}
-
-/// Takes the median of several turns of `turn` and prints it.
+/// Prints the very first turn of `turn`, and the median of several turns.
 fn measure(name: &str, mut turn: impl FnMut() -> u64) {
+    let first = turn();
     let mut results = [0; REPEATS];
-    for _ in 0..WARM_UP {
+    for _ in 1..WARM_UP {
         turn();
     }
     for result in &mut results {
         *result = turn();
     }
     results.sort_unstable();
+    bulkhead_guest::println!("bench {name}-first {first}");
     show(name, results[REPEATS / 2]);
 }
 

@@ -5,7 +5,7 @@
 //! CPU 0 measures and waits idle for CPU 1. CPU 1 does what [`ORDER`] says and wakes CPU 0 when it is done.
 
 use crate::arrival::{self, SGI_MEASURED, SGI_WAKE};
-use crate::{measure, measure_with_first};
+use crate::measure;
 use bulkhead_guest::vm::psci::{Conduit, affinity, code, code_of, function};
 use bulkhead_guest::vm::timer::Timer;
 use bulkhead_guest::vm::{cpu, gic, smp};
@@ -35,7 +35,7 @@ pub fn is_there() -> bool {
 /// Measures with two CPUs.
 pub fn run() {
     gic::enable(SGI_WAKE);
-    measure_with_first("cpu-on-first", "cpu-on", cpu_on);
+    measure("cpu-on", cpu_on);
     if !start_server() {
         return;
     }

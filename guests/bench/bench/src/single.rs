@@ -2,7 +2,7 @@
 //! Measurements that need one CPU only.
 
 use crate::arrival::{self, SGI_MEASURED};
-use crate::{calls, measure, measure_with_first, ticks_of};
+use crate::{calls, measure, ticks_of};
 use bulkhead_guest::vm::timer::Timer;
 use bulkhead_guest::vm::{bus, gic, pl011};
 
@@ -39,7 +39,7 @@ fn write(name: &str, address: u64, value: u32) {
 /// Measures a register of the UART, which the kernel answers.
 fn console() {
     let address = pl011::BASE + DIVISOR;
-    measure_with_first("uart-read-first", "uart-read", || {
+    measure("uart-read", || {
         ticks_of(|| {
             let _ = bus::read_u32(address);
         })
