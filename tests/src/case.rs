@@ -100,6 +100,7 @@ struct Text {
     at_most: BTreeMap<String, u64>,
     forbid: Vec<String>,
     send: Vec<Send>,
+    send_in_order: Option<bool>,
     reset_after: Option<String>,
     log_area: Vec<String>,
     replace: Vec<(String, String)>,
@@ -145,6 +146,8 @@ pub struct Case {
     pub forbid: Vec<Pattern>,
     /// The input that is typed.
     pub send: Vec<(Pattern, Send)>,
+    /// True if nothing is typed before what comes first in `send`. Otherwise the first that matches is typed.
+    pub send_in_order: bool,
     /// The board is reset, with its memory kept, once a line matches.
     pub reset_after: Option<Pattern>,
     /// Patterns that some line of the log area must match at the end, as `bulkhead log` shows it.
@@ -318,6 +321,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         at_most,
         forbid,
         send,
+        send_in_order: case.send_in_order.or(base.send_in_order).unwrap_or(false),
         reset_after,
         log_area,
         agrees_within_us: case.agrees_within_us.or(base.agrees_within_us),

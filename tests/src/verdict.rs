@@ -67,11 +67,17 @@ impl<'a> Judge<'a> {
             *count += 1;
         }
         for ((pattern, send), sent) in self.case.send.iter().zip(&mut self.sent) {
-            if !*sent && send.console == line.console && pattern.matches(line) {
+            if *sent {
+                continue;
+            }
+            if send.console == line.console && pattern.matches(line) {
                 *sent = true;
                 control
                     .typed
                     .push((send.console.clone(), send.text.clone().into_bytes()));
+                break;
+            }
+            if self.case.send_in_order {
                 break;
             }
         }

@@ -128,6 +128,16 @@ impl<'a> Typist<'a> {
     }
 }
 
+/// Returns the keys that type a line of a pipe. The line ends with the key Enter, which every terminal sends as
+/// a carriage return. UEFI takes a line feed for no key at all.
+fn keys_of(mut line: Vec<u8>) -> Vec<u8> {
+    if line.pop_if(|last| *last == b'\n').is_some() {
+        line.pop_if(|last| *last == b'\r');
+        line.push(b'\r');
+    }
+    line
+}
+
 impl Input for Typist<'_> {
     fn source(&self) -> Option<BorrowedFd<'_>> {
         (!self.ended).then(stdin)
@@ -167,11 +177,29 @@ impl Input for Typist<'_> {
             .position(|&byte| byte == b'\n')
             .map_or(self.held.len(), |end| end + 1);
         let line = self.held.drain(..end).collect();
-        self.send(line, control);
+        self.send(keys_of(line), control);
         // The next line waits for the next prompt.
         self.activity.set(Activity {
             changed: Some(Instant::now()),
             prompt: false,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::keys_of;
+
+    #[test]
+    fn a_line_of_a_pipe_ends_with_the_key_enter() {
+        for (line, keys) in [
+            ("ls\n", "ls\r"),
+            ("ls\r\n", "ls\r"),
+            ("\n", "\r"),
+            ("y", "y"),
+            ("", ""),
+        ] {
+            assert_eq!(keys_of(line.into()), keys.as_bytes());
+        }
     }
 }
