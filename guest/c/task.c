@@ -8,7 +8,9 @@
 
 #include <stddef.h>
 
-enum { REGISTERS = 12, CONSOLE_BYTES = 32 };
+#include "call.h"
+
+enum { CONSOLE_BYTES = 32 };
 
 const struct bulkhead_startup_header *task_page;
 
@@ -32,17 +34,7 @@ __attribute__((used, optimize("no-tree-loop-distribute-patterns"))) void *memcpy
     return to;
 }
 
-// The twelve words are r0 to r11 of the call, and after it.
-__attribute__((naked)) static void supervisor_call(uint32_t *registers)
-{
-    (void)registers;
-    __asm__("push {r4-r11, lr}\n"
-            "mov r12, r0\n"
-            "ldmia r12, {r0-r11}\n"
-            "svc #0\n"
-            "stmia r12, {r0-r11}\n"
-            "pop {r4-r11, pc}");
-}
+CALL_TRAP(supervisor_call, "svc #0")
 
 __attribute__((naked, noreturn, section(".text.start.task"))) void _task_start(void)
 {
@@ -67,15 +59,7 @@ __attribute__((used)) _Noreturn static void task_begin(const struct bulkhead_sta
 
 int32_t task_call(uint32_t function, uint32_t capability, const uint64_t arguments[5], uint64_t results[4])
 {
-    uint32_t registers[REGISTERS] = {function, capability};
-    for (int i = 0; arguments && i < 5; i++) {
-        registers[2 + 2 * i] = (uint32_t)arguments[i];
-        registers[3 + 2 * i] = (uint32_t)(arguments[i] >> 32);
-    }
-    supervisor_call(registers);
-    for (int i = 0; results && i < 4; i++)
-        results[i] = registers[2 + 2 * i] | (uint64_t)registers[3 + 2 * i] << 32;
-    return (int32_t)registers[0];
+    return call_by(supervisor_call, function, capability, arguments, results);
 }
 
 uint32_t task_find(const char *name)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Looks at the privilege with which a microcontroller executes the code of partitions.
 //!
-//! The emulator writes down the state of the CPU before each block of a program that it executes
-//! (`-d exec,cpu`, with a filter for the addresses of the programs). The mode stands at the end of the line of
-//! the program status register. Code of a partition must always run in Thread mode without privileges, CONTROL.nPRIV = 1
-//! (Arm DDI 0403E.e, B1.4.4).
+//! The emulator writes down the state of the CPU before each block of a program that it executes (`-d
+//! exec,cpu`, with a filter for the addresses of the programs). The mode stands at the end of the line of the
+//! program status register. Code of a partition must always run in Thread mode without privileges,
+//! CONTROL.nPRIV = 1 (Arm DDI 0403E.e, B1.4.4).
 
 use bulkhead::build::prepare::Prepared;
 use object::{Object, ObjectSegment, SegmentFlags, elf};

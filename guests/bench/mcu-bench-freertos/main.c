@@ -2,9 +2,9 @@
 //
 // The cost of FreeRTOS's everyday work. The same image runs on the bare board and in a partition.
 //
-// Each operation is done a thousand times and the empty loop is taken off, as `mcu-bench` does with the kernel
-// of mcu-rtos, so the rows of the two can be compared. The tick stands still meanwhile.
-// `bench NAME INSTRUCTIONS` is one figure; `bench done` is the end.
+// Each operation is done a thousand times and the empty loop is taken off, as `mcu-bench` does with the
+// kernel of mcu-rtos, so the rows of the two can be compared. The tick stands still meanwhile. `bench NAME
+// INSTRUCTIONS` is one figure; `bench done` is the end.
 
 #include <FreeRTOS.h>
 #include <queue.h>

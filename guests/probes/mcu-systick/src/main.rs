@@ -21,8 +21,8 @@ const STEP: u32 = 1000;
 const SHORT: u32 = 20_000;
 const LONG: u32 = 60_000;
 
-/// Place of the vector table (`memory.x`). On the bare board the tool puts only the first two words of the table
-/// where a reset looks for them.
+/// Place of the vector table (`memory.x`). On the bare board the tool puts only the first two words of the
+/// table where a reset looks for them.
 const TABLE: u32 = 0x0013_0000;
 
 static TICKS: AtomicU32 = AtomicU32::new(0);
@@ -60,8 +60,8 @@ fn pass(ticks: u32) {
     }
 }
 
-/// Starts a period of `ticks` from now on. An emulator may never count once it was started with a reload value of
-/// 0, so the timer starts last.
+/// Starts a period of `ticks` from now on. An emulator may never count once it was started with a reload
+/// value of 0, so the timer starts last.
 fn begin(timer: &mut SYST, ticks: u32) {
     timer.disable_counter();
     timer.set_reload(ticks - 1);
@@ -126,8 +126,8 @@ fn stops(timer: &mut SYST) {
     );
 }
 
-/// Prints what a reload value of 0 does: the period that runs ends, and no other begins. It comes last, because
-/// an emulator may never count again then.
+/// Prints what a reload value of 0 does: the period that runs ends, and no other begins. It comes last,
+/// because an emulator may never count again then.
 fn ends(timer: &mut SYST) {
     begin(timer, SHORT);
     timer.set_reload(0);

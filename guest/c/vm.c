@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See `vm.h`.
+
+#include "vm.h"
+
+#include "call.h"
+
+// UDF #0xB1, which no compiler uses.
+CALL_TRAP(hypervisor_call, ".inst.n 0xdeb1")
+
+int32_t vm_call(uint32_t function, uint32_t capability, const uint64_t arguments[5], uint64_t results[4])
+{
+    return call_by(hypervisor_call, function, capability, arguments, results);
+}
