@@ -496,6 +496,11 @@ impl PartitionSpec {
         })
     }
 
+    /// Tells whether the partition can serve others.
+    pub fn serves(&self) -> bool {
+        self.capabilities.iter().any(|capability| capability.service)
+    }
+
     /// Returns the place that freezes the virtual time, if the manifest does so.
     pub fn frozen(&self) -> Option<Place> {
         self.time.place.filter(|_| self.time.value == Clock::Frozen)

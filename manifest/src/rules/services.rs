@@ -279,7 +279,7 @@ fn server_can_serve(service: &ServiceSpec, manifest: &Manifest, report: &mut Rep
             format!("`{own}` is a VM, which does not learn of its windows"),
             "name a task".to_owned(),
         )
-    } else if !server.capabilities.iter().any(|capability| capability.service) {
+    } else if !server.serves() {
         (
             format!("`{own}` has no capability for the windows that it serves"),
             "add `windows = { service = true }` to its capabilities".to_owned(),

@@ -25,8 +25,12 @@ const FEATURE_FLUSH: u64 = F::FLUSH.bits().to_ne() as u64;
 /// The segments of data that a request can have: all of a chain but its header and its status.
 const SEGMENTS: u32 = crate::chain::MAX_SEGMENTS as u32 - 2;
 const HEADER: u32 = 16;
-/// Bytes that are copied at a time.
-const PIECE: usize = 512;
+/// Bytes that are copied at a time: as many as a call of the hypervisor copies.
+const PIECE: usize = 1024;
+
+/// A piece of data, at an address from which words can be copied.
+#[repr(align(8))]
+struct Piece([u8; PIECE]);
 
 const READ: u32 = T::In as u32;
 const WRITE: u32 = T::Out as u32;
@@ -140,19 +144,18 @@ impl<D: Disk> Block<D> {
         let Some(offset) = self.range(sector, length) else {
             return Ok(Ended::with(IO_ERROR));
         };
-        let mut bytes = [0; PIECE];
+        let mut piece = Piece([0; PIECE]);
         for at in (0..length).step_by(PIECE) {
-            if self
-                .disk
-                .read(offset.saturating_add(at.into()), &mut bytes)
-                .is_err()
-            {
+            let (bytes, _) = piece
+                .0
+                .split_at_mut(PIECE.min(length.saturating_sub(at) as usize));
+            if self.disk.read(offset.saturating_add(at.into()), bytes).is_err() {
                 return Ok(Ended {
                     status: IO_ERROR,
                     written: at,
                 });
             }
-            chain.write(memory, at, &bytes)?;
+            chain.write(memory, at, bytes)?;
         }
         Ok(Ended {
             status: OK,
@@ -170,10 +173,13 @@ impl<D: Disk> Block<D> {
         let Some(offset) = range else {
             return Ok(Ended::with(IO_ERROR));
         };
-        let mut bytes = [0; PIECE];
+        let mut piece = Piece([0; PIECE]);
         for at in (0..length).step_by(PIECE) {
-            chain.read(memory, at.saturating_add(HEADER), &mut bytes)?;
-            if self.disk.write(offset.saturating_add(at.into()), &bytes).is_err() {
+            let (bytes, _) = piece
+                .0
+                .split_at_mut(PIECE.min(length.saturating_sub(at) as usize));
+            chain.read(memory, at.saturating_add(HEADER), bytes)?;
+            if self.disk.write(offset.saturating_add(at.into()), bytes).is_err() {
                 return Ok(Ended::with(IO_ERROR));
             }
         }

@@ -16,6 +16,8 @@ pub const TRANSMIT: u16 = 1;
 /// Feature: the configuration has the size of the terminal.
 const FEATURE_SIZE: u64 = virtio::console::F::SIZE.bits().to_ne() as u64;
 const PIECE: usize = 64;
+/// Bytes that one buffer prints at most, so that no driver holds the device. Linux' buffers are shorter.
+const MOST: u32 = 4096;
 /// Bytes of input that wait for the driver.
 const BACKLOG: usize = 256;
 
@@ -69,7 +71,7 @@ impl<T: Terminal> Console<T> {
     }
 
     fn print(&mut self, chain: &Chain, memory: &mut impl Memory) -> Result<u32, Broken> {
-        let length = chain.readable();
+        let length = chain.readable().min(MOST);
         for at in (0..length).step_by(PIECE) {
             let mut bytes = [0; PIECE];
             let (now, _) = bytes.split_at_mut(PIECE.min(length.saturating_sub(at) as usize));

@@ -10,6 +10,7 @@ use bulkhead_virtio::block::{Block, Disk, Failed, SECTOR};
 use bulkhead_virtio::console::{Console, RECEIVE, TRANSMIT, Terminal};
 use bulkhead_virtio::device::Device;
 use bulkhead_virtio::entropy::{Entropy, Source};
+use bulkhead_virtio::network::{FRAME, Network};
 use bulkhead_virtio::queue::Broken;
 use bulkhead_virtio::server::{Served, Server};
 use device::{BUFFERS, Buffer, DESCRIPTORS, DEVICE, DRIVER, Driver, Ram};
@@ -64,6 +65,7 @@ impl<D: Device, const QUEUES: usize> Bench<D, QUEUES> {
     }
 }
 
+#[derive(Clone)]
 struct Ramdisk {
     bytes: Vec<u8>,
     read_only: bool,
@@ -254,4 +256,89 @@ fn entropy_fills_buffers() {
     assert_eq!(bench.ram.get::<5>(DATA), [1, 2, 3, 4, 5]);
     assert_eq!(bench.ram.get::<2>(DATA + 46), [44, 45]);
     assert_eq!(bench.ask(&[Buffer(DATA, 0x1000, true)]), Some(256));
+}
+
+#[test]
+fn a_device_goes_on_in_a_later_life_of_its_server() {
+    let mut bench = disk(false, false);
+    bench.server = Server::resumable(bench.server.device().clone());
+    let mut store = |offset, value| bench.server.write(offset, 4, value);
+    for value in [0, 1, 3] {
+        store(STATUS, value);
+    }
+    store(0x24, 1);
+    store(0x20, 1);
+    store(STATUS, 11);
+    store(0x38, 8);
+    for (register, address) in [(0x80, DESCRIPTORS), (0x90, DRIVER), (0xA0, DEVICE)] {
+        store(register, address);
+    }
+    store(0x44, 1);
+    assert!(store(STATUS, 15));
+    bench.ram.put(DATA, &[7; 512]);
+    assert_eq!(bench.request(1, 3, &[Buffer(DATA, 512, false)]), (1, 0));
+    // The next request is there when the life ends.
+    bench.ram.put(HEADER, &1_u32.to_le_bytes());
+    bench.ram.put(HEADER + 8, &4_u64.to_le_bytes());
+    let waiting = [
+        Buffer(HEADER, 16, false),
+        Buffer(DATA, 512, false),
+        Buffer(STATUS_BYTE, 1, true),
+    ];
+    let id = bench.driver.offer(&mut bench.ram, &waiting, None);
+    let kept = bench.server.keep();
+    let mut later = Server::<_, 1>::resumable(bench.server.device().clone());
+    later.resume(&kept, &mut bench.ram);
+    assert_eq!(later.keep(), kept, "nothing of the registers is lost");
+    assert!(
+        later.interrupt().level(),
+        "an interrupt of the earlier life may be lost"
+    );
+    assert_eq!(later.serve(&mut bench.ram, 8), Served::All);
+    assert_eq!(later.served(), 1, "what was given back is not done again");
+    assert_eq!(bench.driver.take_back(&bench.ram).map(|(back, _)| back), Some(id));
+    assert_eq!(later.device().disk().bytes[3 * 512..5 * 512], [7; 1024]);
+
+    // Registers that make no sense bring a reset of this device.
+    let mut wrong = kept;
+    wrong.queues[0].0.device = 1 << 40;
+    let mut broken = Server::<_, 1>::resumable(bench.server.device().clone());
+    broken.resume(&wrong, &mut bench.ram);
+    assert_ne!(broken.read(STATUS, 4) as u8 & STATUS_NEEDS_RESET, 0);
+    assert_eq!(broken.serve(&mut bench.ram, 8), Served::All);
+    assert_eq!(broken.served(), 0);
+}
+
+#[test]
+fn an_interface_sends_and_receives_frames() {
+    let address = [2, 0, 0, 0, 0, 9];
+    let mut bench = Bench::<_, 2>::new(Network::new(address), false, bulkhead_virtio::network::TRANSMIT);
+    assert_eq!(bench.server.read(0x104, 1), 0);
+    assert_eq!(bench.server.read(0x105, 1), 9);
+    // The header of 12 bytes is in a buffer of its own.
+    bench.ram.put(DATA, &[5; 60]);
+    let frame = [Buffer(HEADER, 12, false), Buffer(DATA, 60, false)];
+    assert_eq!(bench.ask(&frame), Some(0));
+    let mut sent = [0; FRAME];
+    assert_eq!(bench.server.device().sent(&mut sent), Some(60));
+    assert_eq!(sent[..60], [5; 60]);
+    assert_eq!(bench.server.device().sent(&mut sent), None);
+    // A frame that is no frame is lost; one without a header breaks the device.
+    assert_eq!(bench.ask(&[Buffer(HEADER, 15, false)]), Some(0));
+    assert_eq!(bench.server.device().sent(&mut sent), None);
+    assert_eq!(
+        bench.ask(&[Buffer(HEADER, 12 + FRAME as u32 + 1, false)]),
+        Some(0)
+    );
+    assert_eq!(bench.server.device().dropped(), 1);
+
+    let mut bench = Bench::<_, 2>::new(Network::new(address), false, bulkhead_virtio::network::RECEIVE);
+    for round in 0..17 {
+        bench.server.device().deliver(&[round; 64]);
+    }
+    assert_eq!(bench.server.device().dropped(), 1, "sixteen wait");
+    assert_eq!(bench.ask(&[Buffer(DATA, 1530, true)]), Some(76));
+    assert_eq!(bench.ram.get::<13>(DATA), [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0]);
+    assert_eq!(bench.ask(&[Buffer(DATA, 1530, true)]), Some(76));
+    assert_eq!(bench.ram.get::<2>(DATA + 11), [0, 1], "in order");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A hostile server: takes and answers accesses at random or not at all, raises interrupts without end, and
-//! copies from and to all addresses, of windows that are its own and of others.
+//! copies from and to all addresses, of windows that are its own and of others. Then it hangs.
 //!
 //! It needs a capability for its windows, and the capability `clock` (timer). It prints how many calls of
 //! each kind were granted and refused.
@@ -70,4 +70,7 @@ fn main(page: StartupPage<'static>) {
         }
     }
     println!("server-wild: granted {granted:?}, refused {refused:?}");
+    loop {
+        core::hint::spin_loop();
+    }
 }

@@ -15,6 +15,8 @@ use bulkhead_virtio::network::Network;
 use bulkhead_virtio::numbers::{DEVICE_BLOCK, DEVICE_CONSOLE, DEVICE_ENTROPY, DEVICE_NETWORK};
 use bulkhead_virtio::server::Server;
 
+/// Bytes that are printed at a time.
+const PIECE: usize = 32;
 /// The size of a console's terminal.
 const TERMINAL: (u16, u16) = (80, 25);
 
@@ -103,6 +105,22 @@ impl Source for Numbers {
 /// The client that has printed last, and whether its line is at its end.
 static LAST: TaskCell<(&'static str, bool)> = TaskCell::new(("", true));
 
+/// Begins a new line of the console, for the program's own text.
+pub fn begin_line() {
+    if let Some((_, false)) = LAST.with(|last| core::mem::replace(last, ("", true))) {
+        console::write(b"\n");
+    }
+}
+
+/// Returns what is printed of a byte: a client can neither move the cursor nor leave its own line, or else it
+/// could write in another's name.
+const fn printable(byte: u8) -> u8 {
+    match byte {
+        b'\n' | b'\t' | b' '..=b'~' => byte,
+        _ => b'.',
+    }
+}
+
 /// The lines of a client on the task's console.
 pub struct Lines(&'static str);
 
@@ -113,12 +131,22 @@ impl Terminal for Lines {
             console::write(b"\n");
             is_at_start = true;
         }
-        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let without_return = bytes.split(|byte| *byte == b'\r');
+        let lines = without_return.flat_map(|part| part.split_inclusive(|byte| *byte == b'\n'));
+        for line in lines {
             if is_at_start {
                 console::write(self.0.as_bytes());
                 console::write(b"| ");
             }
-            console::write(line);
+            for piece in line.chunks(PIECE) {
+                let mut shown = [0; PIECE];
+                let bytes = shown
+                    .iter_mut()
+                    .zip(piece)
+                    .map(|(to, from)| *to = printable(*from));
+                let length = bytes.count();
+                console::write(shown.get(..length).unwrap_or_default());
+            }
             is_at_start = line.ends_with(b"\n");
         }
         let _ = LAST.with(|last| *last = (self.0, is_at_start));

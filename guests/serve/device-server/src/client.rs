@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A client: its device, and the calls that carry the device.
 
-use crate::back_end::{BackEnd, Remote, each};
+use crate::back_end::{BackEnd, Remote, begin_line, each};
 use crate::kept::Shelf;
 use bulkhead_devices::virtio_mmio::{CAUSE_CONFIGURATION, CAUSE_USED, STATUS};
 use bulkhead_guest::hypercall::Handle;
@@ -164,6 +164,7 @@ impl Client {
         }
         self.reported = counts;
         let (requests, broken) = counts;
+        begin_line();
         let (service, client) = (self.window.service, self.window.client);
         println!("device-server: {service} of {client}: {requests} requests, {broken} broken rules");
     }
