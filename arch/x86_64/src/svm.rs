@@ -51,6 +51,7 @@ pub(crate) const PAT: usize = 0x668;
 /// Exit codes (appendix C).
 pub(crate) mod exit {
     pub(crate) const CR4_WRITE: u64 = 0x14;
+    pub(crate) const CR8_WRITE: u64 = 0x18;
     /// First and last exception.
     pub(crate) const EXCEPTION: u64 = 0x40;
     pub(crate) const EXCEPTION_LAST: u64 = 0x5F;
@@ -94,6 +95,9 @@ const INTERCEPT_WINDOW: u64 = 1 << 4;
 const INTERCEPTS_4: u64 = 0x7F | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 12 | 1 << 13;
 /// The write of CR4, in the word of CR intercepts.
 const INTERCEPT_CR4: u64 = 1 << (16 + 4);
+/// The write of CR8, which exits while a window is asked for. QEMU 7.2 ends with an assertion at such a write
+/// in a run with a fixed instruction clock.
+const INTERCEPT_CR8: u64 = 1 << (16 + 8);
 
 /// V_IRQ, V_INTR_PRIO, V_IGN_TPR, V_INTR_MASKING.
 const V_IRQ: u64 = 1 << 8;
@@ -199,6 +203,8 @@ impl Vmcb {
         let word = self.get(0x08);
         let bit = INTERCEPT_WINDOW << 32;
         self.set(0x08, if window.is_some() { word | bit } else { word & !bit });
+        let priority = if window.is_some() { INTERCEPT_CR8 } else { 0 };
+        self.set(0x00, INTERCEPT_CR4 | priority);
     }
 }
 
