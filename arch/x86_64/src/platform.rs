@@ -201,7 +201,8 @@ pub(crate) fn take_change(vcpu: VcpuId) -> bool {
     local.changed.load(Ordering::Acquire) && local.changed.swap(false, Ordering::SeqCst)
 }
 
-/// Notes whether a pCPU runs a vCPU. A pCPU that ceases to run a vCPU that idles must ask [`is_changed`] behind it.
+/// Notes whether a pCPU runs a vCPU. A pCPU that ceases to run a vCPU that idles must ask [`is_changed`]
+/// behind it.
 #[inline]
 pub(crate) fn note_running(vcpu: VcpuId, runs: bool) {
     if let Some(local) = local(vcpu) {

@@ -29,9 +29,11 @@ const EFER_LME: u64 = 1 << 8;
 const EFER_LMA: u64 = 1 << 10;
 const EFER_CHANGEABLE: u64 = 1 | EFER_LME | 1 << 11 | 1 << 14;
 const CR0_PG: u64 = 1 << 31;
-/// CR4: VME to PCE, OSFXSR, OSXMMEXCPT, UMIP, FSGSBASE, SMEP, SMAP. Other bits need state that is not
-/// switched, or are not announced.
-const CR4_ALLOWED: u64 = 0x1FF | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 16 | 1 << 20 | 1 << 21;
+/// CR4: VME to PCE, OSFXSR, OSXMMEXCPT. Other bits need state that is not switched, or are not announced.
+const CR4_ALLOWED: u64 = 0x1FF | 1 << 9 | 1 << 10;
+/// CR4: FSGSBASE, SMEP and SMAP, each with its bit of leaf 7, EBX. VMRUN refuses a bit that the processor
+/// does not have.
+const CR4_FEATURES: [(u64, u32); 3] = [(1 << 16, 1), (1 << 20, 1 << 7), (1 << 21, 1 << 20)];
 
 /// Handles CPUID.
 pub(crate) fn cpuid(context: &mut Context) -> Option<Exit> {
@@ -187,21 +189,41 @@ fn write_efer(context: &mut Context, value: u64) -> Option<Effect> {
     Some(Effect::Nothing)
 }
 
-/// Handles a write of CR4.
-pub(crate) fn write_cr4(context: &mut Context) -> Option<Exit> {
+/// Returns the bits of CR4 that a guest may set.
+fn cr4_allowed() -> u64 {
+    let [_, features, ..] = sysreg::cpuid(7, 0);
+    let has = CR4_FEATURES.iter().filter(|(_, feature)| features & feature != 0);
+    has.fold(CR4_ALLOWED, |all, (bit, _)| all | bit)
+}
+
+/// Handles a write of CR4 or CR8.
+pub(crate) fn write_control(machine: &mut Machine, context: &mut Context) -> Option<Exit> {
     let (bytes, used) = guest::code(context);
     let found = decode::control_move(bytes.get(..used).unwrap_or(&[]), guest::mode(context));
     let protection = svm::exception(PROTECTION, Some(0));
-    let Some(found) = found.filter(|found| found.control == 4) else {
+    let Some(found) = found.filter(|found| matches!(found.control, 4 | 8)) else {
         return Some(guest::refused(context, protection, None));
     };
     let value = match found.general {
         4 => context.vmcb.get(svm::RSP),
         number => context.general(number.into()),
     };
+    if found.control == 8 {
+        if value > 0xF {
+            context.event = protection;
+            return None;
+        }
+        let priority = (value as u8) << 4;
+        context.set_task_priority(priority);
+        platform::apic(context.id)?.set_task_priority(priority);
+        machine.looks = true;
+        let next = guest::behind(context, found.length);
+        context.go_to(next);
+        return None;
+    }
     let is_long = context.vmcb.get(svm::EFER) & EFER_LMA != 0;
     // PAE stays while in long mode.
-    if value & !CR4_ALLOWED != 0 || is_long && value & 1 << 5 == 0 {
+    if value & !cr4_allowed() != 0 || is_long && value & 1 << 5 == 0 {
         context.event = protection;
         return None;
     }

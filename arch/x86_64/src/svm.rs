@@ -51,6 +51,7 @@ pub(crate) const PAT: usize = 0x668;
 /// Exit codes (appendix C).
 pub(crate) mod exit {
     pub(crate) const CR4_WRITE: u64 = 0x14;
+    pub(crate) const CR8_WRITE: u64 = 0x18;
     /// First and last access to a debug register.
     pub(crate) const DEBUG_REGISTER: u64 = 0x20;
     pub(crate) const DEBUG_REGISTER_LAST: u64 = 0x3F;
@@ -102,6 +103,9 @@ const INTERCEPT_DEBUG: u64 = 0x000F_000F << 32;
 /// #DB and #AC: the delivery of one can cause the next one, without end and with interrupts locked out (AMD
 /// APM volume 2, 15.12.2 and 15.12.18). The exit lets interrupts in.
 const INTERCEPT_ENDLESS: u64 = 1 << 1 | 1 << 17;
+/// The write of CR8, which exits while a window is asked for. QEMU 7.2 ends with an assertion at such a write
+/// in a run with a fixed instruction clock.
+const INTERCEPT_CR8: u64 = 1 << (16 + 8);
 
 /// V_IRQ, V_INTR_PRIO, V_IGN_TPR, V_INTR_MASKING.
 const V_IRQ: u64 = 1 << 8;
@@ -216,6 +220,8 @@ impl Vmcb {
         let word = self.get(0x08);
         let bit = INTERCEPT_WINDOW << 32;
         self.set(0x08, if window.is_some() { word | bit } else { word & !bit });
+        let priority = if window.is_some() { INTERCEPT_CR8 } else { 0 };
+        self.set(0x00, INTERCEPT_CR4 | priority);
     }
 }
 

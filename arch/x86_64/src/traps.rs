@@ -25,7 +25,9 @@ fn counter(exits: &Exits, code: u64) -> &AtomicU32 {
         exit::INTERRUPT | exit::NMI | exit::WINDOW => &exits.interrupts,
         exit::HYPERCALL => &exits.calls,
         exit::NESTED_FAULT | exit::PORT => &exits.accesses,
-        exit::CPUID | exit::MSR | exit::CR4_WRITE | exit::INVD | exit::WRITE_BACK => &exits.instructions,
+        exit::CPUID | exit::MSR | exit::CR4_WRITE | exit::CR8_WRITE | exit::INVD | exit::WRITE_BACK => {
+            &exits.instructions
+        }
         exit::DEBUG_REGISTER..=exit::DEBUG_REGISTER_LAST => &exits.instructions,
         exit::HALT => &exits.idle,
         _ => &exits.other,
@@ -61,7 +63,7 @@ pub(crate) fn handle(machine: &mut Machine, context: &mut Context) -> Option<Exi
             machine.looks = true;
             None
         }
-        exit::CR4_WRITE => registers::write_cr4(context),
+        exit::CR4_WRITE | exit::CR8_WRITE => registers::write_control(machine, context),
         exit::INVD | exit::WRITE_BACK => {
             // Caches are coherent, and their contents are nobody's alone.
             let next = guest::behind(context, CACHE_LENGTH);

@@ -94,6 +94,9 @@ unsafe extern "C" {
 }
 
 extern "C" fn handle(frame: &mut Frame) {
+    if super::attempt::recover(frame) {
+        return;
+    }
     let handler = HANDLER.load(Ordering::Relaxed);
     if handler == 0 {
         crate::println!(
@@ -128,7 +131,7 @@ pub(super) fn init() {
 }
 
 /// Loads the table on this processor.
-pub(super) fn load() {
+pub fn load() {
     let base = TABLE.0.get() as u64;
     let pointer: [u16; 5] = [
         256 * 16 - 1,

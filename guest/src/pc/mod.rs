@@ -6,6 +6,7 @@
 //! loader starts (`qemu -kernel`): a comparison of the two runs shows what the hypervisor costs.
 
 pub mod apic;
+pub mod attempt;
 pub mod cpu;
 pub mod exception;
 pub mod smp;

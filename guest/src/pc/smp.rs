@@ -34,6 +34,11 @@ pub fn pause(ticks: u64) {
     }
 }
 
+/// Loads the program's own descriptor table, which has 32-bit code as well.
+pub fn load_segments() {
+    super::start::load_segments();
+}
+
 /// Starts processor `id`, 1 to 3, in `entry`, interrupts masked. It stops when `entry` returns. The next one
 /// may be started when this one has entered.
 pub fn start(id: u32, entry: extern "C" fn()) {

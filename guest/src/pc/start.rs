@@ -28,6 +28,14 @@ pub(super) static OTHER_ENTRY: AtomicU64 = AtomicU64::new(0);
 unsafe extern "C" {
     static __pc_trampoline: u8;
     static __pc_trampoline_end: u8;
+    static __pc_segments: u8;
+}
+
+/// Loads the program's own descriptor table on this processor.
+pub(super) fn load_segments() {
+    let pointer = &raw const __pc_segments;
+    // SAFETY: the table stays where it is, and has the selectors that are in use.
+    unsafe { core::arch::asm!("lgdt [{}]", in(reg) pointer, options(readonly, nostack)) }
 }
 
 /// Returns address and length of the code for the trampoline's page.
@@ -161,6 +169,8 @@ __pc_trampoline_end:
     .quad   0x00AF9B000000FFFF              // 0x10: 64-bit code
     .quad   0x00CF93000000FFFF              // 0x18: data
     .quad   0x00CF9B000000FFFF              // 0x20: 32-bit code
+    .global __pc_segments
+__pc_segments:
 .Lpc_pointer:
     .word   39
     .quad   .Lpc_segments

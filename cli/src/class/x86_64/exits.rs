@@ -5,6 +5,7 @@
 /// Exits that are faults, with what the guest tried.
 const EXITS: &[(u64, &str)] = &[
     (0x14, "writes CR4 with an instruction that is not decoded"),
+    (0x18, "writes CR8 with an instruction that is not decoded"),
     (0x6F, "reads a performance counter"),
     (0x73, "leaves system management mode"),
     (0x7A, "executes INVLPGA"),
