@@ -22,7 +22,8 @@
 mod short;
 
 use crate::context::{
-    CONDITION, COUNT, Context, HOST_STACK, LINK, PC, Registers, STATE, TRAP_ADDRESS, TRAP_STATE, TRAP_SYNDROME, XER,
+    CONDITION, COUNT, Context, HOST_STACK, LINK, PC, Registers, STATE, TRAP_ADDRESS, TRAP_STATE,
+    TRAP_SYNDROME, XER,
 };
 use crate::sysreg::EVPR;
 use crate::traps::on_trap;

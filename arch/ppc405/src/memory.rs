@@ -133,7 +133,8 @@ pub(crate) fn follow(context: &mut Context, buffer: &mut Buffer) {
         let [.., critical_pc, critical_state] = cpu.saved;
         sysreg::write_spr::<SRR2>(critical_pc);
         sysreg::write_spr::<SRR3>(critical_state);
-    }    if !is_task {
+    }
+    if !is_task {
         context.allow_short(!buffer.has_entries_of_mode());
     }
 }

@@ -7,8 +7,8 @@ use crate::machine::Machine;
 use crate::sysreg;
 use bulkhead_abi::hypercall::UPCALL_WORDS;
 use bulkhead_arch_api::{
-    Dump, Exit, FaultReport, GuestPhys, PartitionId, Reply, Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus,
-    VirtualLine,
+    Dump, Exit, FaultReport, GuestPhys, PartitionId, Reply, Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet,
+    Vcpus, VirtualLine,
 };
 use bulkhead_arch_ppc405_core::hypercall;
 use bulkhead_arch_ppc405_core::registers::{Cpu, Frame, esr, msr};

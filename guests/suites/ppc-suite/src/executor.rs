@@ -120,7 +120,7 @@ unsafe extern "C" {
     fn suite_vectors();
 }
 
-/// What is in the registers after an instruction, and how it ended.
+/// The registers after an instruction, and the way in which it ended.
 #[derive(Clone, Copy, Debug)]
 pub struct State(pub [u32; WORDS]);
 
