@@ -12,7 +12,7 @@ use bulkhead_arch_ppc405_core::tlb::ENTRIES;
 /// The real process of a guest without translation.
 pub(crate) const REAL_MODE: u8 = 255;
 /// The real process of a guest that translates either instructions or data.
-pub(crate) const MIXED_MODE: u8 = 254;
+const MIXED_MODE: u8 = 254;
 /// The real process that all the guest's processes from [`FIRST_SHARED`] on have in turn.
 const SHARED: u8 = 252;
 /// The first of the guest's processes that have no real one of their own.
@@ -127,14 +127,17 @@ impl Buffer {
         sysreg::write_spr::<PID>(process.into());
     }
 
-    /// Goes to a mode without translation of its own.
-    pub(crate) fn go_to_mode(&mut self, mode: u8) {
-        if mode == MIXED_MODE {
-            let others = self.matching(|used| used.process == MIXED_MODE);
-            self.drop(others);
-        }
-        // The zones stay: the hypervisor's own zone is always the same.
-        self.go_to(mode, sysreg::read_spr::<ZPR>() & !3 | 1);
+    /// Goes to the mode without translation. The zones stay: the hypervisor's own zone is always the same.
+    pub(crate) fn go_to_real_mode(&mut self) {
+        self.go_to(REAL_MODE, sysreg::read_spr::<ZPR>() & !3 | 1);
+    }
+
+    /// Goes to the mode in which either instructions or data are translated, with these real zones: an entry
+    /// for all processes serves there, too.
+    pub(crate) fn go_to_mixed_mode(&mut self, zones: u32) {
+        let others = self.matching(|used| used.process == MIXED_MODE);
+        self.drop(others);
+        self.go_to(MIXED_MODE, zones);
     }
 
     /// Goes to a process of the guest, with these real zones.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The memory of a guest at a trap: its instructions, and translations that are not in the buffer.
 
-use crate::buffer::{Buffer, MIXED_MODE, REAL_MODE};
+use crate::buffer::Buffer;
 use crate::context::Context;
 use crate::regions::Space;
-use crate::sysreg::{self, SPRG0, SPRG4, SPRG5, SPRG6, SPRG7};
+use crate::sysreg::{self, SPRG0, SPRG4, SPRG5, SPRG6, SPRG7, SRR2, SRR3};
 use bulkhead_arch_ppc405_core::fill::{self, Stretch};
 use bulkhead_arch_ppc405_core::mmu::{Found, Kind, Mode};
 use bulkhead_arch_support::physical;
@@ -115,14 +115,12 @@ pub(crate) fn follow(context: &mut Context, buffer: &mut Buffer) {
         buffer.forget(changes.entries);
     }
     if changes.mode {
+        let zones = fill::real_zones(cpu.zones, cpu.is_user());
         match cpu.mode() {
-            _ if is_task => buffer.go_to_mode(REAL_MODE),
-            Mode::Real => buffer.go_to_mode(REAL_MODE),
-            Mode::Mixed => buffer.go_to_mode(MIXED_MODE),
-            Mode::Translated => {
-                let zones = fill::real_zones(cpu.zones, cpu.is_user());
-                buffer.go_to_process(cpu.process, zones);
-            }
+            _ if is_task => buffer.go_to_real_mode(),
+            Mode::Real => buffer.go_to_real_mode(),
+            Mode::Mixed => buffer.go_to_mixed_mode(zones),
+            Mode::Translated => buffer.go_to_process(cpu.process, zones),
         }
     }
     if changes.visible {
@@ -132,6 +130,9 @@ pub(crate) fn follow(context: &mut Context, buffer: &mut Buffer) {
         sysreg::write_spr::<SPRG5>(fifth);
         sysreg::write_spr::<SPRG6>(sixth);
         sysreg::write_spr::<SPRG7>(seventh);
+        let [.., critical_pc, critical_state] = cpu.saved;
+        sysreg::write_spr::<SRR2>(critical_pc);
+        sysreg::write_spr::<SRR3>(critical_state);
     }
     if !is_task {
         context.allow_short(!buffer.has_entries_of_mode());

@@ -5,6 +5,7 @@
 use crate::context::Trap;
 use crate::machine::Machine;
 use crate::memory;
+use crate::sysreg::{SRR2, SRR3};
 use crate::{crash, log, sysreg};
 use bulkhead_abi::log::Exits;
 use bulkhead_arch_api::{Exit, ResetKind, Ticks, VcpuId};
@@ -53,6 +54,12 @@ pub(crate) unsafe extern "C" fn on_trap(machine: *mut Machine, vector: u32) -> u
         return 1;
     };
     let trap = context.registers.trap;
+    if !context.is_task() {
+        // QEMU 7.2 lets the guest write them without a trap.
+        let [.., critical_pc, critical_state] = &mut context.cpu.saved;
+        *critical_pc = sysreg::read_spr::<SRR2>();
+        *critical_state = sysreg::read_spr::<SRR3>();
+    }
     let pc = context.registers.frame.pc;
     if trap.state & msr::PR == 0 {
         crash::interrupted(vector, pc, &trap);

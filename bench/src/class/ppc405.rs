@@ -104,24 +104,9 @@ const ROWS: &[Row] = &[
     row("null-call", "null hypercall", None),
 ];
 
-/// Why emulated instructions are beyond their bars.
-const NO_FAST_PATH: &str =
-    "every trap saves all registers and is handled in Rust: there is no path in assembly yet";
-
 /// Bars that do not hold yet.
-const WAIVERS: &[Waiver] = &[
-    waiver("mfmsr", 2000, NO_FAST_PATH),
-    waiver("mtmsr", 2000, NO_FAST_PATH),
-    waiver("wrteei-pair", 2000, NO_FAST_PATH),
-    waiver("mfspr-srr0", 2000, NO_FAST_PATH),
-    waiver("mtspr-srr0", 2000, NO_FAST_PATH),
-    waiver("mfspr-sprg3", 2000, NO_FAST_PATH),
-    waiver("mtspr-sprg3", 2000, NO_FAST_PATH),
-    waiver("mtspr-sprg4", 2000, NO_FAST_PATH),
-    waiver("mtspr-pid", 2000, NO_FAST_PATH),
-    waiver(
-        SIZE,
-        400_000,
-        "one binary has all policies, all rules of the image and all of its class, in instructions of four bytes",
-    ),
-];
+const WAIVERS: &[Waiver] = &[waiver(
+    SIZE,
+    400_000,
+    "one binary has all policies, all rules of the image and all of its class, in instructions of four bytes",
+)];

@@ -64,6 +64,13 @@ pub fn write_spr<const NUMBER: u32>(value: u32) {
     unsafe { asm!("mtspr {n}, {}", in(reg) value, n = const NUMBER, options(nostack, preserves_flags)) }
 }
 
+/// Writes a device control register of the interrupt controller.
+#[inline(always)]
+pub fn write_dcr<const NUMBER: u32>(value: u32) {
+    // SAFETY: the program has a handler for each interrupt.
+    unsafe { asm!("mtdcr {n}, {}", in(reg) value, n = const NUMBER, options(nostack, preserves_flags)) }
+}
+
 /// Makes a system call, whose handler returns at once. The number is none of the hypervisor's.
 #[inline(always)]
 pub fn system_call() {

@@ -152,8 +152,14 @@ impl Cpu {
             // The low bits are not there, which a read sees to.
             26 => *srr0 = value,
             27 => *srr1 = value,
-            990 => *srr2 = value & !3,
-            991 => *srr3 = value,
+            990 => {
+                *srr2 = value & !3;
+                self.changes.visible = true;
+            }
+            991 => {
+                *srr3 = value;
+                self.changes.visible = true;
+            }
             272..=279 => {
                 if let Some(register) = self.scratch.get_mut(usize::from(spr & 7)) {
                     *register = value;

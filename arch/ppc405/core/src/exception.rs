@@ -56,6 +56,7 @@ impl Cpu {
         let [.., third, fourth] = &mut self.saved;
         *third = frame.pc;
         *fourth = self.msr;
+        self.changes.visible = true;
         self.set_msr(self.msr & KEPT_BY_CRITICAL);
         frame.pc = (self.vectors & 0xFFFF_0000).wrapping_add(offset);
     }

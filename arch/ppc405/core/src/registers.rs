@@ -117,7 +117,8 @@ pub struct Changes {
     pub entries: u64,
     /// All entries.
     pub all: bool,
-    /// SPRG0 or SPRG4 to SPRG7, which a program in problem state can read.
+    /// SPRG0 or SPRG4 to SPRG7, which a program in problem state can read, or SRR2 or SRR3, which it can read
+    /// and write in QEMU 7.2.
     pub visible: bool,
     /// Timers or the interrupt controller: the next event may be another one.
     pub events: bool,
