@@ -76,8 +76,8 @@ pub struct StartupWindow {
     pub flags: u16,
     /// For an Ethernet interface: the windows of the service to which the client may send, as a bitmap.
     pub reaches: u32,
-    /// For a disk: the first byte of the client's part. For an Ethernet interface: its address, the first byte
-    /// in bits 7:0.
+    /// For a disk: the first byte of the client's part. For an Ethernet interface: its address, the first
+    /// byte in bits 7:0.
     pub first: u64,
     /// For a disk: bytes of the client's part.
     pub size: u64,

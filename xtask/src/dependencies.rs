@@ -109,6 +109,8 @@ const RULES: &[(&str, &[&str])] = &[
     ("apex/a653rs", &["apex"]),
     // It measures what the policies cost, apart from the rest of the hypervisor.
     ("guests/bench/bench", &["abi", "guest", "sched"]),
+    // Back ends, and the registers that a later life finds.
+    ("guests/serve/*", &["abi", "devices", "guest", "services/virtio"]),
     (
         "guests/*",
         &["abi", "apex", "apex/a653rs", "guest", "guest/mcu", "guest/ring"],

@@ -250,7 +250,8 @@ pub fn resolve(name: &str) -> Result<PathBuf, String> {
         | "@guests/modes"
         | "@guests/monitor"
         | "@guests/apex-sensor"
-        | "@guests/apex-control" => "task.elf",
+        | "@guests/apex-control"
+        | "@guests/device-server" => "task.elf",
         "@guests/linux-regulator" | "@guests/linux-serial" => "init.sh",
         "@debian/linux-cloud-amd64" => "bzimage",
         "@guests/x86-hello" => "pc.elf",

@@ -117,7 +117,7 @@ impl Client {
             None => server.read(access.offset, access.size),
             Some(value) => {
                 self.is_busy |= server.write(access.offset, access.size, value);
-                // What the driver believes done is kept before the driver goes on.
+                // The registers are kept before the driver goes on and believes them.
                 shelf.keep(slot, &server.keep());
                 0
             }
