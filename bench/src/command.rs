@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `bulkhead bench`: the costs of the hypervisor.
 
+use crate::latency::Certainty;
 use crate::{Charge, Timing, board_named, differences, latency, latency_charges, linux, pages, timing};
 use bulkhead::build::artifacts::Workspace;
 use bulkhead::command::{exit_code, print};
@@ -136,6 +137,15 @@ fn latencies(args: &BenchArgs) -> Result<Code, Problem> {
     );
     for charge in &charges {
         print(&format!("{}\n", charge.text()))?;
+    }
+    let certainties = latency::certainties(&measured);
+    for certainty in &certainties {
+        print(&format!("{}\n", certainty.text()))?;
+    }
+    if !certainties.iter().all(Certainty::is_enough) {
+        return Err(Problem::new(
+            "with a constant latency the next latency is less certain than that of the RTOS alone",
+        ));
     }
     if charges.iter().all(Charge::is_enough) {
         return Ok(Code::Done);

@@ -128,7 +128,15 @@ mod tests {
         R12=00000000 R13=2009ffe0 R14=00122427 R15=00120368\nXPSR=61000000 -ZC- T unpriv-thread\n";
 
     fn found(record: &str) -> Option<String> {
-        let own = |name: &str, start: u32| (name.to_owned(), vec![start..start + 0x1000]);
+        let own = |name: &str, start: u32| {
+            (
+                name.to_owned(),
+                Vec::from_iter([Range {
+                    start,
+                    end: start + 0x1000,
+                }]),
+            )
+        };
         privileged(record.as_bytes(), &[own("a", 0x12_0000), own("b", 0x13_0000)])
     }
 

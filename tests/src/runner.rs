@@ -67,9 +67,9 @@ fn take<'a>(next: &AtomicUsize, cases: &'a [Case]) -> Option<(usize, &'a Case)> 
     Some((index, cases.get(index)?))
 }
 
-/// Runs a case; what was wrong.
-fn run(case: &Case, progress: &Progress) -> Vec<String> {
-    let mut launch = Launch {
+/// Returns how the emulator is started for a case.
+fn launch_of(case: &Case) -> Launch {
+    Launch {
         deterministic: true,
         virtual_seconds: Some(case.time_limit + if case.exits_agree { 1.0 } else { 0.0 }),
         real_seconds: Some(case.real_limit),
@@ -77,7 +77,12 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
         log_base: None,
         trace: case.agrees_within_us.is_some() || case.exits_traced,
         kept: Vec::new(),
-    };
+    }
+}
+
+/// Runs a case; what was wrong.
+fn run(case: &Case, progress: &Progress) -> Vec<String> {
+    let mut launch = launch_of(case);
     // The test, not the system, decides when time is up; a little more, so that it is the test that sees it.
     // If exits are compared the system decides, so that no exit is under way at the end.
     let options = Options {

@@ -9,11 +9,13 @@
 //! partition). The programs do not notice the measurement. An instruction takes 32 ns, so the CPU is about as
 //! fast as the board's. Both programs are the same whether there is a flood (`flood`) or not.
 
+mod certainty;
 mod flood;
 mod histogram;
 mod remote;
 mod steps;
 
+pub use certainty::{Certainty, certainties};
 pub use histogram::{Distribution, svg};
 
 use super::runs::{emulator_of, prepare};
