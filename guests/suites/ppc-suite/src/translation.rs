@@ -60,9 +60,9 @@ fn map(random: &mut Random, digest: &mut Digest, counts: &mut [u32; 4]) {
         let number = 1 + random.below(SIZES);
         *size = 1024_u32 << (2 * number);
         let inside = *size - 1;
-        let physical = WINDOW + random.below(WINDOW_SIZE) & !inside;
+        let physical = (WINDOW + random.below(WINDOW_SIZE)) & !inside;
         cpu::write_spr::<945>(random.below(4));
-        let high = FIRST + (slot << 24) | number << 7 | VALID;
+        let high = (FIRST + (slot << 24)) | number << 7 | VALID;
         let low = physical | random.draw() & 0x3F0;
         cpu::write_entry(random.below(7) * ENTRIES + slot, high, low);
     }
@@ -79,7 +79,7 @@ fn map(random: &mut Random, digest: &mut Digest, counts: &mut [u32; 4]) {
         let size = sizes[slot as usize];
         let offset = random.below(size + size / 8) & !3;
         let address = if state & DATA == 0 {
-            WINDOW + (offset & WINDOW_SIZE - 1)
+            WINDOW + (offset & (WINDOW_SIZE - 1))
         } else {
             FIRST + (slot << 24) + offset
         };
