@@ -411,7 +411,7 @@ mod tests {
         assert_eq!(timing(1, 1).bless("no place"), None);
     }
 
-    /// A page with one row that has a figure of its first turn, and one that has none.
+    /// Returns a page with one row that has a figure of its first turn, and one that has none.
     fn with_cold(cold: u64) -> Timing {
         let mut timing = timing(90, 60_000);
         let [_, hypervised] = &mut timing.results.cold;

@@ -89,20 +89,22 @@ pub enum Next {
     Again,
 }
 
-/// One pCPU: its machine, its share of the kernel's state, and its loop.
+/// One pCPU: its machine, its share of the kernel's state, and its loop. The large parts come last, so that
+/// everything else is near the beginning.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Pcpu<'s, 'i, A: Arch, D, P = AnyPolicy> {
     pub(crate) machine: A,
-    /// The drivers of the board's own devices.
-    pub(crate) drivers: D,
     pub(crate) shared: &'s Shared<'i, A::Relax>,
     pub(crate) system: &'s System<'i>,
-    pub(crate) id: PcpuId,
     /// The mailbox of this pCPU.
     pub(crate) mailbox: &'s Mailbox,
     /// The calls that need no decision.
     short: short::Short<'s, 'i, A::Relax>,
+    pub(crate) id: PcpuId,
     pub(crate) local: Local<P>,
+    /// The drivers of the board's own devices.
+    pub(crate) drivers: D,
 }
 
 impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {

@@ -293,7 +293,7 @@ pub(crate) fn pulse(p: &mut PcpuIrq, partition: PartitionId, line: VirtualLine) 
     }
 }
 
-/// What is left of [`pulse`] after its short way.
+/// The rest of [`pulse`] after its short way.
 pub(crate) enum Pulsed {
     /// Nothing.
     Done,

@@ -29,7 +29,7 @@ const READMITTED: usize = 8;
 /// Looks at what decides whether a physical line is on, in a row.
 const FOLLOW_STEPS: usize = 4;
 
-/// What [`Distributor::latch`] found.
+/// The findings of [`Distributor::latch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Latched {
     /// The line was pending already, or there is no such line: nothing is to be done.

@@ -44,7 +44,7 @@ pub(super) static VMS: [Vm; MAX_PARTITIONS] = [const {
         second: AtomicU64::new(NOWHERE),
     }
 }; MAX_PARTITIONS];
-/// What a kick looks at. The tables are one object, because the address of an object takes two instructions.
+/// The tables of a kick. They are one object, because the address of an object takes two instructions.
 pub(super) struct Wires {
     /// pCPU of each vCPU.
     pub(super) home: [AtomicU8; MAX_VCPUS],
