@@ -331,6 +331,25 @@ impl System {
         }
     }
 
+    /// Returns what services let a partition act on, and how: as a client, and as a server.
+    fn services_of(&self, partition: &Partition<'_>) -> Vec<(String, String)> {
+        let mut rows = Vec::new();
+        for served in &partition.spec.machine.served {
+            rows.push((
+                format!("device of service {}", served.service),
+                "registers that another partition answers".to_owned(),
+            ));
+        }
+        for window in services::windows_of(&self.manifest, partition.name()) {
+            let (access, service) = (window.spec.access.name(), &window.service.name.value);
+            rows.push((
+                format!("RAM of {}", window.client),
+                format!("memory {access}, copied for service {service}"),
+            ));
+        }
+        rows
+    }
+
     /// Returns every way in which a partition can act on something beyond its own memory and console.
     #[must_use]
     pub fn who_can_touch_what(&self) -> Vec<TouchRow> {
@@ -364,22 +383,8 @@ impl System {
                     ),
                 );
             }
-            for served in &partition.spec.machine.served {
-                row(
-                    format!("device of service {}", served.service),
-                    "registers that another partition answers".to_owned(),
-                );
-            }
-            for window in services::windows_of(&self.manifest, partition.name()) {
-                let access = &window.spec.access;
-                row(
-                    format!("RAM of {}", window.client),
-                    format!(
-                        "memory {}, copied for service {}",
-                        access.name(),
-                        window.service.name.value
-                    ),
-                );
+            for (object, how) in self.services_of(partition) {
+                row(object, how);
             }
             if let Some(found) = self.interface(number) {
                 row(
