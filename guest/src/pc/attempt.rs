@@ -128,8 +128,8 @@ pub const CODE_64: u64 = 0x10;
 /// 32-bit code.
 pub const CODE_32: u64 = 0x20;
 
-/// Runs code at an address below 4 GiB in the segment of this selector, all registers made of `value`. Returns
-/// the vector of the exception or interrupt that ended it.
+/// Runs code at an address below 4 GiB in the segment of this selector, all registers made of `value`.
+/// Returns the vector of the exception or interrupt that ended it.
 ///
 /// # Errors
 /// The vector; without one the code has returned.

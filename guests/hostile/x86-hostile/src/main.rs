@@ -3,9 +3,9 @@
 //!
 //! An operation of the tame families is one instruction. An exception that it raises goes on behind it, and
 //! the program mends what it needs of its machine. The family `wild` executes random bytes in 64-bit and
-//! 32-bit code and, by INIT and start-up IPI of another vCPU, in real mode; it loads random descriptor tables.
-//! It destroys itself now and then. The manifest's watchdog and health actions start it again, and the number
-//! of its starts is the seed of the next life.
+//! 32-bit code and, by INIT and start-up IPI of another vCPU, in real mode; it loads random descriptor
+//! tables. It destroys itself now and then. The manifest's watchdog and health actions start it again, and
+//! the number of its starts is the seed of the next life.
 //!
 //! Bootargs: `family=NAME` (`all`: every tame one), `count=N`, operations of each family (1000). The program
 //! prints `hostile: NAME done N, raised M`, and a line per 256 operations of the wild family.

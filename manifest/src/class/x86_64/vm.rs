@@ -32,9 +32,8 @@ use crate::units::{PAGE, align_up, format_size};
 const START_INFO: u64 = 0x6000;
 /// Where the boot parameters of Linux are.
 pub(super) const BOOT_PARAMETERS: u64 = 0x7000;
-/// Where the command line is, and the most bytes of it.
+/// Where the command line is.
 pub(super) const COMMAND_LINE: u64 = 0x2_0000;
-const COMMAND_LINE_MAX: usize = 0xFFF;
 /// Where the ACPI tables are.
 pub(super) const ACPI: u64 = 0xE_0000;
 /// The end of memory that old devices leave to software.
@@ -70,7 +69,6 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
     let ramdisk_at = place_ramdisk(context, program.end, ram, ramdisk_size, report)?;
     let arguments = spec.bootargs.as_ref().map_or("", |bootargs| &bootargs.value);
     let mut command = arguments.as_bytes().to_vec();
-    command.truncate(COMMAND_LINE_MAX);
     command.push(0);
     let mut pieces = region_payloads(context, loader, report)?;
     pieces.extend(program.pieces);
