@@ -52,6 +52,8 @@
 #define BULKHEAD_LOCK_RELEASE                      0xc6000902u
 #define BULKHEAD_CHANNEL_PLACE                     0xc6000d00u
 #define BULKHEAD_CHANNEL_DOORBELL                  0xc6000d01u
+#define BULKHEAD_CHANNEL_HOLD                      0xc6000d02u
+#define BULKHEAD_CHANNEL_RELEASE                   0xc6000d03u
 #define BULKHEAD_SERVICE_TAKE                      0xc6000e00u
 #define BULKHEAD_SERVICE_ANSWER                    0xc6000e01u
 #define BULKHEAD_SERVICE_NEWS                      0xc6000e02u

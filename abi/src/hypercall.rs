@@ -135,6 +135,14 @@ pub enum Operation {
     /// Channel: ring at the sides in the bitmap x2, at all if it is 0, and never at the caller's own. Each
     /// gets the interrupt or the event that the manifest gives it. Right: `WRITE`.
     ChannelDoorbell = 0x0D01,
+    /// Channel: map the memory of the caller's side, which the manifest says is mapped only while it is held.
+    /// Loads are allowed, and stores if the capability and the side allow them. Results as `ChannelPlace`;
+    /// bit 16 of x3 is about this hold. The hold ends when the capability goes. `WrongState` if the caller
+    /// has no such side, or holds it. Right: `READ`.
+    ChannelHold = 0x0D02,
+    /// Channel: end the hold of the caller's side, and unmap the memory. Results as `ChannelPlace`.
+    /// `WrongState` if nothing is held. Right: `READ`.
+    ChannelRelease = 0x0D03,
     /// Service: take the access of a client that waits for an answer, of the most important client first.
     /// Result x1: the number of the access; x2: the window in bits 7:0, the bytes in bits 15:8, bit 16 set
     /// for a store; x3: the offset in the window; x4: what is stored. `TimedOut` if no client waits. Right:
@@ -199,6 +207,8 @@ impl Operation {
         Self::LockRelease,
         Self::ChannelPlace,
         Self::ChannelDoorbell,
+        Self::ChannelHold,
+        Self::ChannelRelease,
         Self::ServiceTake,
         Self::ServiceAnswer,
         Self::ServiceNews,
@@ -252,7 +262,7 @@ impl Operation {
             | Self::LockTake
             | Self::LockTryTake => 1,
             Self::PartitionStatus | Self::CapabilityFind | Self::ServiceNews => 2,
-            Self::ScheduleStatus | Self::ChannelPlace => 3,
+            Self::ScheduleStatus | Self::ChannelPlace | Self::ChannelHold | Self::ChannelRelease => 3,
             Self::ConsoleRead
             | Self::PortReceive
             | Self::PortTryReceive

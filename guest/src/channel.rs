@@ -38,6 +38,25 @@ impl Channel {
         Ok(Self { handle, words, shape })
     }
 
+    /// Maps the memory of a side that is mapped only while it is held. [`Channel::may_write`] tells what the
+    /// hold allows. When the capability is taken back, an access to the memory ends the program.
+    ///
+    /// # Errors
+    /// `WrongState` if the program has no such side, or holds it already; else as all calls.
+    pub fn hold(handle: Handle) -> Result<Self, Error> {
+        let [_, _, shape, _] = call(Operation::ChannelHold, [u64::from(handle.0), 0, 0, 0, 0, 0])?;
+        Self::open(handle).map(|channel| Self { shape, ..channel })
+    }
+
+    /// Unmaps the memory of a side that is held. An access to the memory ends the program then.
+    ///
+    /// # Errors
+    /// `WrongState` if nothing is held; else as all calls.
+    pub fn release(self) -> Result<(), Error> {
+        let arguments = [u64::from(self.handle.0), 0, 0, 0, 0, 0];
+        call(Operation::ChannelRelease, arguments).map(drop)
+    }
+
     /// Returns the memory. Where [`Channel::may_write`] says no, a store ends the program.
     #[must_use]
     pub const fn words(&self) -> &'static [AtomicU32] {

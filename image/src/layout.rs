@@ -676,6 +676,8 @@ pub const MAX_LATENCY_NS: u32 = 10_000_000;
 pub const SIDE_WRITES: u32 = 1;
 /// The side is a PCI function behind the host bridge of its VM, with INTx on the virtual line.
 pub const SIDE_FUNCTION: u32 = 2;
+/// The memory is mapped only while the side holds a capability for the channel. Its mapping allows nothing.
+pub const SIDE_HELD: u32 = 4;
 
 /// A receiver learns the number of the sender.
 pub const PORT_IDENTIFIES: u32 = 1;

@@ -173,6 +173,9 @@ pub const MAX_LOOKALIKES: usize = limit(4096, 8192);
 /// overflow.
 pub const MAX_DURATION_NS: u64 = 1_000_000_000_000;
 
+/// Bytes of a channel with a side that is mapped only while it is held. Each page is mapped and unmapped by
+/// itself, with interrupts masked.
+pub const MAX_HELD: u64 = 64 * 4096;
 /// PCI functions of all VMs; no VM has more devices on its bus.
 pub const MAX_FUNCTIONS: usize = limit(0, 32);
 

@@ -30,6 +30,7 @@ mod fault;
 mod find;
 mod flash;
 mod gate;
+mod hold;
 mod host;
 mod lifecycle;
 mod lock;

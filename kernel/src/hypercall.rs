@@ -89,6 +89,9 @@ pub enum Command {
     ChannelPlace(ChannelId),
     /// Ring at these sides of a channel (a bitmap, 0 for all), but not at the caller's own.
     Doorbell(ChannelId, u64),
+    /// Map the caller's side of a channel, with the rights of the capability at this index. Without an index,
+    /// unmap it.
+    Hold(ChannelId, Option<u8>),
     /// Serve the clients of this partition.
     Serve(PartitionId, Service),
 }
@@ -228,7 +231,9 @@ const fn rule(operation: Operation) -> Option<(ObjectKind, Rights)> {
         Operation::LockTake | Operation::LockTryTake | Operation::LockRelease => {
             Some((ObjectKind::Lock, Rights::WRITE))
         }
-        Operation::ChannelPlace => Some((ObjectKind::Channel, Rights::READ)),
+        Operation::ChannelPlace | Operation::ChannelHold | Operation::ChannelRelease => {
+            Some((ObjectKind::Channel, Rights::READ))
+        }
         Operation::ChannelDoorbell => Some((ObjectKind::Channel, Rights::WRITE)),
         Operation::ServiceTake | Operation::ServiceNews | Operation::ServiceRead => {
             Some((ObjectKind::Service, Rights::READ))
@@ -299,6 +304,9 @@ pub fn decode<R: RelaxStrategy>(
         Operation::ScheduleChange => Command::ScheduleChange(PcpuId(number), x2),
         Operation::ChannelPlace => Command::ChannelPlace(ChannelId(number)),
         Operation::ChannelDoorbell => Command::Doorbell(ChannelId(number), x2),
+        // The look-up has found the slot, so the index is small.
+        Operation::ChannelHold => Command::Hold(ChannelId(number), Some(x1 as u8)),
+        Operation::ChannelRelease => Command::Hold(ChannelId(number), None),
         // `decode_port` and `decode_service` have these.
         Operation::PortSend
         | Operation::PortReceive

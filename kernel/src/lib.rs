@@ -44,6 +44,7 @@ pub mod event;
 pub mod flash;
 pub mod function;
 pub mod health;
+mod hold;
 pub mod hypercall;
 pub mod input;
 pub mod load;

@@ -5,7 +5,8 @@
 //! There is no lock over all of it. The order of locks, where two are held: a virtual UART or network
 //! interface comes before the backend's own lock. A flash comes before no other lock. A port comes before a
 //! seat, and a seat before the capability spaces ([`crate::port`]). A lock of partitions comes before a seat.
-//! A server comes before an access ([`crate::service`]), and a window before the backend's own lock.
+//! A server comes before an access ([`crate::service`]). A window of a server, and the holds, come before the
+//! backend's own lock.
 //! No other pair is ever held together.
 
 use crate::cap::Spaces;
@@ -13,6 +14,7 @@ use crate::event::Gate;
 use crate::flash::{FLASHES, Flash};
 use crate::function::MAX_FUNCTIONS;
 use crate::health::Record;
+use crate::hold::Holds;
 use crate::lock::{self, Lock, PerLock};
 use crate::mailbox::{Mailbox, bit};
 use crate::network::{Nic, PerNic};
@@ -159,6 +161,8 @@ pub struct Shared<'i, R> {
     pub(crate) messages: Messages,
     /// The waits of vCPUs at ports.
     pub(crate) seats: Seats<R>,
+    /// Windows that are mapped while they are held.
+    pub(crate) holds: Holds<R>,
     /// The virtual flashes.
     pub(crate) flashes: Flashes<R>,
     /// Windows that partitions answer.
@@ -196,6 +200,7 @@ impl<R: RelaxStrategy> Shared<'_, R> {
             locks: Table::new([const { lock::lock() }; lock::LOCK_ENTRIES]),
             messages: Messages::new(),
             seats: Table::new([const { TicketMutex::new(Seat::new()) }; SEATS]),
+            holds: Holds::new(),
             flashes: Table::new([const { TicketMutex::new(Flash::new()) }; FLASHES]),
             services: Services::new(),
             nics: Table::new([const { TicketMutex::new(Nic::new([0; 6])) }; MAX_NICS]),

@@ -38,6 +38,7 @@ fn side(partition: u32, guest: u64, writes: bool) -> At {
         partition,
         guest,
         writes,
+        held: false,
         line: if is_vm { LINE } else { NONE },
         event: if is_vm { NONE } else { EVENT },
     }

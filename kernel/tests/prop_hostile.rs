@@ -194,6 +194,7 @@ proptest! {
         let side = |partition: u32, line: u32, event: u32| At {
             partition,
             guest: CHANNEL,
+            held: false,
             writes: true,
             line,
             event,

@@ -244,6 +244,14 @@ impl TableMemory for Pool {
         instruction!("dsb ish");
         instruction!("isb");
     }
+
+    fn forget_several(&mut self, _input: u64, _size: u64) {
+        // Both stages of everything with the current VMID (D8, "TLB maintenance").
+        instruction!("dsb ishst");
+        instruction!("tlbi vmalls12e1is");
+        instruction!("dsb ish");
+        instruction!("isb");
+    }
 }
 
 fn build_error(error: MapError, region: &Region) -> BuildError {
@@ -339,7 +347,7 @@ impl Spaces for Machine {
         let _kept_whole = tree.unmap(&mut Pool, guest.0, size);
     }
 
-    fn set_readable(&mut self, partition: PartitionId, guest: GuestPhys, size: u64, is_readable: bool) {
+    fn protect(&mut self, partition: PartitionId, guest: GuestPhys, size: u64, permissions: Permissions) {
         let Some(tree) = tree_of(partition) else { return };
         if let Some(piece) = LARGEST.get(usize::from(partition.0))
             && piece.find(guest, 1).is_some()
@@ -352,11 +360,6 @@ impl Spaces for Machine {
             self.unload();
             enter(space);
         }
-        let permissions = Permissions {
-            read: is_readable,
-            write: false,
-            execute: is_readable,
-        };
         // The image's check has shown that the window can be mapped.
         let _in_range = tree.protect(&mut Pool, (guest.0, size), permissions);
     }

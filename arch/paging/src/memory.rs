@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where tables are.
 
+use crate::geometry::PAGE_SIZE;
 use bulkhead_arch_api::HostPhys;
 
 /// Access to the memory of tables, given by its owner.
@@ -40,4 +41,12 @@ pub trait TableMemory {
     /// (Arm stage 2: `DSB ISHST`, `TLBI IPAS2E1IS`, `DSB ISH`, `TLBI VMALLE1IS`, `DSB ISH`, `ISB`, DDI 0487
     /// chapter D8, "TLB maintenance").
     fn forget(&mut self, input: u64, size: u64);
+
+    /// Makes all CPUs forget every translation of the `size` input addresses from `input` on, which several
+    /// entries map. A CPU that can forget all of a space at once does so in constant time.
+    fn forget_several(&mut self, input: u64, size: u64) {
+        for offset in (0..size).step_by(PAGE_SIZE as usize) {
+            self.forget(input.saturating_add(offset), PAGE_SIZE);
+        }
+    }
 }

@@ -258,22 +258,28 @@ impl<F: Format> Tree<F> {
         permissions: Permissions,
     ) -> Result<(), MapError> {
         let end = self.end_of(input, size)?;
-        let mut at = input;
+        let (mut at, mut changed, mut last) = (input, 0_u64, input);
         while at < end {
             let (place, entry) = self.find(memory, at);
             let entry_end = end_of_entry(at, place.level);
             if let Entry::Leaf(output, attributes) = entry {
                 let start = entry_end.saturating_sub(span_of(place.level));
                 if start >= input && entry_end <= end {
-                    let changed = Attributes {
+                    let new = Attributes {
                         permissions,
                         ..attributes
                     };
-                    memory.write(place.table, place.index, F::leaf(place.level, output, changed));
-                    memory.forget(start, span_of(place.level));
+                    memory.write(place.table, place.index, F::leaf(place.level, output, new));
+                    changed = changed.saturating_add(1);
+                    last = start;
                 }
             }
             at = entry_end;
+        }
+        match changed {
+            0 => {}
+            1 => memory.forget(last, size),
+            _ => memory.forget_several(input, size),
         }
         Ok(())
     }

@@ -51,6 +51,7 @@ pub struct LikeArmv7m;
 impl SimClass for LikeArmv7m {
     const FACTS: &'static ClassFacts = &ClassFacts {
         translates: true,
+        protects: false,
         granule: class::AARCH64.granule,
         tables: Tables::Large,
         ..ARMV7M

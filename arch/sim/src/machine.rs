@@ -13,8 +13,8 @@ use bulkhead_abi::trace::Entry;
 use bulkhead_arch_api::{
     AccessKind, Arch, BuildError, CLEAR_AT_ONCE, ClassFacts, Clock, Console, CopyError, Cpus, DUMP_REGISTERS,
     Dump, Exit, FaultReport, GuestPhys, HostPhys, Hypercall, Irqs, Line, LineRoute, PartitionId,
-    PartitionKind, PcpuId, Reply, ShortCalls, SpacePlan, Spaces, StartError, Ticks, Traces, VcpuId, VcpuPlan,
-    VcpuReset, VcpuSet, Vcpus, VirtualDevice, VirtualLine,
+    PartitionKind, PcpuId, Permissions, Reply, ShortCalls, SpacePlan, Spaces, StartError, Ticks, Traces,
+    VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualDevice, VirtualLine,
 };
 use std::cell::{RefCell, RefMut};
 use std::marker::PhantomData;
@@ -345,10 +345,10 @@ impl<C: SimClass> Spaces for SimMachine<C> {
         own.loaded.clear();
     }
 
-    fn set_readable(&mut self, partition: PartitionId, guest: GuestPhys, size: u64, is_readable: bool) {
+    fn protect(&mut self, partition: PartitionId, guest: GuestPhys, size: u64, permissions: Permissions) {
         let mut world = self.world();
         let own = world.partitions.entry(partition.0).or_default();
-        own.view.set_readable(guest.0, size, is_readable);
+        own.view.protect(guest.0, size, permissions);
         own.loaded.clear();
     }
 

@@ -126,12 +126,12 @@ impl View {
         Ok(stretches)
     }
 
-    /// Changes the rights to loads and fetches of the regions inside a stretch.
-    pub(crate) fn set_readable(&mut self, guest: u64, size: u64, is_readable: bool) {
+    /// Changes the rights to the regions inside a stretch.
+    pub(crate) fn protect(&mut self, guest: u64, size: u64, permissions: bulkhead_arch_api::Permissions) {
         let end = guest.saturating_add(size);
         let inside = |region: &&mut Region| region.guest.0 >= guest && region.guest.0 + region.size <= end;
         for region in self.regions.iter_mut().filter(inside) {
-            (region.permissions.read, region.permissions.execute) = (is_readable, is_readable);
+            region.permissions = permissions;
         }
     }
 

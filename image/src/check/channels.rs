@@ -9,10 +9,10 @@ use super::devices::{line_is_free, machine, virtual_line};
 use super::{at, covers, earlier, named, refers, require};
 use crate::error::{Fault, Table};
 use crate::layout::{
-    ChannelRecord, MEMORY_READ, MEMORY_SHARED, MEMORY_WRITE, MemoryRecord, NONE, SIDE_FUNCTION, SIDE_WRITES,
-    SideRecord,
+    ChannelRecord, MEMORY_READ, MEMORY_SHARED, MEMORY_WRITE, MemoryRecord, NONE, SIDE_FUNCTION, SIDE_HELD,
+    SIDE_WRITES, SideRecord,
 };
-use crate::limits::{MAX_FUNCTIONS, MAX_PARTITIONS};
+use crate::limits::{MAX_FUNCTIONS, MAX_HELD, MAX_PARTITIONS};
 use crate::reader::{Image, record as record_at};
 use crate::span::Span;
 use bulkhead_arch_api::class::DeviceRole;
@@ -48,7 +48,7 @@ pub(super) fn side(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     let record = at(image.sides(), index)?;
     require(record.reserved.get() == 0, Fault::Reserved)?;
     require(
-        record.flags.get() & !(SIDE_WRITES | SIDE_FUNCTION) == 0,
+        record.flags.get() & !(SIDE_WRITES | SIDE_FUNCTION | SIDE_HELD) == 0,
         Fault::BadFlags,
     )?;
     let number = record.channel.get();
@@ -71,6 +71,10 @@ pub(super) fn side(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         require(!taken, Fault::LineTaken(Table::Sides, other_index))?;
     }
     bell(image, record)?;
+    if is_held(record) {
+        require(image.facts().protects && !is_function(record), Fault::BadFlags)?;
+        require(channel.size.get() <= MAX_HELD, Fault::OutOfRange)?;
+    }
     if is_function(record) {
         function(image, index, record)?;
     }
@@ -93,6 +97,11 @@ fn bell(image: &Image<'_>, record: &SideRecord) -> Result<(), Fault> {
     let owner = machine(image, partition)?;
     virtual_line(image, owner, line)?;
     line_is_free(image, partition, line)
+}
+
+/// Tells whether a side is mapped only while it is held.
+const fn is_held(record: &SideRecord) -> bool {
+    record.flags.get() & SIDE_HELD != 0
 }
 
 /// Tells whether a side is a PCI function.
@@ -121,16 +130,18 @@ fn function(image: &Image<'_>, index: u16, record: &SideRecord) -> Result<(), Fa
 
 /// Tells whether a mapping is that of a side.
 fn is_of(mapping: &MemoryRecord, side: &SideRecord, channel: &ChannelRecord) -> bool {
-    let writes = if side.flags.get() & SIDE_WRITES != 0 {
-        MEMORY_WRITE
-    } else {
+    let rights = if is_held(side) {
         0
+    } else if side.flags.get() & SIDE_WRITES != 0 {
+        MEMORY_READ | MEMORY_WRITE
+    } else {
+        MEMORY_READ
     };
     mapping.partition == side.partition
         && mapping.guest == side.guest
         && mapping.host == channel.host
         && mapping.size == channel.size
-        && mapping.flags.get() == MEMORY_READ | MEMORY_SHARED | writes
+        && mapping.flags.get() == MEMORY_SHARED | rights
 }
 
 /// Tells whether a shared mapping is that of a side.

@@ -47,7 +47,8 @@ fn flags(record: &MemoryRecord) -> Result<(), Fault> {
         flags & !(PERMISSIONS | MEMORY_DEVICE | MEMORY_CLEAR | MEMORY_SHARED) == 0,
         Fault::BadFlags,
     )?;
-    require(flags & PERMISSIONS != 0, Fault::BadFlags)?;
+    // The side of a channel may have no right until it is held.
+    require(flags & (PERMISSIONS | MEMORY_SHARED) != 0, Fault::BadFlags)?;
     // Instruction fetches from registers have side effects; clearing registers has others.
     require(
         flags & MEMORY_DEVICE == 0 || flags & (MEMORY_EXECUTE | MEMORY_CLEAR) == 0,

@@ -11,6 +11,9 @@ use bulkhead_abi::{Error, StartCause};
 use bulkhead_arch_api::{Arch, Drivers, Hypercall, PartitionId, Reply, Ticks, VcpuId};
 use bulkhead_sched::{PcpuPolicy, Slot};
 
+/// No index: nothing is left to revoke but holds. By now the slot may have another capability.
+const REVOKED: u64 = u64::MAX;
+
 type Answer = Result<[u64; 4], Error>;
 
 const fn one(result: u64) -> Answer {
@@ -34,6 +37,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Ok(Command::Revoke(index, own)) => match self.shared.capabilities.revoke(caller, index, own) {
                 Ok(false) => {
                     self.local.slot_mut(slot).activity = Activity::Revoking(index, own);
+                    return;
+                }
+                Ok(true) if !self.are_holds_right(None) => {
+                    self.local.slot_mut(slot).activity = Activity::Revoking(REVOKED, false);
                     return;
                 }
                 done => done.map(|_| [0; 4]),
@@ -70,7 +77,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// itself may be gone by now, with everything that was derived from it.
     pub(super) fn revoke_chunk(&mut self, slot: Slot, vcpu: VcpuId, (index, own): (u64, bool)) {
         let caller = self.system.binding(vcpu).partition;
-        if self.shared.capabilities.revoke(caller, index, own) != Ok(false) {
+        let is_revoked = self.shared.capabilities.revoke(caller, index, own) != Ok(false);
+        if is_revoked && !self.are_holds_right(None) {
+            self.local.slot_mut(slot).activity = Activity::Revoking(REVOKED, false);
+        } else if is_revoked {
             self.machine.reply(vcpu, Reply::Hypercall(Ok([0; 4])));
             self.local.slot_mut(slot).activity = Activity::Ready;
             self.look_for_upcall(slot);
@@ -123,6 +133,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 Ok([0; 4])
             }
             Command::ChannelPlace(channel) => self.place_of_channel(caller, channel),
+            Command::Hold(channel, index) => self.change_hold(caller, channel, index),
             Command::Doorbell(channel, sides) => {
                 self.ring(caller, channel, sides);
                 Ok([0; 4])

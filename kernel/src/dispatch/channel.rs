@@ -18,7 +18,7 @@ use bulkhead_image::layout::{NONE, SIDE_FUNCTION, SIDE_WRITES, SideRecord};
 use bulkhead_sched::PcpuPolicy;
 
 /// The bit in the third result of `ChannelPlace`: the caller may write the memory.
-const MAY_WRITE: u64 = 1 << 16;
+pub(super) const MAY_WRITE: u64 = 1 << 16;
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Rings at the sides in this bitmap, at all if it is empty, and never at the caller's own. The work is

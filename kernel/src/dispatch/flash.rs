@@ -8,13 +8,22 @@ use super::Pcpu;
 use bulkhead_abi::size::IS_SMALL;
 use bulkhead_arch_api::class::DeviceRole;
 use bulkhead_arch_api::{
-    Access, AccessKind, Arch, CopyError, Drivers, GuestPhys, PartitionId, Reply, VirtualDevice,
+    Access, AccessKind, Arch, CopyError, Drivers, GuestPhys, PartitionId, Permissions, Reply, VirtualDevice,
 };
 use bulkhead_devices::flash::{BUFFER, Bank, Loaded, Work};
 use bulkhead_sched::PcpuPolicy;
 
 /// Bytes of an erased piece, as they are copied.
 const ERASED: [u8; 512] = [0xFF; 512];
+
+/// Returns the rights to a bank that is in array mode, or not. Nobody stores to a bank directly.
+const fn rights(is_array: bool) -> Permissions {
+    Permissions {
+        read: is_array,
+        write: false,
+        execute: is_array,
+    }
+}
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Carries out an access to a bank of the partition's flash.
@@ -44,7 +53,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let _done = self.change_flash(partition, device, (bank, work));
         if bank.is_array() != was_readable {
             let (guest, size) = (GuestPhys(device.base()), u64::from(device.size()));
-            self.machine.set_readable(partition, guest, size, bank.is_array());
+            self.machine
+                .protect(partition, guest, size, rights(bank.is_array()));
         }
         Some(reply)
     }
@@ -104,7 +114,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             {
                 bank.reset();
                 let (guest, size) = (GuestPhys(device.base()), u64::from(device.size()));
-                self.machine.set_readable(partition, guest, size, true);
+                self.machine.protect(partition, guest, size, rights(true));
             } else if let Some(bank) = flash.bank(device) {
                 bank.reset();
             }

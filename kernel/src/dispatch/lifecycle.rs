@@ -234,7 +234,14 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let chunk = cursor.advance(memory, loads);
         match chunk {
             Chunk::Capabilities(from) => {
-                cursor.capabilities_reset(self.shared.capabilities.reset(partition, from));
+                let next = self.shared.capabilities.reset(partition, from);
+                // Holds without their capabilities go one at a time, and then the reset looks once more.
+                let next = if self.are_holds_right(Some(partition)) {
+                    next
+                } else {
+                    next.or(Some(from))
+                };
+                cursor.capabilities_reset(next);
             }
             Chunk::Devices(part) => cursor.devices_reset(self.reset_devices(partition, part)),
             _ => {}

@@ -273,7 +273,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let is_right = buffer.size >= least
             && self
                 .machine
-                .may_access(partition, buffer.to, u64::from(least), true);
+                .may_access(partition, buffer.to, u64::from(least), true)
+            && !self.can_be_taken(partition, buffer.to, least.into());
         is_right.then_some(()).ok_or(Error::InvalidArgument)
     }
 

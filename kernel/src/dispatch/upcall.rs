@@ -35,7 +35,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if self.system.facts_of(caller).kind != PartitionKind::Task {
             return Err(Error::WrongState);
         }
-        if wish.entry.is_some() && !self.machine.may_access(caller, wish.frame, FRAME as u64, true) {
+        if wish.entry.is_some()
+            && (!self.machine.may_access(caller, wish.frame, FRAME as u64, true)
+                || self.can_be_taken(caller, wish.frame, FRAME as u64))
+        {
             return Err(Error::InvalidArgument);
         }
         let place = wish.from.map(|from| self.place_at(caller, from)).transpose()?;

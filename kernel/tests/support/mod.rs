@@ -11,7 +11,7 @@ use bulkhead_image::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ChannelRecord, FLAG_AUTOSTART, HealthAction,
     LoadRecord, MAP_RAM, MEMORY_CLEAR, MEMORY_EXECUTE, MEMORY_READ, MEMORY_SHARED, MEMORY_WRITE, MapRecord,
     MemoryRecord, NONE, Name, PARTITION_TASK, PARTITION_VM, POLICY_FIXED_PRIORITY, PartitionRecord,
-    PcpuRecord, SIDE_WRITES, SideRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord,
+    PcpuRecord, SIDE_HELD, SIDE_WRITES, SideRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord,
 };
 use bulkhead_image::{Image, ImageBuilder, Payload, Portable};
 use bulkhead_kernel::dispatch::{Next, Pcpu};
@@ -247,6 +247,7 @@ pub struct At {
     pub partition: u32,
     pub guest: u64,
     pub writes: bool,
+    pub held: bool,
     pub line: u32,
     pub event: u32,
 }
@@ -268,6 +269,11 @@ pub fn add_channel(image: &mut ImageBuilder, name: &str, size: u64, sides: &[At]
         } else {
             (0, 0)
         };
+        let (rights, flag) = if side.held {
+            (0, flag | SIDE_HELD)
+        } else {
+            (MEMORY_READ | right, flag)
+        };
         image.sides.push(SideRecord {
             channel: number.into(),
             partition: side.partition.into(),
@@ -279,7 +285,7 @@ pub fn add_channel(image: &mut ImageBuilder, name: &str, size: u64, sides: &[At]
         });
         image.memory.push(MemoryRecord {
             partition: side.partition.into(),
-            flags: (MEMORY_READ | MEMORY_SHARED | right).into(),
+            flags: (MEMORY_SHARED | rights).into(),
             guest: side.guest.into(),
             host: host.into(),
             size: size.into(),

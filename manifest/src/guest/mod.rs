@@ -157,7 +157,11 @@ impl Guest {
     /// Adds the memory of the channels to the memory of the partition.
     fn join(&mut self, sides: &[Side<'_>]) {
         for side in sides {
-            let access = *side.spec.access;
+            let access = if *side.spec.held {
+                Access::NONE
+            } else {
+                *side.spec.access
+            };
             self.parts.push(Part {
                 area: self.areas.len(),
                 window: side.window,

@@ -300,6 +300,12 @@ pub struct Access {
 }
 
 impl Access {
+    /// Nothing.
+    pub const NONE: Self = Self {
+        read: false,
+        write: false,
+        execute: false,
+    };
     /// Everything.
     pub const ALL: Self = Self {
         read: true,

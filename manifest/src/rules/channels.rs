@@ -2,8 +2,8 @@
 //! Channels: who shares which memory, where each side sees it, and how the doorbell reaches it.
 
 use bulkhead_arch_api::class::{DeviceRole, device};
-use bulkhead_image::layout::{ChannelRecord, NONE, Name, SIDE_FUNCTION, SIDE_WRITES, SideRecord};
-use bulkhead_image::{MAX_FUNCTIONS, NameError, channel_limits};
+use bulkhead_image::layout::{ChannelRecord, NONE, Name, SIDE_FUNCTION, SIDE_HELD, SIDE_WRITES, SideRecord};
+use bulkhead_image::{MAX_FUNCTIONS, MAX_HELD, NameError, channel_limits};
 
 use crate::board::{Board, Window};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
@@ -11,7 +11,7 @@ use crate::model::{Access, ChannelSpec, Kind, Manifest, PartitionSpec, Placed, S
 use crate::rules::machine::{line_exists, taken_line};
 use crate::rules::memory::class_of;
 use crate::schema::shape::nearest;
-use crate::units::{BLOCK, PAGE, align_up};
+use crate::units::{BLOCK, PAGE, align_up, format_size};
 
 /// The address from which on partitions see their channels, unless the manifest says otherwise: QEMU's `virt`
 /// board has no memory and no device there that a VM of ours has.
@@ -121,7 +121,11 @@ pub(crate) fn record(channel: &ChannelSpec, host: u64, first: usize) -> Result<C
 
 /// Returns the record of a side.
 pub(crate) fn side_record(channel: usize, side: &SideSpec, partition: usize, guest: u64) -> SideRecord {
-    let bits = [(side.access.write, SIDE_WRITES), (*side.pci, SIDE_FUNCTION)];
+    let bits = [
+        (side.access.write, SIDE_WRITES),
+        (*side.pci, SIDE_FUNCTION),
+        (*side.held, SIDE_HELD),
+    ];
     let set = bits.iter().filter(|(set, _)| *set);
     let flags = set.fold(0, |flags, (_, bit)| flags | bit);
     SideRecord {
@@ -156,6 +160,7 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
             }
             access_has_meaning(channel, side, report);
             in_place(side, board, report);
+            can_be_held(channel, side, board, report);
             let mut partitions = manifest.partitions.iter();
             match partitions.find(|partition| partition.name.value == name.value) {
                 Some(partition) => bell_reaches(side, (manifest, partition), board, report),
@@ -245,6 +250,37 @@ fn in_place(side: &SideSpec, board: Option<&Board>, report: &mut Report) {
                 .help("remove `guest`, or give `place` of the channel"),
         );
     }
+}
+
+/// Checks that the memory of a side can be mapped and unmapped.
+fn can_be_held(channel: &ChannelSpec, side: &SideSpec, board: Option<&Board>, report: &mut Report) {
+    let (Some(place), true) = (side.held.place, *side.held) else {
+        return;
+    };
+    let class = class_of(board);
+    if !class.facts().protects {
+        let message = format!(
+            "a board of class `{}` cannot unmap the memory of a side",
+            class.name()
+        );
+        report.push(Diagnostic::at(Code::NotForClass, place, message).help("remove `held`"));
+        return;
+    }
+    let (message, help) = match &channel.size {
+        _ if *side.pci => (
+            "the memory of a PCI function is always there".to_owned(),
+            "remove `held` or `pci`".to_owned(),
+        ),
+        Some(size) if size.value.get() > MAX_HELD => (
+            format!(
+                "channel `{}` is too large to be mapped while it is held",
+                channel.name.value
+            ),
+            format!("give it {} at most, or remove `held`", format_size(MAX_HELD)),
+        ),
+        _ => return,
+    };
+    report.push(Diagnostic::at(Code::BadChannel, place, message).help(help));
 }
 
 fn unknown_partition(channel: &ChannelSpec, name: &Placed<String>, manifest: &Manifest, report: &mut Report) {

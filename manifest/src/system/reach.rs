@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The reach of partitions in a system: by capabilities, shared memory, networks and devices.
 
+use bulkhead_abi::{ObjectKind, Rights};
 use std::collections::BTreeSet;
 
 use super::System;
@@ -40,12 +41,52 @@ impl System {
     pub fn who_can_reach_whom(&self) -> Vec<ReachRow> {
         let (held, objects) = (self.holdings(), self.reach_objects());
         let now = acts(&held, &objects);
-        let later = acts(&closure(held), &objects);
+        let all = closure(held.clone());
+        let later = acts(&all, &objects);
         let mut rows: Vec<_> = now.iter().map(|act| self.reach_row(act, true)).collect();
         rows.extend(self.fixed_ways());
+        rows.extend(self.windows(&held, true));
         let order = |name: &str| self.partitions().iter().position(|other| other.name() == name);
         rows.sort_by_cached_key(|row| (order(&row.from), order(&row.to)));
         rows.extend(later.difference(&now).map(|act| self.reach_row(act, false)));
+        let direct = self.windows(&held, true);
+        let mut windows = self.windows(&all, false);
+        windows.retain(|row| {
+            !direct
+                .iter()
+                .any(|other| (&other.from, &other.to, &other.by) == (&row.from, &row.to, &row.by))
+        });
+        rows.extend(windows);
+        rows
+    }
+
+    /// Returns who can write memory that is mapped only while it is held, with these capabilities.
+    fn windows(&self, holdings: &Holdings, is_direct: bool) -> Vec<ReachRow> {
+        let mut rows = Vec::new();
+        let needed = Rights::READ.union(Rights::WRITE);
+        for (number, (partition, held)) in self.partitions().iter().zip(holdings).enumerate() {
+            for side in channels::sides_of(&self.manifest, partition.name()) {
+                let is_it = |held: &Held| {
+                    (held.kind(), held.object) == (Some(ObjectKind::Channel), side.number)
+                        && held.rights().contains(needed)
+                };
+                if !*side.spec.held || !side.spec.access.write || !held.iter().any(is_it) {
+                    continue;
+                }
+                let others = side
+                    .channel
+                    .sides
+                    .iter()
+                    .filter_map(|other| other.partition.as_ref());
+                let others = others.filter(|other| other.value != partition.name());
+                let all = self.partitions();
+                let numbers = others.filter_map(|other| all.iter().position(|one| one.name() == other.value));
+                let by = format!("channel {}", side.channel.name.value);
+                rows.extend(numbers.map(|other| {
+                    self.way((number, other), by.clone(), "writes memory while held", is_direct)
+                }));
+            }
+        }
         rows
     }
 
@@ -142,7 +183,7 @@ impl System {
                     };
                     let mut row =
                         |how| rows.push(self.way((number, other), format!("channel {name}"), how, true));
-                    if side.spec.access.write {
+                    if side.spec.access.write && !*side.spec.held {
                         row("writes shared memory");
                     }
                     // The function is the right to ring.

@@ -7,7 +7,7 @@ use bulkhead_image::layout::NIC_MEMORY;
 
 use super::{Mapping, MappingKind, Partition, Pcpu, System, Vcpu};
 use crate::board::{Device, Trigger, Window};
-use crate::model::right_names;
+use crate::model::{Access, right_names};
 use crate::rules::{channels, networks, owned, services};
 
 /// A line of the memory map.
@@ -151,7 +151,11 @@ impl System {
                     MappingKind::Forwarded => format!("{}, by trap", self.devices_at(mapping).join(", ")),
                 },
                 guest: Some(mapping.guest),
-                access: mapping.access.name(),
+                access: if mapping.access == Access::NONE {
+                    "held".to_owned()
+                } else {
+                    mapping.access.name()
+                },
             }));
         }
         rows.sort_by_key(|row| row.host);
@@ -377,8 +381,9 @@ impl System {
                 row(
                     format!("channel {name}"),
                     format!(
-                        "memory {}, shared with {}",
+                        "memory {}{}, shared with {}",
                         side.spec.access.name(),
+                        if *side.spec.held { " while held" } else { "" },
                         others.join(", ")
                     ),
                 );

@@ -2,8 +2,8 @@
 //! A VM that calls the server of a port, and takes its timer's interrupts meanwhile.
 //!
 //! Its first capability is for the port (write). It calls 200 times, with and without donation, with an
-//! interrupt of its own timer on the way in most of the calls, and checks each answer. It finds the port by its
-//! name, `requests`, in the device tree and by a call.
+//! interrupt of its own timer on the way in most of the calls, and checks each answer. It finds the port by
+//! its name, `requests`, in the device tree and by a call.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

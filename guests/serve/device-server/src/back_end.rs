@@ -21,7 +21,10 @@ const PIECE: usize = 32;
 const TERMINAL: (u16, u16) = (80, 25);
 
 /// The device of a client.
-#[expect(clippy::large_enum_variant, reason = "there is no heap, and a client may be of any kind")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is no heap, and a client may be of any kind"
+)]
 pub enum BackEnd {
     /// A source of random numbers.
     Entropy(Server<Entropy<Numbers>, 1>),

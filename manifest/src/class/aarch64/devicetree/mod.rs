@@ -418,6 +418,9 @@ fn channel(side: &Side<'_>, machine: &Machine<'_>) -> Node {
     if !side.spec.access.write {
         node = node.flag("read-only");
     }
+    if *side.spec.held {
+        node = node.flag("held");
+    }
     let is_it = |known: &&Capability| known.kind == ObjectKind::Channel && known.object == side.number;
     match machine.context.capabilities.iter().find(is_it) {
         Some(known) => node.cells("capability", &[known.index]),
