@@ -127,9 +127,9 @@ pub trait ShortCalls<M> {
     /// results. Worst case: constant.
     fn bell(&self, caller: PartitionId, registers: &CallRegisters) -> Option<(PartitionId, VirtualLine)>;
     /// Carries out any other hypercall of `caller`, which runs. Returns `None` if that takes more, and has
-    /// changed nothing then: [`Exit::Hypercall`] follows. Otherwise the results are in `registers`, and the vCPUs
-    /// that became due are returned: [`Exit::Wake`] follows unless there are none. Bounded by the length of
-    /// a message.
+    /// changed nothing then: [`Exit::Hypercall`] follows. Otherwise the results are in `registers`, and the
+    /// vCPUs that became due are returned: [`Exit::Wake`] follows unless there are none. Bounded by the
+    /// length of a message.
     fn answer(&self, machine: &mut M, caller: VcpuId, registers: &mut CallRegisters) -> Option<VcpuSet>;
 }
 
