@@ -34,6 +34,7 @@ mod units;
 mod value;
 
 pub use board::{Board, Emulator, board_names, boards};
+pub use bulkhead_image::claim_twice;
 pub use bulkhead_image::layout::HealthAction;
 pub use class::Class;
 pub use code::Code;

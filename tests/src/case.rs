@@ -372,7 +372,7 @@ impl Damage {
                 flash[at..at + 2].copy_from_slice(&0xDEFE_u16.to_le_bytes());
             }
             Self::ClaimTwice => {
-                if !bulkhead_image::claim_twice(&mut flash[start..]) {
+                if !bulkhead::build::prepare::claim_twice(&mut flash[start..]) {
                     return Err("the image has no two partitions with RAM".to_owned());
                 }
             }

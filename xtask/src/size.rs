@@ -3,15 +3,15 @@
 
 use crate::workspace::{Source, sources};
 use crate::{Outcome, toolchain};
-use bulkhead::build::artifacts::{Workspace, class_binary as class_binary_of};
+use bulkhead::build::artifacts::{Workspace, class_binaries};
 use bulkhead::ui::progress::Progress;
 use bulkhead_bench::{Lines, Sizes};
 use object::{Object, ObjectSymbol, SymbolKind};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Functions that only a program with an allocator has, as symbols name them: the compiler's own come with the
-/// name of a crate around them (`_RNvCs..._7___rustc12___rust_alloc`).
+/// Functions that only a program with an allocator has, as symbols name them: the compiler's own come with
+/// the name of a crate around them (`_RNvCs..._7___rustc12___rust_alloc`).
 const HEAP_FUNCTIONS: &[&str] = &["__rust_alloc", "__rdl_alloc", "__rg_alloc"];
 
 /// Prints the sizes of `elf`, or of a class binary (that of microcontrollers if `is_small`), with so many of
@@ -40,10 +40,7 @@ pub fn check(elf: Option<&Path>, is_small: bool, functions: Option<usize>) -> Ou
 /// Looks for a heap in the class binaries of all boards.
 pub fn no_heap() -> Outcome {
     let workspace = Workspace::locate().map_err(|problem| problem.to_string())?;
-    let boards = bulkhead_manifest::boards();
-    let names = boards.iter().map(|board| class_binary_of(board, false, false));
-    let names: BTreeSet<String> = names.collect();
-    let names: Vec<String> = names.into_iter().collect();
+    let names: Vec<String> = class_binaries().into_iter().collect();
     let built = workspace.build(&names, &Progress::new());
     built.map_err(|problem| problem.to_string())?;
     let mut findings = Vec::new();

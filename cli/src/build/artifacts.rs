@@ -12,7 +12,7 @@ use crate::ui::progress::Progress;
 use crate::{build::c_guests, build::linker, class};
 use bulkhead_manifest::Board;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -90,6 +90,16 @@ pub fn class_binary(board: &Board, conformance: bool, messages: bool) -> String 
         .variant(board, messages && !conformance)
         .map_or("", |variant| variant.suffix);
     format!("{HYPERVISOR}{what}{}{variant}", board.class.name())
+}
+
+/// Returns the names of the class binaries of all boards, for systems with and without ports and locks.
+#[must_use]
+pub fn class_binaries() -> BTreeSet<String> {
+    let boards = bulkhead_manifest::boards();
+    let names = boards
+        .iter()
+        .flat_map(|board| [false, true].map(|messages| class_binary(board, false, messages)));
+    names.collect()
 }
 
 /// The repository with the sources.

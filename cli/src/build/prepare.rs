@@ -19,6 +19,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+// Tests damage and forge the image that they boot.
+pub use bulkhead_manifest::claim_twice;
+
 /// Prefix of the name of a guest of this repository.
 const GUESTS: &str = "@guests/";
 /// Prefix of the name of a payload from Debian.

@@ -128,8 +128,8 @@ impl<'a> Typist<'a> {
     }
 }
 
-/// Returns the keys that type a line of a pipe. The line ends with the key Enter, which every terminal sends as
-/// a carriage return. UEFI takes a line feed for no key at all.
+/// Returns the keys that type a line of a pipe. The line ends with the key Enter, which every terminal sends
+/// as a carriage return. UEFI takes a line feed for no key at all.
 fn keys_of(mut line: Vec<u8>) -> Vec<u8> {
     if line.pop_if(|last| *last == b'\n').is_some() {
         line.pop_if(|last| *last == b'\r');

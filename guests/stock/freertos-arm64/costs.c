@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cost of each primitive: the mean of ROUNDS rounds right behind a tick, so that none has a tick in it. */
+/* The cost of each primitive: the mean of ROUNDS rounds right behind a tick, so none has a tick in it. */
 #include "FreeRTOS.h"
 #include "board.h"
 #include "queue.h"

@@ -4,7 +4,8 @@
 //!
 //! It needs these capabilities: `ward` (a partition that goes on running by itself; read, control and grant),
 //! `events` (its own event gate; read, write) connected to the ward by `watch`, `clock` (timer), and a
-//! console. With `theirs` (write) and `silent` (no write) for event gates of others, it tests signals to them.
+//! console. With `theirs` (write) and `silent` (no write) for event gates of others, it tests signals to
+//! those gates.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
