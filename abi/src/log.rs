@@ -214,6 +214,17 @@ pub struct Crash {
     unused: [AtomicU8; CRASH_UNUSED],
 }
 
+/// The ticks in which the times of [`Pcpu::due`] and [`Pcpu::late`] are counted.
+pub const CLOCK_STEP: u64 = 1 << 10;
+
+/// Returns a counter's value as [`Pcpu::due`] has it: in steps of [`CLOCK_STEP`], of which the lower 32 bits
+/// are kept.
+#[inline]
+#[must_use]
+pub const fn in_steps(ticks: u64) -> u32 {
+    (ticks / CLOCK_STEP) as u32
+}
+
 /// The counters of a pCPU.
 #[derive(Debug)]
 #[repr(C)]
@@ -224,13 +235,17 @@ pub struct Pcpu {
     pub since: AtomicU64,
     /// The vCPU that runs since, or [`NONE`].
     pub running: AtomicU32,
-    unused: [AtomicU8; 4],
+    /// The time at which its clock is to interrupt it, as [`in_steps`] returns it; 0 if never. Only where
+    /// there are several pCPUs.
+    pub due: AtomicU32,
     /// Records ever stored in its ring of the trace.
     pub traced: AtomicU64,
     /// Exceptions that came while no vCPU ran, and those of interrupts whose latency is fixed, which are
     /// taken once more on their way.
     pub exits: Exits,
-    unused_too: [AtomicU8; 4],
+    /// The most steps of [`CLOCK_STEP`] by which its clock has interrupted it late. Only where there are
+    /// several pCPUs.
+    pub late: AtomicU32,
 }
 
 /// A partition.
@@ -472,10 +487,10 @@ impl Pcpu {
             idle: AtomicU64::new(0),
             since: AtomicU64::new(0),
             running: AtomicU32::new(0),
-            unused: [const { AtomicU8::new(0) }; 4],
+            due: AtomicU32::new(0),
             traced: AtomicU64::new(0),
             exits: Exits::new(),
-            unused_too: [const { AtomicU8::new(0) }; 4],
+            late: AtomicU32::new(0),
         }
     }
 }

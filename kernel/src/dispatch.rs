@@ -432,6 +432,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
     #[inline(never)]
     fn set_clock(&mut self, deadline: Ticks) {
         self.local.armed = deadline;
+        self.local.note_clock();
         if deadline == Ticks::NEVER {
             self.machine.disarm();
         } else {

@@ -24,7 +24,7 @@ use crate::record::add_ticks;
 use crate::time::Timebase;
 use crate::trace::Tracer;
 use bulkhead_abi::atomic::AtomicU64;
-use bulkhead_abi::log::{NONE, Pcpu, Vcpu};
+use bulkhead_abi::log::{NONE, Pcpu, Vcpu, in_steps};
 use bulkhead_abi::trace::{BlockReason, Event};
 use core::sync::atomic::Ordering;
 
@@ -753,6 +753,28 @@ impl<P: PcpuPolicy> Local<P> {
     pub fn end_at(&mut self, limit: Ticks) {
         self.limit = limit;
         self.find_other_due();
+    }
+
+    /// Notes in the log area when the clock is to interrupt this pCPU. With one pCPU nobody asks.
+    #[inline]
+    pub(crate) fn note_clock(&self) {
+        if MAX_PCPUS > 1 {
+            let due = match self.armed {
+                Ticks::NEVER => 0,
+                Ticks(at) => in_steps(at),
+            };
+            self.counters.due.store(due, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes in the log area by how much the clock, which has just interrupted this pCPU, was late.
+    pub(crate) fn note_delay(&self, now: Ticks) {
+        if MAX_PCPUS > 1 && self.armed != Ticks(0) {
+            let late = in_steps(now.0.saturating_sub(self.armed.0));
+            if late > self.counters.late.load(Ordering::Relaxed) {
+                self.counters.late.store(late, Ordering::Relaxed);
+            }
+        }
     }
 
     fn find_other_due(&mut self) {

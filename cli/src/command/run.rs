@@ -35,6 +35,9 @@ const GDB_PORT: u16 = 1234;
 const NO_LIMIT: f64 = 4_000_000.0;
 /// Seconds in which the hypervisor says that its time is up, and switches the board off.
 const LAST_WORDS: f64 = 0.01;
+/// The delay of a pCPU's clock from which on the emulator is to blame: turns take 50 us each, and the
+/// hypervisor looks at interrupts much more often.
+const STARVED_NS: u64 = 2_000_000;
 /// Records of each pCPU's ring, if there is so much RAM. They cover some tenths of a second of the busiest
 /// system, and the rings are emptied all the time.
 const TRACE_RECORDS: u32 = 1 << 18;
@@ -95,6 +98,7 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
         log,
         summary: Summary::default(),
         explainer: Explainer::new(&prepared, &args.system.display().to_string()),
+        is_counted: launch.deterministic,
     };
     let outcome = {
         let mut typist = Typist::new(names, first, interactive, &activity, &notify);
@@ -250,6 +254,8 @@ struct Viewer<'a> {
     log: Option<LogFiles>,
     summary: Summary,
     explainer: Explainer<'a>,
+    /// True if the emulator counts instructions instead of time.
+    is_counted: bool,
 }
 
 impl Viewer<'_> {
@@ -339,6 +345,9 @@ impl Viewer<'_> {
                 text.push_str(&format!("\n  not seen: {pattern}"));
             }
         }
+        if let Some(starved) = self.starved(area) {
+            text.push_str(&format!("\n  {starved}"));
+        }
         if !outcome.messages.is_empty() {
             text.push_str(&format!(
                 "\n  the emulator says: {}",
@@ -348,6 +357,26 @@ impl Viewer<'_> {
         eprintln!("{text}");
         self.log.map_or(Ok(()), LogFiles::finish)?;
         Ok(code)
+    }
+
+    /// Warns of pCPUs that the emulator gave no turn, although their clocks had interrupted them.
+    fn starved(&self, area: Option<&[u8]>) -> Option<String> {
+        if !self.is_counted {
+            return None;
+        }
+        let delays = area.and_then(LogArea::at_start)?.delays();
+        let starved = (0..)
+            .zip(delays)
+            .filter(|(_, delay)| *delay >= STARVED_NS)
+            .map(|(pcpu, delay)| format!("pCPU {pcpu} by up to {} ms", delay / 1_000_000));
+        let starved: Vec<String> = starved.collect();
+        (!starved.is_empty()).then(|| {
+            format!(
+                "warning: the emulator held up {}: while another CPU does not wait, an instruction-counted \
+                 run gives it no turn (docs/bugs.md); --realtime runs the CPUs side by side",
+                starved.join(", ")
+            )
+        })
     }
 
     fn time_is_up(&self, outcome: &Outcome) -> bool {

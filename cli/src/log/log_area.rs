@@ -8,8 +8,8 @@
 
 use crate::log::exits::{self, CAUSES, ExitCounts, brief};
 use bulkhead_abi::log::{
-    Area, CRASH_EXCEPTION, CRASH_NEW, CRASH_PANIC, CRASH_TOLD, Crash, Header, LARGE, LINE_MAX, Layout, MAGIC,
-    NONE, Partition, Pcpu, Prompt, SMALL, VERSION, Vcpu,
+    Area, CLOCK_STEP, CRASH_EXCEPTION, CRASH_NEW, CRASH_PANIC, CRASH_TOLD, Crash, Header, LARGE, LINE_MAX,
+    Layout, MAGIC, NONE, Partition, Pcpu, Prompt, SMALL, VERSION, Vcpu, in_steps,
 };
 use bulkhead_abi::trace::{RING_MAX, RING_MIN};
 use bulkhead_abi::{HealthClass, PartitionState};
@@ -333,6 +333,29 @@ impl<'a> LogArea<'a> {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let lines = text.split('\n').skip(usize::from(first != 0));
         lines.filter(|line| !line.is_empty()).map(printable).collect()
+    }
+
+    /// Returns the time in nanoseconds by which the clock of each pCPU has interrupted it late, at most. A
+    /// clock that is due at the end of the life and has not interrupted yet counts too.
+    #[must_use]
+    pub fn delays(&self) -> Vec<u64> {
+        let pcpus = self
+            .word(offset_of!(Header, pcpus))
+            .min(self.layout.pcpus.1 as u32);
+        let pcpu = |index: u32| self.layout.pcpus.0 + index as usize * size_of::<Pcpu>();
+        let since = (0..pcpus).map(|index| self.long(pcpu(index) + offset_of!(Pcpu, since)));
+        let last = since.chain([self.long(offset_of!(Header, noted))]).max();
+        let last = in_steps(last.unwrap_or(0));
+        let delay = |index: u32| {
+            let due = self.word(pcpu(index) + offset_of!(Pcpu, due));
+            let behind = match last.wrapping_sub(due) {
+                behind if due != 0 && behind < u32::MAX / 2 => behind,
+                _ => 0,
+            };
+            let late = self.word(pcpu(index) + offset_of!(Pcpu, late));
+            self.nanoseconds(u64::from(late.max(behind)) * CLOCK_STEP)
+        };
+        (0..pcpus).map(delay).collect()
     }
 
     /// Returns the counters of the last life.

@@ -7,7 +7,7 @@ use crate::lock::MAX_LOCKS;
 use crate::port::MAX_PORTS;
 use bulkhead_abi::{Error, StartCause, StartMode};
 use bulkhead_arch_api::{
-    Access, Arch, CpuOnResult, Drivers, Exit, GuestPhys, Reply, ResetKind, Ticks, VcpuId, VcpuSet,
+    Access, Arch, CpuOnResult, Drivers, Exit, GuestPhys, MAX_PCPUS, Reply, ResetKind, Ticks, VcpuId, VcpuSet,
 };
 use bulkhead_image::MAX_SERVED;
 use bulkhead_sched::{PcpuPolicy, Slot};
@@ -113,6 +113,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 self.machine.complete(line);
             }
             Exit::Deadline => {
+                if MAX_PCPUS > 1 {
+                    let now = self.machine.now();
+                    self.local.note_delay(now);
+                }
                 // The clock has fired: the next decision arms it anew, even for the same time.
                 self.local.armed = Ticks(0);
                 self.local.reschedule = true;

@@ -263,6 +263,25 @@ fn who_shares_a_pcpu_or_waits_by_an_exit_waits_in_nobodys_time() {
 }
 
 #[test]
+fn a_clock_is_late_if_it_was_or_if_it_is_due_and_has_not_come() {
+    let at = offset_of!(Area, pcpus);
+    let second = at + size_of::<Pcpu>();
+    let bytes = area(&[
+        (offset_of!(Header, pcpus), &[3]),
+        (offset_of!(Header, noted), &(10 * CLOCK_STEP).to_le_bytes()),
+        // The first one is due later, and has been late. The second one is due. The third one is never due.
+        (at + offset_of!(Pcpu, due), &[12]),
+        (at + offset_of!(Pcpu, late), &[3]),
+        (second + offset_of!(Pcpu, due), &[4]),
+        (second + offset_of!(Pcpu, late), &[1]),
+    ]);
+    // A tick is a microsecond.
+    let steps = |number: u64| number * CLOCK_STEP * 1000;
+    let delays = LogArea::find(&bytes).unwrap().1.delays();
+    assert_eq!(delays, [steps(3), steps(6), 0]);
+}
+
+#[test]
 fn a_crash_counts_when_its_record_is_complete() {
     let base = offset_of!(Area, crash);
     let mut bytes = area(&[
