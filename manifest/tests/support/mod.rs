@@ -263,6 +263,7 @@ pub fn resolve(name: &str) -> Result<PathBuf, String> {
         "@guests/ppc-shell" => "ramdisk.cpio",
         "@guests/ppc-hello-task" => "ppc-task.elf",
         "@guests/sensor"
+        | "@guests/serial-echo"
         | "@guests/regulator"
         | "@guests/hello"
         | "@guests/control-loop"
