@@ -232,7 +232,7 @@ impl<R: RelaxStrategy> Spaces<R> {
     }
 
     /// Returns the object of the capability at `index` of a space, if the capability is of this kind and
-    /// gives this right. One comparison shows that: [`Capability::encode`] puts both into one word.
+    /// gives this right. One comparison shows that: `Capability::encode` puts both into one word.
     #[inline(always)]
     pub fn find_quickly(
         &self,

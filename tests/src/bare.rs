@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The program of a partition on the bare board: it must print the same lines there.
 //!
-//! Lines `cost NAME N` are the exception. N is what something took, and a case says of each name by how much
-//! the figure of the partition may be above that of the bare board. The figures are printed beside each other.
+//! Lines `cost NAME N` are the exception. N is what something took. A case says of each name by how much the
+//! figure of the partition may be above that of the bare board. The figures are printed beside each other.
 
 use crate::case::Case;
 use bulkhead::build::prepare::Prepared;

@@ -221,7 +221,7 @@ impl Vmcb {
         let bit = INTERCEPT_WINDOW << 32;
         self.set(0x08, if window.is_some() { word | bit } else { word & !bit });
         let priority = if window.is_some() { INTERCEPT_CR8 } else { 0 };
-        self.set(0x00, INTERCEPT_CR4 | priority);
+        self.set(0x00, self.get(0x00) & !INTERCEPT_CR8 | priority);
     }
 }
 

@@ -204,7 +204,7 @@ const WAIVERS: &[Waiver] = &[
     waiver("ipi-other-idle", 1235, MESSAGE),
     waiver(
         "switch",
-        820,
+        870,
         "policies are general, and each entry of another vCPU looks at its interrupts",
     ),
     waiver(
