@@ -104,11 +104,6 @@ const WAIVERS: &[Waiver] = &[
     waiver("port-two-way-64-vm-vm", 4192, MESSAGE),
     waiver("port-two-way-320-vm-vm", 4352, MESSAGE),
     waiver(
-        "cpu-on",
-        840,
-        "a vCPU that goes off leaves the ports that it waits at",
-    ),
-    waiver(
         "reset",
         173_000,
         "all rules of the system image are checked, and all memory is cleared",
