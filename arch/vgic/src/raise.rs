@@ -34,7 +34,7 @@ const FOLLOW_STEPS: usize = 4;
 pub enum Latched {
     /// The line was pending already, or there is no such line: nothing is to be done.
     Already,
-    /// This vCPU has the line in a list register, and has to look ([`Redistributor::note`]).
+    /// This vCPU has the line in a list register, and has to look (`Redistributor::note`).
     Held(u8),
     /// No vCPU has the line.
     Loose,
