@@ -464,7 +464,7 @@ fn capabilities_and_watches() {
         (|b| b.capabilities[3].object = 1.into(), Table::Capabilities, 3, Fault::OutOfRange),
         (|b| b.capabilities[0].index = 0.into(), Table::Capabilities, 0, Fault::OutOfRange),
         (|b| b.capabilities[0].index = 64.into(), Table::Capabilities, 0, Fault::OutOfRange),
-        (|b| b.capabilities[0].partition = 2.into(), Table::Capabilities, 1, Fault::NotConsecutive),
+        (|b| b.capabilities[1].partition = 0.into(), Table::Capabilities, 1, Fault::NotConsecutive),
         (|b| b.capabilities[1].index = 1.into(), Table::Capabilities, 1, Fault::SameAs(0)),
         (|b| b.capabilities[1].name = name("linux"), Table::Capabilities, 1, Fault::SameAs(0)),
         (|b| b.capabilities[1].name.bytes = [0; NAME_LEN], Table::Capabilities, 1, Fault::BadName),

@@ -6,7 +6,6 @@ use crate::board::Relax;
 use crate::context::{CONTEXTS, Context};
 use crate::fp::{self, CPTR_OPEN, CPTR_TRAP};
 use crate::irq::PcpuIrq;
-use crate::short_call::Lent;
 use crate::sysreg::{instruction, write_guest_register};
 use bulkhead_abi::log::Pcpu;
 use bulkhead_abi::trace::Entry;
@@ -18,6 +17,13 @@ pub(crate) struct ShortTrace {
     pub(crate) ring: &'static [Entry],
     pub(crate) counters: &'static Pcpu,
 }
+
+/// The calls that the kernel has lent for a run, and the function that asks them; none if every call leaves.
+/// They are a pointer each because the handlers are not generic.
+pub(crate) type Lent = Option<(*const (), Ask)>;
+
+/// A function that asks lent calls. Its last argument is the pointer that was lent with it.
+pub(crate) type Ask = unsafe fn(&mut Context, &mut Machine, *const ()) -> u64;
 
 /// A pCPU's machine.
 pub struct Machine {
@@ -60,7 +66,7 @@ impl Machine {
             fp_owner: None,
             last_index: [u8::MAX; MAX_PARTITIONS],
             visits_status: false,
-            lent: Lent::NOTHING,
+            lent: None,
             short_trace: None,
         }
     }

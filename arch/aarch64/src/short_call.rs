@@ -5,50 +5,26 @@
 use crate::context::Context;
 use crate::enter::{LEAVE_HYPERCALL, RESUME};
 use crate::irq::{self, Pulsed};
-use crate::machine::Machine;
+use crate::machine::{Lent, Machine};
 use crate::outcome::leave;
 use bulkhead_abi::Operation;
 use bulkhead_arch_api::{Exit, PartitionId, ShortCalls, VcpuSet, VirtualLine};
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 
-/// The calls that the kernel has lent for this run, and the function that asks them. They are a pointer each
-/// because the handlers are not generic.
-#[derive(Clone, Copy)]
-pub(crate) struct Lent {
-    calls: *const (),
-    ask: unsafe fn(&mut Context, &mut Machine, *const ()) -> u64,
-}
-
-impl Lent {
-    /// Nothing: every call leaves.
-    pub(crate) const NOTHING: Self = Self {
-        calls: ptr::null(),
-        ask: nobody,
-    };
-
-    /// Lends `calls`. The loan is over before `calls` is.
-    #[inline(always)]
-    pub(crate) fn of<C: ShortCalls<Machine>>(calls: &C) -> Self {
-        Self {
-            calls: NonNull::from(calls).as_ptr().cast_const().cast(),
-            ask: ask::<C>,
-        }
-    }
+/// Lends `calls`. The loan is over before `calls` is.
+#[inline(always)]
+pub(crate) fn lend<C: ShortCalls<Machine>>(calls: &C) -> Lent {
+    Some((NonNull::from(calls).as_ptr().cast_const().cast(), ask::<C>))
 }
 
 /// Answers a hypercall whose arguments are in the general registers, or leaves with it.
 #[inline(always)]
 pub(crate) fn hypercall(context: &mut Context, machine: &mut Machine) -> u64 {
-    let Lent { calls, ask } = machine.lent;
-    // SAFETY: `run_answering` has lent both together, and the guest runs within that call. `run` lends
-    // nothing.
+    let Some((calls, ask)) = machine.lent else {
+        return LEAVE_HYPERCALL;
+    };
+    // SAFETY: `run_answering` has lent both together, and the guest runs within that call.
     unsafe { ask(context, machine, calls) }
-}
-
-/// # Safety
-/// None is needed.
-unsafe fn nobody(_: &mut Context, _: &mut Machine, _: *const ()) -> u64 {
-    LEAVE_HYPERCALL
 }
 
 /// Asks. Doorbells come first, and everything about them is done in place or by a call in tail position: so

@@ -10,7 +10,7 @@ use crate::context::{
 use crate::enter::{self, LEAVE_CPU_ON, LEAVE_HYPERCALL, LEAVE_IDLE, LEAVE_REGISTER};
 use crate::fp::FpRegisters;
 use crate::machine::Machine;
-use crate::short_call::Lent;
+use crate::short_call::lend;
 use crate::state::{Auxiliary, El1State, RESET_PSTATE, TASK_PSTATE};
 use crate::timer::{self, Timers};
 use crate::{inject, irq, log, space, state, undescribed};
@@ -348,13 +348,13 @@ impl Vcpus for Machine {
 
     #[inline(always)]
     fn run(&mut self, vcpu: VcpuId) -> Exit {
-        self.lent = Lent::NOTHING;
+        self.lent = None;
         self.go_into(vcpu)
     }
 
     #[inline(always)]
     fn run_answering(&mut self, vcpu: VcpuId, calls: &impl ShortCalls<Self>) -> Exit {
-        self.lent = Lent::of(calls);
+        self.lent = lend(calls);
         self.go_into(vcpu)
     }
 
