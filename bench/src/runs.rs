@@ -10,15 +10,15 @@ use super::systems::{self, manifest};
 use crate::class;
 use bulkhead::build::artifacts::Workspace;
 use bulkhead::build::prepare::{Options, Prepared, prepare_text};
+use bulkhead::emulator::bare::Bare;
 use bulkhead::emulator::launch::{self, Launch, TemporaryFile};
-use bulkhead::emulator::session::{self, NoInput};
+use bulkhead::emulator::session::NoInput;
 use bulkhead::problem::Problem;
 use bulkhead::serial::consoles::{ConsoleLine, Control, Observer};
 use bulkhead::ui::progress::Progress;
 use bulkhead_manifest::board::{Board, Emulator};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
 /// Longest run on the board's clock, in seconds.
 const VIRTUAL_LIMIT: f64 = 10.0;
@@ -259,6 +259,18 @@ pub(crate) fn launch() -> Launch {
     }
 }
 
+/// Runs a program on the bare board, once with each of these numbers of CPUs.
+pub(crate) fn measure_bare(emulator: &Emulator, program: &Path, cpus: &[usize]) -> Result<Figures, Problem> {
+    let mut figures = Figures::new();
+    for cpus in cpus {
+        let mut reader = Reader::default();
+        let bare = Bare::as_it_is(emulator, program).with_cpus(*cpus);
+        bare.run(&launch(), Vec::new(), &mut reader)?;
+        figures.append(&mut reader.figures()?);
+    }
+    Ok(figures)
+}
+
 /// Returns the emulator with a counter that counts instructions.
 pub(crate) fn counting(emulator: &Emulator, arguments: &[String]) -> Emulator {
     let mut counting = emulator.clone();
@@ -291,19 +303,9 @@ fn run_bare(emulator: &Emulator) -> Result<Figures, Problem> {
     let guest = Workspace::locate()?.program("guest-bench");
     let bytes = std::fs::read(&guest).map_err(Problem::io(guest.display()))?;
     let file = TemporaryFile::write("bin", &bytes)?;
-    let bare = counting(emulator, &emulator.bare);
-    let mut figures = Figures::new();
-    for cpus in [2, 1] {
-        let command = launch().command(&bare, file.path(), cpus, None);
-        let mut reader = Reader::default();
-        let limits = session::Limits {
-            virtual_time: None,
-            real: Some(Duration::from_secs_f64(REAL_LIMIT)),
-        };
-        session::run(&command, limits, None, &mut reader, &mut NoInput, None)?;
-        figures.append(&mut reader.figures()?);
-    }
-    Ok(figures)
+    let mut clocked = emulator.clone();
+    clocked.bare = counting(emulator, &emulator.bare).arguments;
+    measure_bare(&clocked, file.path(), &[2, 1])
 }
 
 /// Returns the instructions that all digests of `system` take.

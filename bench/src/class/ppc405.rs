@@ -5,20 +5,15 @@
 use super::Bench;
 use crate::page::Page;
 use crate::rows::{Row, row};
-use crate::runs::{Reader, Results, launch, prepare, run};
+use crate::runs::{Results, measure_bare, prepare, run};
 use crate::waivers::{SIZE, Waiver, waiver};
 use bulkhead::build::artifacts::Workspace;
-use bulkhead::emulator::session::{self, Limits, NoInput};
 use bulkhead::problem::Problem;
 use bulkhead::ui::progress::Progress;
 use bulkhead_arch_api::ClassFacts;
 use bulkhead_arch_api::class::PPC405;
 use bulkhead_manifest::Board;
 use bulkhead_manifest::board::Emulator;
-use std::time::Duration;
-
-/// Longest run on the wall.
-const REAL_LIMIT: Duration = Duration::from_secs(120);
 
 /// The class.
 pub(super) struct Ppc405;
@@ -42,16 +37,7 @@ impl Bench for Ppc405 {
         let mut results = Results::default();
         progress.step("measuring on the bare board", || {
             let image = Workspace::locate()?.program("guest-ppc-bench");
-            let mut bare = emulator.clone();
-            bare.arguments.clone_from(&emulator.bare);
-            let limits = Limits {
-                virtual_time: None,
-                real: Some(REAL_LIMIT),
-            };
-            let command = launch().command(&bare, &image, 1, None);
-            let mut reader = Reader::default();
-            session::run(&command, limits, None, &mut reader, &mut NoInput, None)?;
-            results.bare = reader.figures()?;
+            results.bare = measure_bare(emulator, &image, &[1])?;
             Ok(())
         })?;
         progress.step("measuring in a VM", || {

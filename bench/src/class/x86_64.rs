@@ -5,13 +5,12 @@
 use super::Bench;
 use crate::page::Page;
 use crate::rows::{RESET, Row, row};
-use crate::runs::{Figures, Reader, Results, launch, prepare, run};
+use crate::runs::{Figures, Results, measure_bare, prepare, run};
 use crate::systems;
 use crate::waivers::{SIZE, Waiver, waiver};
 use bulkhead::build::artifacts::Workspace;
 use bulkhead::build::prepare::Prepared;
 use bulkhead::emulator::launch::TemporaryFile;
-use bulkhead::emulator::session::{self, Limits, NoInput};
 use bulkhead::problem::Problem;
 use bulkhead::ui::progress::Progress;
 use bulkhead_arch_api::ClassFacts;
@@ -19,10 +18,7 @@ use bulkhead_arch_api::class::X86_64;
 use bulkhead_manifest::Board;
 use bulkhead_manifest::board::Emulator;
 use std::path::Path;
-use std::time::Duration;
 
-/// Longest run on the wall.
-const REAL_LIMIT: Duration = Duration::from_secs(120);
 /// The program: its image and its memory in a manifest, and its file.
 const GUEST: (&str, &str) = ("@guests/x86-bench", "2M");
 const FILE: &str = "guest-x86-bench";
@@ -107,20 +103,7 @@ fn digests(emulator: &Emulator, text: &str, system: &Prepared, progress: &Progre
 /// one CPU does.
 fn bare(emulator: &Emulator) -> Result<Figures, Problem> {
     let image = Workspace::locate()?.program(FILE);
-    let mut bare = emulator.clone();
-    bare.arguments.clone_from(&emulator.bare);
-    let mut figures = Figures::new();
-    for cpus in [2, 1] {
-        let limits = Limits {
-            virtual_time: None,
-            real: Some(REAL_LIMIT),
-        };
-        let command = launch().command(&bare, &image, cpus, None);
-        let mut reader = Reader::default();
-        session::run(&command, limits, None, &mut reader, &mut NoInput, None)?;
-        figures.append(&mut reader.figures()?);
-    }
-    Ok(figures)
+    measure_bare(emulator, &image, &[2, 1])
 }
 
 /// The page.

@@ -14,6 +14,7 @@ use std::path::Path;
 pub struct Bare {
     emulator: Emulator,
     image: std::path::PathBuf,
+    cpus: usize,
     vectors: Option<TemporaryFile>,
 }
 
@@ -38,8 +39,15 @@ impl Bare {
         Self {
             emulator: bare,
             image: image.to_owned(),
+            cpus: 1,
             vectors: None,
         }
+    }
+
+    /// Lets the board have this many CPUs instead of one.
+    #[must_use]
+    pub fn with_cpus(self, cpus: usize) -> Self {
+        Self { cpus, ..self }
     }
 
     /// Runs the program until `observer` has seen enough or a limit of `launch` is reached, with further
@@ -65,7 +73,7 @@ impl Bare {
     /// Returns the command line of the emulator.
     #[must_use]
     pub fn command(&self, launch: &Launch) -> Vec<String> {
-        let mut command = launch.command(&self.emulator, &self.image, 1, None);
+        let mut command = launch.command(&self.emulator, &self.image, self.cpus, None);
         if let Some(vectors) = &self.vectors {
             command.push("-device".to_owned());
             command.push(format!(

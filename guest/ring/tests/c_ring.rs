@@ -2,27 +2,14 @@
 //! The ring in C (`guest/c/ring.h`): the same layout, and as little harm from a hostile peer.
 #![cfg(not(loom))]
 
+mod support;
+
 use bulkhead_ring::{Consumer, HEAD_WORDS, Producer};
-use std::path::Path;
-use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 #[test]
 fn the_ring_in_c_is_the_same_ring() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ring.c");
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ring");
-    let built = Command::new("cc")
-        .args(["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror"])
-        .arg(&source)
-        .arg("-o")
-        .arg(&program)
-        .status()
-        .unwrap();
-    assert!(built.success());
-    let run = Command::new(&program).output().unwrap();
-    assert!(run.status.success(), "{}", run.status);
-    let theirs = String::from_utf8(run.stdout).unwrap();
-    let theirs: Vec<u32> = theirs.lines().map(|line| line.parse().unwrap()).collect();
+    let theirs = support::words_of("ring");
 
     let words: Vec<AtomicU32> = (0..HEAD_WORDS + 16).map(|_| AtomicU32::new(0)).collect();
     let mut producer = Producer::attach(&words).unwrap();

@@ -2,11 +2,11 @@
 //! A serial link: random pieces against two queues of bytes, a peer that writes anything, and the link in C.
 #![cfg(not(loom))]
 
+mod support;
+
 use bulkhead_ring::{Broken, HEAD_WORDS, Link, PIECE, Producer};
 use proptest::prelude::*;
 use std::collections::VecDeque;
-use std::path::Path;
-use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Words of each half: a ring of 64 places.
@@ -94,20 +94,7 @@ fn a_piece_that_is_too_long_breaks_the_link() {
 
 #[test]
 fn the_link_in_c_is_the_same_link() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/link.c");
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("link");
-    let built = Command::new("cc")
-        .args(["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror"])
-        .arg(&source)
-        .arg("-o")
-        .arg(&program)
-        .status()
-        .unwrap();
-    assert!(built.success());
-    let run = Command::new(&program).output().unwrap();
-    assert!(run.status.success(), "{}", run.status);
-    let theirs = String::from_utf8(run.stdout).unwrap();
-    let theirs: Vec<u32> = theirs.lines().map(|line| line.parse().unwrap()).collect();
+    let theirs = support::words_of("link");
 
     let words = memory();
     let mut first = Link::attach(&words, true).unwrap();

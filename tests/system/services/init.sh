@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# First process of a client: uses its disk, its console and its random numbers, then powers off.
+# First process of a client: uses its disk, its console and its random numbers if it has some, then powers off.
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t devtmpfs devtmpfs /dev
@@ -21,7 +21,8 @@ else
 fi
 umount /mnt
 
-echo "random: $(cat /sys/class/misc/hw_random/rng_current), $(dd if=/dev/hwrng bs=64 count=1 2> /dev/null | wc -c) bytes"
+[ -e /dev/hwrng ] && echo "random: $(cat /sys/class/misc/hw_random/rng_current), $(dd if=/dev/hwrng bs=64 count=1 2> /dev/null | wc -c) bytes"
 echo "hello from Linux" > /dev/hvc0
 grep virtio /proc/interrupts
+sleep 1
 poweroff -f
