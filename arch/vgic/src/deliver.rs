@@ -430,7 +430,9 @@ impl Vgic<'_> {
         if line >= PRIVATE_LINES
             && let Some(holder) = self.distributor.holder_of(line)
             // Another vCPU can see itself as the target while the guest changes the route.
-            && holder.compare_exchange(NOBODY, me as u8, SeqCst, SeqCst).is_err()
+            && holder
+                .compare_exchange(NOBODY, me as u8, SeqCst, SeqCst)
+                .is_err_and(|other| other != me as u8)
         {
             // The vCPU that holds the line tells whoever gets it next.
             self.look_besides(me, bank, word, bit(line));
@@ -586,8 +588,15 @@ impl Vgic<'_> {
         lines.held.fetch_and(!mask, SeqCst);
         self.latch_senders(me, line, lines);
         bank.used &= !bit(slot);
-        bank.evicted.push(line);
         hardware.set_list_register(slot, ListRegister::EMPTY);
+        if lines.active.load(SeqCst) & mask == 0 {
+            // Another vCPU has ended the line while it was held, and its request finds no slot any more.
+            self.end_physical(lines, line, hardware);
+            let words = self.release(me, line, hardware);
+            self.mark(me, words);
+        } else {
+            bank.evicted.push(line);
+        }
     }
 
     /// Tells whether something that the vCPU's masks let through waits for it. To be called on the vCPU's own

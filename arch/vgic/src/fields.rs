@@ -286,10 +286,18 @@ impl Vgic<'_> {
     fn set_active<H: Hardware>(&self, place: FieldOwner<'_>, value: u32, hardware: &mut H) {
         let FieldOwner { word, lines, .. } = place;
         lines.active.fetch_or(value, SeqCst);
+        let mut loose = 0;
         for n in bits(value) {
             // The holder is the vCPU whose `ICC_DIR_EL1` ends the line.
-            if let Some(holder) = self.distributor.holder_of(word.wrapping_mul(32) | n) {
-                let _ = holder.compare_exchange(NOBODY, place.me as u8, SeqCst, SeqCst);
+            if let Some(holder) = self.distributor.holder_of(word.wrapping_mul(32) | n)
+                && holder
+                    .compare_exchange(NOBODY, place.me as u8, SeqCst, SeqCst)
+                    .is_ok()
+                // Another vCPU can have ended the line before it had this holder, who would keep it for ever.
+                && (lines.active.load(SeqCst) | lines.held.load(SeqCst)) & bit(n) == 0
+            {
+                let _ = holder.compare_exchange(place.me as u8, NOBODY, SeqCst, SeqCst);
+                loose |= bit(n);
             }
         }
         let linked = value & place.reachable();
@@ -299,7 +307,12 @@ impl Vgic<'_> {
                 hardware.set_active(physical, true);
             }
         }
-        self.touched(place.who(), word, value & lines.held.load(SeqCst), hardware);
+        self.touched(
+            place.who(),
+            word,
+            value & lines.held.load(SeqCst) | loose,
+            hardware,
+        );
     }
 
     fn clear_active<H: Hardware>(&self, place: FieldOwner<'_>, value: u32, hardware: &mut H) {

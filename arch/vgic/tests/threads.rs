@@ -458,3 +458,36 @@ fn who_waits_is_woken() {
     let taken: u32 = counts[1..].iter().map(|count| count.load(SeqCst)).sum();
     assert_eq!(taken, WAKES);
 }
+
+const SET_ACTIVE: u32 = 0x300;
+const CLEAR_ACTIVE: u32 = 0x380;
+
+/// Makes all lines of the word active and inactive, at the same time as the other vCPU does. Then nobody has
+/// any of the lines.
+fn activate_all(me: usize, vgic: &Vgic<'_>, both: &Barrier) {
+    let mut cpu = Poller::new(false);
+    let mut bank = Bank::new();
+    for round in 0..ROUNDS {
+        both.wait();
+        for register in [SET_ACTIVE, CLEAR_ACTIVE] {
+            vgic.write(me, &mut bank, &mut cpu, word(LINE, register), u32::MAX.into());
+        }
+        both.wait();
+        let kept: Vec<_> = (32..64).filter(|line| vgic.takers(*line) != 0).collect();
+        assert!(kept.is_empty(), "round {round}: lines {kept:?} keep a holder");
+    }
+}
+
+#[test]
+fn activity_from_two_sides_leaves_no_holder() {
+    let distributor = Distributor::new();
+    distributor.set_lines(288);
+    let redistributors = [Redistributor::new(), Redistributor::new()];
+    let vgic = Vgic::new(&distributor, &redistributors);
+    let both = Barrier::new(2);
+    std::thread::scope(|scope| {
+        let (vgic, both) = (&vgic, &both);
+        scope.spawn(move || activate_all(0, vgic, both));
+        activate_all(1, vgic, both);
+    });
+}
