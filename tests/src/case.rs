@@ -114,6 +114,7 @@ struct Text {
     shift: Option<u8>,
     share: Option<Share>,
     damage: Option<Damage>,
+    iso: Option<bool>,
     peer: Option<Peer>,
     case: Vec<Text>,
     axis: Vec<Vec<Text>>,
@@ -177,6 +178,8 @@ pub struct Case {
     pub share: Option<([Pattern; 4], f64)>,
     /// Damage to the flashable file.
     pub damage: Option<Damage>,
+    /// True if the emulator starts from the ISO file.
+    pub iso: bool,
     /// The peer at another serial line.
     pub peer: Option<Peer>,
 }
@@ -333,6 +336,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         unprivileged: [base.unprivileged.as_slice(), &case.unprivileged].concat(),
         share,
         damage,
+        iso: case.iso.or(base.iso).unwrap_or(false),
         peer: case.peer.clone().or_else(|| base.peer.clone()),
         bare: case
             .bare

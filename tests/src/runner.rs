@@ -95,15 +95,15 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
         Ok(prepared) => prepared,
         Err(problem) => return vec![problem.to_string()],
     };
-    let mut emulator = match prepared.emulator() {
-        Ok(emulator) => emulator,
+    let (mut emulator, file) = match prepared.start(case.iso) {
+        Ok(start) => start,
         Err(problem) => return vec![problem.to_string()],
     };
     if let Some(shift) = case.shift {
         slow_down(&mut emulator.arguments, shift);
     }
     launch.log_base = Some(prepared.system().log_base());
-    let mut flash = prepared.flash().to_vec();
+    let mut flash = file.into_owned();
     if let Some(damage) = &case.damage
         && let Err(why) = damage.apply(&mut flash, prepared.image().len(), prepared.class_binary())
     {

@@ -6,6 +6,7 @@ pub mod c_guests;
 pub mod debian;
 pub mod host;
 pub mod initramfs;
+pub mod iso;
 pub mod kernel_source;
 pub mod linker;
 pub mod modules;

@@ -9,12 +9,13 @@ use crate::build::payloads::{self, Payload, Payloads, Request};
 use crate::emulator::attach::Attachments;
 use crate::problem::Problem;
 use crate::ui::progress::Progress;
-use crate::{build::host, ui::terminal};
+use crate::{build::host, build::iso, class, ui::terminal};
 use bulkhead_manifest::board::Emulator;
 use bulkhead_manifest::{
     Board, ClassBinary, CompileInput, Kind, Report, System, Unchecked, compile, flashable, nearest,
     read_manifest,
 };
+use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -122,6 +123,45 @@ impl Prepared {
         };
         emulator.arguments.extend(attachments.arguments.iter().cloned());
         Ok(emulator)
+    }
+
+    /// Returns the ISO file that starts the flashable file on a PC.
+    ///
+    /// # Errors
+    /// Boards of the class do not start from a disc, or a program that makes the file is missing.
+    pub fn disc(&self) -> Result<Vec<u8>, Problem> {
+        let board = self.system.board();
+        if !class::of(board).starts_from_disc() {
+            return Err(
+                Problem::usage(format!("board `{}` does not start from an ISO file", board.name))
+                    .remedy(format!("load {} on the board", class::of(board).flash_name())),
+            );
+        }
+        iso::make(&self.flash)
+    }
+
+    /// Returns the emulator and the file that it starts: the flashable file, or with `iso` the ISO file.
+    ///
+    /// # Errors
+    /// As [`Prepared::emulator`] and [`Prepared::disc`], or the emulator starts from no disc.
+    pub fn start(&self, iso: bool) -> Result<(Emulator, Cow<'_, [u8]>), Problem> {
+        let mut emulator = self.emulator()?;
+        if !iso {
+            return Ok((emulator, Cow::Borrowed(&self.flash)));
+        }
+        let file = self.disc()?;
+        let board = self.system.board();
+        if emulator.disc.is_empty() {
+            return Err(Problem::usage(format!(
+                "the emulator of board `{}` does not start from an ISO file",
+                board.name
+            ))
+            .remedy("leave out --iso"));
+        }
+        let own = board.emulator.as_ref().map_or(0, |own| own.arguments.len());
+        let disc = emulator.disc.clone();
+        emulator.arguments.splice(..own, disc);
+        Ok((emulator, Cow::Owned(file)))
     }
 
     /// Returns the names of the partitions with a console, in the order of the manifest.

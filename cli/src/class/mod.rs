@@ -80,6 +80,10 @@ pub trait Tool: Sync {
     fn link(&self, board: &Board) -> Option<Link>;
     /// Returns the name of the flashable file.
     fn flash_name(&self) -> &'static str;
+    /// Tells whether a board of the class starts from a disc, see [`crate::build::iso`].
+    fn starts_from_disc(&self) -> bool {
+        false
+    }
     /// Returns the settings of the debugger.
     fn debugger(&self) -> Debugger;
     /// Returns the first files of a new folder.

@@ -9,15 +9,19 @@ use crate::problem::{Code, Problem};
 use crate::ui::progress::Progress;
 use std::fs;
 
+/// The name of the ISO file.
+const DISC: &str = "bulkhead.iso";
+
 pub(super) fn run(args: &BuildArgs) -> Result<Code, Problem> {
     let progress = Progress::new();
     let prepared = prepare(&args.system, &Options::default(), &progress)?;
+    let disc = args.iso.then(|| prepared.disc()).transpose()?;
     drop(progress);
     let folder = &args.output;
     fs::create_dir_all(folder).map_err(Problem::io(folder.display()))?;
     let map = super::check::report(prepared.system());
     let flash_name = class::of(prepared.system().board()).flash_name();
-    let files = [
+    let mut files = vec![
         (
             flash_name,
             prepared.flash(),
@@ -26,16 +30,20 @@ pub(super) fn run(args: &BuildArgs) -> Result<Code, Problem> {
         ("system.img", prepared.image(), "the system image alone"),
         ("memory-map.txt", map.as_bytes(), "who has what"),
     ];
+    if let Some(disc) = &disc {
+        files.push((DISC, disc, "starts a PC, from a disc or a USB stick"));
+    }
     let inputs: Vec<_> = prepared.inputs().chain([args.system.as_path()]).collect();
     // All before the first is written: a payload may have the name of any of them.
     let outputs = files
         .iter()
         .map(|(name, ..)| Output::claim(&folder.join(name), &inputs))
         .collect::<Result<Vec<_>, _>>()?;
-    // Of another class, from an earlier time: on a board it would be the wrong one.
+    // Of another class, or of an earlier time: on a board it would be the wrong one.
     for stale in class::all()
         .map(class::Tool::flash_name)
-        .filter(|name| *name != flash_name)
+        .chain([DISC])
+        .filter(|stale| files.iter().all(|(name, ..)| name != stale))
     {
         let path = folder.join(stale);
         if path.exists() && !output::is_one_of(&path, &inputs) {

@@ -201,13 +201,18 @@ struct SimulateArgs {
 #[command(after_help = "Example:
   bulkhead build system.toml -o out
 writes out/bulkhead.bin (class binary and system image: load this on the board), out/system.img (the system
-image alone) and out/memory-map.txt.")]
+image alone) and out/memory-map.txt. The first has another name on some boards: bulkhead.elf on a PC.
+  bulkhead build system.toml -o out --iso
+writes out/bulkhead.iso too, for a disc or a USB stick that starts a PC.")]
 struct BuildArgs {
     /// The manifest
     system: PathBuf,
     /// Folder for the files
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
+    /// Make bulkhead.iso, too, which starts a PC by GRUB
+    #[arg(long)]
+    iso: bool,
 }
 
 #[derive(Debug, Args)]
@@ -244,6 +249,9 @@ struct RunArgs {
     /// PARTITION
     #[arg(long, value_name = "PARTITION", num_args = 0..=1)]
     gdb: Option<Option<String>>,
+    /// Start from the ISO file of `bulkhead build --iso`, as a PC does, instead of directly
+    #[arg(long)]
+    iso: bool,
     /// The console that has the keyboard first [default: the first VM's]
     #[arg(long, value_name = "NAME")]
     console: Option<String>,

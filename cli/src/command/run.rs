@@ -56,8 +56,8 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
         quiet: false,
     };
     let prepared = prepare(&args.system, &options, &progress)?;
+    let (emulator, file) = prepared.start(args.iso)?;
     drop(progress);
-    let emulator = prepared.emulator()?;
     launch.log_base = Some(prepared.system().log_base());
     let kept = kept_files(&prepared, &args)?;
     launch.kept = kept.iter().map(|(_, place)| *place).collect();
@@ -106,7 +106,7 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
         launch::run(
             &launch,
             board,
-            prepared.flash(),
+            &file,
             &mut viewer,
             &mut typist,
             Some(signals.stream.as_fd()),

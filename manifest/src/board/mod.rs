@@ -229,6 +229,8 @@ tables! {
         instruction_clock "instruction-clock": Vec<String>, optional;
         /// arguments that run a program of a VM, `{image}`, without the hypervisor; instead of `arguments`
         bare "bare": Vec<String>, optional;
+        /// arguments that start the ISO file `{image}`; instead of `arguments`
+        disc "disc": Vec<String>, optional;
         /// parts of messages of the emulator; a message with such a part means nothing
         ignore "ignore": Vec<String>, optional;
     }

@@ -40,6 +40,10 @@ impl Tool for X86 {
         "bulkhead.elf"
     }
 
+    fn starts_from_disc(&self) -> bool {
+        true
+    }
+
     fn debugger(&self) -> Debugger {
         Debugger {
             architecture: "i386:x86-64",

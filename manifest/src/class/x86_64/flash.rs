@@ -4,7 +4,8 @@
 //! The class binary arrives as the linker's ELF file. It is flattened to its full memory size, bss and stacks
 //! included, up to the symbol `__image_end`. One segment has it, and the next one has the system image, right
 //! behind it in memory. A note (Xen `docs/misc/pvh.pandoc`) names the 32-bit entry point, so that `qemu
-//! -kernel` and every other PVH loader can start the file.
+//! -kernel` and every other PVH loader can start the file. A header says that GRUB and every other loader of
+//! the Multiboot2 Specification (2.0, section 3.1.1) can start the file too: they enter in the same mode.
 
 use object::LittleEndian;
 use object::elf::{EM_X86_64, FileHeader64};
@@ -30,6 +31,15 @@ const ENTRY_NOTE: u32 = 18;
 const NOTE_AT: usize = HEADER + 3 * PROGRAM_HEADER;
 /// Bytes of the note: three words, a name of four bytes, the entry point.
 const NOTE_SIZE: usize = 24;
+/// Multiboot2 Specification 2.0, 3.1.1: magic number, architecture (32-bit protected mode of i386), length of
+/// the header, checksum, and the tag that ends the header. The header is in the first 32 KiB, at a multiple of
+/// 8 bytes.
+const MULTIBOOT2: [u32; 6] = {
+    let (magic, architecture, length) = (0xE852_50D6_u32, 0, 24);
+    let sum = magic.wrapping_add(architecture).wrapping_add(length);
+    [magic, architecture, length, sum.wrapping_neg(), 0, 8]
+};
+const MULTIBOOT2_AT: usize = (NOTE_AT + NOTE_SIZE).next_multiple_of(8);
 
 pub(super) fn is_for_us(elf: &[u8]) -> bool {
     FileHeader64::<LittleEndian>::parse(elf).is_ok_and(|header| header.e_machine(LittleEndian) == EM_X86_64)
@@ -123,6 +133,8 @@ pub(super) fn join(binary: &ClassBinary, image: &[u8]) -> Vec<u8> {
     }
     out.extend(b"Xen\0");
     out.extend(u64::from(binary.entry).to_le_bytes());
+    out.resize(MULTIBOOT2_AT, 0);
+    out.extend(MULTIBOOT2.iter().flat_map(|word| word.to_le_bytes()));
     out.resize(page, 0);
     out.extend_from_slice(contents);
     out.extend_from_slice(image);
@@ -157,5 +169,11 @@ mod tests {
         assert_eq!(note.len(), NOTE_SIZE);
         assert_eq!((&note[8..12], &note[12..16]), (&[18, 0, 0, 0][..], &b"Xen\0"[..]));
         assert_eq!(note[16..20], 0x20_0010_u32.to_le_bytes());
+        let words: Vec<u32> = file[MULTIBOOT2_AT..][..16]
+            .chunks(4)
+            .map(|word| u32::from_le_bytes(word.try_into().unwrap()))
+            .collect();
+        assert_eq!((words[0], MULTIBOOT2_AT % 8), (0xE852_50D6, 0));
+        assert_eq!(words.iter().fold(0, |sum: u32, word| sum.wrapping_add(*word)), 0);
     }
 }
