@@ -80,6 +80,8 @@ pub const REVOKED_AT_ONCE: usize = 64;
 const EMPTY: u16 = 0;
 /// The content of a dead slot: a kind that no object has.
 const DEAD: u16 = 15 << 4;
+/// The bits of a slot's content that are rights.
+const RIGHTS: u16 = 15;
 const _: () = assert!(
     MAX_PARTITIONS <= 256
         && MAX_PCPUS <= 256
@@ -241,6 +243,19 @@ impl<R: RelaxStrategy> Spaces<R> {
         kind: ObjectKind,
         right: Rights,
     ) -> Option<u8> {
+        self.find_with_rights(holder, index, kind, right)
+            .map(|(object, _)| object)
+    }
+
+    /// Does [`Spaces::find_quickly`], and returns the rights as well.
+    #[inline(always)]
+    pub fn find_with_rights(
+        &self,
+        holder: PartitionId,
+        index: u64,
+        kind: ObjectKind,
+        right: Rights,
+    ) -> Option<(u8, Rights)> {
         if index >= CAPABILITY_SLOTS as u64 {
             return None;
         }
@@ -249,7 +264,7 @@ impl<R: RelaxStrategy> Spaces<R> {
         let word = self.words.get(place)?.load(Ordering::Acquire);
         let wanted = (kind as u16) << 4 | u16::from(right.0);
         let is_it = word & (15 << 4 | u16::from(right.0)) == wanted;
-        is_it.then_some((word >> 8) as u8)
+        is_it.then_some(((word >> 8) as u8, Rights(word as u8 & 15)))
     }
 
     #[inline]
@@ -371,9 +386,11 @@ impl<R: RelaxStrategy> Spaces<R> {
     /// `is_used`, else dead.
     pub fn take_reply(&self, (holder, index): (PartitionId, u32), caller: VcpuId, is_used: bool) {
         let mut derivations = self.derivations.lock();
-        let found = self.peek(holder, u64::from(index));
-        let is_it = found.is_ok_and(|found| found == reply_to(caller, found.rights));
-        if let Some(at) = place(holder, index).filter(|_| is_it) {
+        let Some(at) = place(holder, index) else { return };
+        // Whatever its rights are.
+        let it = reply_to(caller, Rights::NONE).encode();
+        let word = self.words.get(usize::from(at));
+        if word.is_some_and(|word| word.load(Ordering::Acquire) & !RIGHTS == it) {
             self.store(at, if is_used { EMPTY } else { DEAD });
             if is_used {
                 derivations.release(at);

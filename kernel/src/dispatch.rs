@@ -15,7 +15,8 @@
 //!
 //! Each file below this one holds one group of methods of [`Pcpu`]: `bridge` (PCI functions), `exit`
 //! (handling of exits), `call` (hypercalls), `channel` (doorbells), `lifecycle` (start, stop, load), `fault`
-//! (health events), `gate` (events), `device` (virtual devices, consoles), `host` (calls of a debugger),
+//! (health events), `gate` (events), `hand_over` (calls
+//! that need no decision), `device` (virtual devices, consoles), `host` (calls of a debugger),
 //! `network` (interfaces, the switch), `lock` (locks), `port` (messages, calls), `report` (lines for the
 //! log), `schedule` (windows, schedules), `service` (accesses that another partition answers), `trace`
 //! (records of a pCPU that is traced), `upcall` (interrupts of tasks). `short` has the calls that need no
@@ -30,6 +31,7 @@ mod fault;
 mod find;
 mod flash;
 mod gate;
+mod hand_over;
 mod hold;
 mod host;
 mod lifecycle;
@@ -47,6 +49,7 @@ mod upcall;
 
 pub use report::Reports;
 
+use self::hand_over::is_handed_over;
 use crate::local::{Activity, Chore, Local};
 use crate::mailbox::{Mailbox, Post, bit, bits};
 use crate::shared::Shared;
@@ -185,6 +188,10 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
             Exit::Register(ref access) if A::SHORTENS && !self.local.tracer.is_on() => {
                 self.touch_uart(vcpu, access).then_some((slot, vcpu))
             }
+            // Mostly one vCPU calls another one, or answers it.
+            Exit::Hypercall(ref call) if is_handed_over(call.operation) && !self.local.tracer.is_on() => {
+                self.call_or_hand_over(slot, vcpu, call)
+            }
             ref exit => {
                 self.handle(slot, vcpu, exit);
                 None
@@ -244,13 +251,22 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
         if TRACED {
             self.local.tracer.pass_on(now, from, (slot, vcpu));
         }
-        self.admit();
-        if !self.local.has_time_before_end() {
-            self.arm_at(self.local.end());
-        } else if !self.arm_before_end(now) {
+        if !self.admit_and_arm(now) {
             return None;
         }
         matches!(self.local.slot(slot).activity, Activity::Ready).then_some((slot, vcpu))
+    }
+
+    /// Makes devices and clock ready for the decision in force. Returns false if a slot's own time has come,
+    /// and wants a decision.
+    #[inline(always)]
+    fn admit_and_arm(&mut self, now: Ticks) -> bool {
+        self.admit();
+        if self.local.has_time_before_end() {
+            return self.arm_before_end(now);
+        }
+        self.arm_at(self.local.end());
+        true
     }
 
     /// Ends [`Pcpu::block_and_switch`] if no vCPU is ready.

@@ -489,6 +489,51 @@ impl<P: PcpuPolicy> Local<P> {
         }
     }
 
+    /// Lets `to`, which is blocked, run in the place of `from`, which runs and blocks, without a decision. The
+    /// caller sees to what both do then. Returns false if a decision is needed. Then nothing has changed.
+    #[inline]
+    pub fn hand_over(&mut self, from: Slot, to: Slot, now: Ticks) -> bool {
+        let ran = now.since(self.since).0;
+        // A decision that must be checked is taken the usual way.
+        if !P::IS_TRUSTED || !self.policy.hand_over((from, to), ran, now.0, &mut self.in_force) {
+            return false;
+        }
+        self.lent |= bit(from.0);
+        if let Some(borrower) = self.borrowers.get_mut(usize::from(from.0)) {
+            *borrower = to;
+        }
+        self.pass_on(from, to, now);
+        true
+    }
+
+    /// Lets `from` run in its place again, which it lent to `to`. `to` runs, and blocks. The rest is as for
+    /// [`Local::hand_over`].
+    #[inline]
+    pub fn hand_back(&mut self, from: Slot, to: Slot, now: Ticks) -> bool {
+        let ran = now.since(self.since).0;
+        if !P::IS_TRUSTED || !self.policy.hand_back((from, to), ran, now.0, &mut self.in_force) {
+            return false;
+        }
+        self.lent &= !bit(from.0);
+        self.pass_on(to, from, now);
+        true
+    }
+
+    /// Counts the time of `from`, after which `to` runs.
+    #[inline]
+    fn pass_on(&mut self, from: Slot, to: Slot, now: Ticks) {
+        let counters = self.slot(from).counters;
+        self.spend(&counters.ran, now);
+        let vcpu = self.slot(to).vcpu;
+        self.counters.running.store(u32::from(vcpu.0), Ordering::Relaxed);
+    }
+
+    /// Tells whether a slot waits for an upcall.
+    #[inline]
+    pub const fn is_watching(&self, slot: Slot) -> bool {
+        self.watching & bit(slot.0) != 0
+    }
+
     fn borrower(&self, from: Slot) -> Option<Slot> {
         self.borrowers.get(usize::from(from.0)).copied()
     }

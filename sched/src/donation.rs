@@ -19,7 +19,13 @@
 //! meanwhile. If the slot that it lends to is withdrawn (its partition stops), the donation returns by
 //! itself.
 //!
-//! **Cost.** Without donations, each call costs one test. Otherwise a wake-up is a step per place that the
+//! **Hand-over.** The slot that runs can hand its place over to one that is not ready ([`Policy::hand_over`]).
+//! The policy below is told nothing about that place: it was ready and ran, and it still is and does. So the
+//! decision stands, with its end, and the time goes on to be that of the place. The policy below only learns
+//! that the other slot's own place is ready. The place comes back the same way, if no decision has chosen
+//! another place meanwhile, and nobody else lends to the slot that gives it back.
+//!
+//! **Cost.** A hand-over and its return take constant time beside one wake-up. Without donations, each call costs one test. Otherwise a wake-up is a step per place that the
 //! slot can run. A donation and its return are a step per link of the chain and per place that moves: at most
 //! 31 of each.
 
@@ -46,6 +52,8 @@ pub struct Donating<P> {
     pub(crate) all: u32,
     /// The place that the decision in force runs. [`OWN`] is the place of the slot that runs.
     place: u8,
+    /// The time that the place of the decision in force ran before it was handed over the last time.
+    handed: Ticks,
     pub(crate) policy: P,
     /// By slot that lends: the slot that it lends to.
     target: Table<u8>,
@@ -63,6 +71,7 @@ impl<P: Policy> Donating<P> {
             ready: 0,
             all: all.0,
             place: OWN,
+            handed: 0,
             policy,
             target: Table::new(0),
             donors: Table::new(0),
@@ -131,6 +140,7 @@ impl<P: Policy> Donating<P> {
     /// have been returned since the decision. Then the place is ready although the slot that ran is not.
     #[inline(never)]
     fn stopped_in_place(&mut self, slot: Slot, why: StopReason, ran: Ticks, now: Ticks) {
+        let ran = ran.saturating_add(core::mem::take(&mut self.handed));
         let place = if self.place == OWN { slot } else { Slot(self.place) };
         if why != StopReason::Blocked || !self.has(slot) {
             return self.policy.stopped(place, why, ran, now);
@@ -294,6 +304,77 @@ impl<P: Policy> Policy for Donating<P> {
         // Nobody runs these places until `from` is ready, or lends its place again.
         self.set(self.places(from.0), false, now);
         Ok(())
+    }
+
+    #[inline]
+    fn hand_over(
+        &mut self,
+        (from, to): (Slot, Slot),
+        ran: Ticks,
+        now: Ticks,
+        in_force: &mut InForce,
+    ) -> bool {
+        let slots = bit(from.0) | bit(to.0);
+        // If others lend to `to`, its wake-up concerns their places as well.
+        if in_force.slot != from
+            || !self.has(from)
+            || !self.has(to)
+            || from == to
+            || self.lending & slots != 0
+            || *self.donors.at(to.0) != 0
+        {
+            return false;
+        }
+        if self.lent == 0 {
+            self.ready = self.policy.ready_slots().0;
+        }
+        if self.place == OWN || self.lent == 0 {
+            self.place = from.0;
+        }
+        self.ready = self.ready & !bit(from.0) | bit(to.0);
+        *self.target.at_mut(from.0) = to.0;
+        *self.donors.at_mut(to.0) = self.places(from.0);
+        self.lending |= bit(from.0);
+        self.lent |= bit(from.0);
+        self.handed = self.handed.saturating_add(ran);
+        self.policy.ready(to, now);
+        in_force.slot = to;
+        in_force.interested.0 |= bit(from.0);
+        true
+    }
+
+    #[inline]
+    fn hand_back(
+        &mut self,
+        (from, to): (Slot, Slot),
+        ran: Ticks,
+        now: Ticks,
+        in_force: &mut InForce,
+    ) -> bool {
+        if in_force.slot != to || !self.has(from) || !self.has(to) || !self.lends(from.0) {
+            return false;
+        }
+        let places = self.places(from.0);
+        if *self.target.at(from.0) != to.0
+            || self.lends(to.0)
+            || *self.donors.at(to.0) != places
+            || self.place == OWN
+            || places & bit(self.place) == 0
+        {
+            return false;
+        }
+        *self.donors.at_mut(to.0) = 0;
+        self.lending &= !bit(from.0);
+        self.ready = self.ready & !bit(to.0) | bit(from.0);
+        if self.place == from.0 {
+            self.place = OWN;
+        }
+        self.handed = self.handed.saturating_add(ran);
+        self.policy.withdraw(to, now);
+        in_force.slot = from;
+        // Whether `to` counts for the decision was not asked while `to` was ready.
+        in_force.interested.0 = in_force.interested.0 & !bit(from.0) | bit(to.0);
+        true
     }
 
     fn change_schedule(&mut self, schedule: u8, now: Ticks) -> Result<(), PolicyError> {

@@ -11,6 +11,9 @@ use bulkhead_abi::Operation;
 use bulkhead_arch_api::{Exit, PartitionId, ShortCalls, VcpuSet, VirtualLine};
 use core::ptr::NonNull;
 
+const CALL: u16 = Operation::PortSendReceiveDonate as u16;
+const REPLY_RECEIVE: u16 = Operation::PortReceiveDonate as u16;
+
 /// Lends `calls`. The loan is over before `calls` is.
 #[inline(always)]
 pub(crate) fn lend<C: ShortCalls<Machine>>(calls: &C) -> Lent {
@@ -40,6 +43,10 @@ unsafe fn ask<C: ShortCalls<Machine>>(context: &mut Context, machine: &mut Machi
     };
     let [operation, ..] = *registers;
     if operation as u16 != Operation::ChannelDoorbell as u16 {
+        // These lead to another vCPU, or wait.
+        if matches!(operation as u16, CALL | REPLY_RECEIVE) {
+            return LEAVE_HYPERCALL;
+        }
         return ask_other(context, machine, calls);
     }
     let Some((partition, line)) = calls.bell(context.plan.partition, registers) else {

@@ -34,6 +34,9 @@ const ADDRESS_BITS: u8 = 40;
 static ROOTS: [AtomicU64; MAX_PARTITIONS] = [const { AtomicU64::new(0) }; MAX_PARTITIONS];
 /// Each partition's largest piece of RAM that nobody takes parts of.
 static LARGEST: [Piece; MAX_PARTITIONS] = [const { Piece::NONE }; MAX_PARTITIONS];
+/// A bit of [`Piece::rights`]: the partition is a task, whose memory is always cacheable (HCR_EL2.DC, Arm DDI
+/// 0487 D19.2.48). So the hypervisor and the task see the same, and no line has to be cleaned between them.
+const CACHED: u64 = 4;
 /// Tables of the pool that are in use.
 static USED: AtomicUsize = AtomicUsize::new(0);
 
@@ -43,7 +46,7 @@ struct Piece {
     /// No bytes if there is no such piece. They are read first and written last.
     size: AtomicU64,
     host: AtomicU64,
-    /// 1: the partition may load. 2: it may store.
+    /// 1: the partition may load. 2: it may store. [`CACHED`] besides.
     rights: AtomicU64,
 }
 
@@ -70,19 +73,59 @@ impl Piece {
     }
 }
 
-/// Does [`each_piece`], without a look at the tree for most stretches.
-#[inline(always)]
-fn each_quickly(
-    (partition, guest): (PartitionId, GuestPhys),
-    length: u64,
-    mut action: impl FnMut(u64, u64, u64),
-) -> Result<(), CopyError> {
-    let largest = LARGEST.get(usize::from(partition.0));
-    if let Some((host, _)) = largest.and_then(|piece| piece.find(guest, length)) {
-        action(host, 0, length);
-        return Ok(());
+/// Notes that a partition is a task. Its space was built before.
+pub(crate) fn note_task(partition: PartitionId) {
+    if let Some(piece) = LARGEST.get(usize::from(partition.0)) {
+        piece.rights.fetch_or(CACHED, Ordering::Relaxed);
     }
-    each_piece(partition, guest, length, action)
+}
+
+/// Finds a stretch of a partition's memory without a look at the tree: see [`Piece::find`].
+#[inline(always)]
+fn find_quickly((partition, guest): (PartitionId, GuestPhys), length: u64) -> Option<(u64, u64)> {
+    LARGEST.get(usize::from(partition.0))?.find(guest, length)
+}
+
+/// Makes a stretch of memory with these rights the same for the hypervisor and for a partition that runs with
+/// its caches off.
+#[inline(always)]
+fn level(host: u64, length: u64, rights: u64) {
+    if rights & CACHED == 0 {
+        cache::clean_and_invalidate(host, length);
+    }
+}
+
+/// Does [`Spaces::may_access`] by a look at the tree.
+#[inline(never)]
+fn may_access_pieces(partition: PartitionId, guest: GuestPhys, length: u64, is_store: bool) -> bool {
+    let mut may = true;
+    let found = each_run(partition, guest, length, |found, _, _| {
+        let rights = found.attributes.permissions;
+        may &= if is_store { rights.write } else { rights.read };
+    });
+    may && found.is_ok()
+}
+
+/// Does [`Spaces::pass_message`] if one of the stretches is in pieces.
+#[inline(never)]
+fn pass_pieces(
+    from: (PartitionId, GuestPhys),
+    (receiver, first): (PartitionId, GuestPhys),
+    length: u64,
+) -> Result<(), CopyError> {
+    let mut result = Ok(());
+    let loaded = each_piece(from.0, from.1, length, |source, done, bytes| {
+        cache::clean_and_invalidate(source, bytes);
+        // A piece of the sender's is at most a few pieces of the receiver's.
+        let here = GuestPhys(first.0.wrapping_add(done));
+        let passed = each_piece(receiver, here, bytes, |target, before, bytes| {
+            // SAFETY: memory of both partitions, mapped at EL2 as RAM of the board.
+            unsafe { cache::copy_message(source + before, target, bytes) }
+            cache::clean_and_invalidate(target, bytes);
+        });
+        result = result.and(passed);
+    });
+    loaded.and(result)
 }
 
 /// Returns the size of guest-physical addresses of this CPU, by ID_AA64MMFR0_EL1.PARange. All pCPUs of a
@@ -391,17 +434,12 @@ impl Spaces for Machine {
         Ok(())
     }
 
+    #[inline(always)]
     fn may_access(&self, partition: PartitionId, guest: GuestPhys, length: u64, is_store: bool) -> bool {
-        let largest = LARGEST.get(usize::from(partition.0));
-        if let Some((_, rights)) = largest.and_then(|piece| piece.find(guest, length)) {
-            return rights & (1 + u64::from(is_store)) != 0;
+        match find_quickly((partition, guest), length) {
+            Some((_, rights)) => rights & (1 + u64::from(is_store)) != 0,
+            None => may_access_pieces(partition, guest, length, is_store),
         }
-        let mut may = true;
-        let found = each_run(partition, guest, length, |found, _, _| {
-            let rights = found.attributes.permissions;
-            may &= if is_store { rights.write } else { rights.read };
-        });
-        may && found.is_ok()
     }
 
     fn load_message(
@@ -410,14 +448,18 @@ impl Spaces for Machine {
         length: usize,
         words: &[AtomicU64],
     ) -> Result<(), CopyError> {
-        let (to, length) = (
-            words.as_ptr().expose_provenance() as u64,
-            length.min(words.len() * 8),
-        );
-        each_quickly(from, length as u64, |host, done, bytes| {
-            cache::clean_and_invalidate(host, bytes);
+        let to = words.as_ptr().expose_provenance() as u64;
+        let length = length.min(words.len() * 8) as u64;
+        if let Some((host, rights)) = find_quickly(from, length) {
+            level(host, length, rights);
             // SAFETY: memory of the partition, mapped at EL2 as RAM of the board, and words that are ours to
             // change, as many.
+            unsafe { cache::copy_message(host, to, length) }
+            return Ok(());
+        }
+        each_piece(from.0, from.1, length, |host, done, bytes| {
+            cache::clean_and_invalidate(host, bytes);
+            // SAFETY: as above.
             unsafe { cache::copy_message(host, to + done, bytes) }
         })
     }
@@ -428,37 +470,39 @@ impl Spaces for Machine {
         length: usize,
         words: &[AtomicU64],
     ) -> Result<(), CopyError> {
-        let (from, length) = (
-            words.as_ptr().expose_provenance() as u64,
-            length.min(words.len() * 8),
-        );
-        each_quickly(to, length as u64, |host, done, bytes| {
+        let from = words.as_ptr().expose_provenance() as u64;
+        let length = length.min(words.len() * 8) as u64;
+        if let Some((host, rights)) = find_quickly(to, length) {
             // SAFETY: as above, in the other direction.
+            unsafe { cache::copy_message(from, host, length) }
+            level(host, length, rights);
+            return Ok(());
+        }
+        each_piece(to.0, to.1, length, |host, done, bytes| {
+            // SAFETY: as above.
             unsafe { cache::copy_message(from + done, host, bytes) }
             cache::clean_and_invalidate(host, bytes);
         })
     }
 
+    #[inline(always)]
     fn pass_message(
         &mut self,
         from: (PartitionId, GuestPhys),
         to: (PartitionId, GuestPhys),
         length: usize,
     ) -> Result<(), CopyError> {
-        let (receiver, first) = to;
-        let mut result = Ok(());
-        let loaded = each_quickly(from, length as u64, |source, done, bytes| {
-            cache::clean_and_invalidate(source, bytes);
-            // A piece of the sender's is at most a few pieces of the receiver's.
-            let here = GuestPhys(first.0.wrapping_add(done));
-            let passed = each_quickly((receiver, here), bytes, |target, before, bytes| {
-                // SAFETY: memory of both partitions, mapped at EL2 as RAM of the board.
-                unsafe { cache::copy_message(source + before, target, bytes) }
-                cache::clean_and_invalidate(target, bytes);
-            });
-            result = result.and(passed);
-        });
-        loaded.and(result)
+        let length = length as u64;
+        let (Some((source, senders)), Some((target, receivers))) =
+            (find_quickly(from, length), find_quickly(to, length))
+        else {
+            return pass_pieces(from, to, length);
+        };
+        level(source, length, senders);
+        // SAFETY: memory of both partitions, mapped at EL2 as RAM of the board.
+        unsafe { cache::copy_message(source, target, length) }
+        level(target, length, receivers);
+        Ok(())
     }
 
     fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<u64, CopyError> {

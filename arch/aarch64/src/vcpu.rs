@@ -297,6 +297,9 @@ impl Vcpus for Machine {
                 PartitionKind::Vm => HCR_VM & !in_place,
                 PartitionKind::Task => HCR_TASK,
             };
+            if plan.kind == PartitionKind::Task {
+                space::note_task(plan.partition);
+            }
             context.vmpidr = 1 << 31 | u64::from(plan.index);
             let rare = [
                 (is_aarch32, RARE_AARCH32),
