@@ -2,7 +2,7 @@
 //! The importer of ARINC 653 configurations in XML: `bulkhead import-arinc653`.
 //!
 //! Model: [`read`] takes the text of a file with the root `ARINC_653_Module` and makes a [`Module`] of it, or
-//! says everything that is wrong, each with its line and column. [`write`] makes the manifest. The manifest
+//! says everything that is wrong, each with its line and column. [`write()`] makes the manifest. The manifest
 //! is the user's from then on: nothing remembers where it came from.
 //!
 //! A thing that a manifest cannot say is an error, never silence: a channel with several destinations, a
