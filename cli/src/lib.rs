@@ -14,12 +14,14 @@
 //! | `class` | the differences between classes: target, debugger, templates, faults | nothing |
 //! | `explain` | the meaning of a health report | symbols of payloads |
 //! | `json` | the answers of commands for programs | nothing |
+//! | `arinc653` | a manifest from an ARINC 653 configuration in XML | nothing |
 //! | `trace`, `gantt` | the record of what a system did: collecting, files, reports, charts | nothing |
 //! | `command` | one file per command | all of these |
 //!
 //! The system tests (crate `bulkhead-tests`) use the same modules as `run` and `demo`.
 #![forbid(unsafe_code)]
 
+pub mod arinc653;
 pub mod bounds;
 pub mod build;
 pub mod class;

@@ -123,6 +123,10 @@ codes! {
     BadPort = "E097", "There are more ports or locks, or more memory for messages, than the hypervisor has room for.";
     BadChannel = "E098", "A channel, or a side of one, is not possible.";
     BadService = "E099", "A service, or a client of one, is not possible.";
+    ArincPartition = "E100", "An ARINC 653 partition is not possible, or lacks what its services need.";
+    ArincWindows = "E101", "The windows do not give an ARINC 653 partition its duration in each of its periods.";
+    ArincPort = "E102", "An ARINC 653 port does not agree with the port of the manifest, or with its other end.";
+    ArincProcess = "E103", "An ARINC 653 process is not possible in its partition.";
     IdlePcpu = "W101", "A pCPU is configured, but no vCPU uses it.";
     UnusedAction = "W102", "A health action can never be taken.";
     NeverStarted = "W103", "A partition is not started at boot, and nobody else can start it.";

@@ -107,6 +107,7 @@ const RULES: &[(&str, &[&str])] = &[
     ("guest/mcu", &[]),
     ("apex", &["abi", "guest"]),
     ("apex/a653rs", &["apex"]),
+    ("apex/c", &["apex", "guest"]),
     // It measures what the policies cost, apart from the rest of the hypervisor.
     ("guests/bench/bench", &["abi", "guest", "sched"]),
     // Back ends, and the registers that a later life finds.

@@ -280,12 +280,32 @@ impl Workspace {
         }
         progress.step(&title, || {
             for program in in_c {
-                c_guests::build(&self.folder_of(program), &self.program(program))?;
+                self.build_in_c(program)?;
             }
             by_recipe
                 .iter()
                 .try_for_each(|(recipe, programs)| run(&mut self.cargo(recipe, programs)?))
         })
+    }
+
+    /// Builds a guest in C, and before it the static library that it is linked with.
+    fn build_in_c(&self, program: &str) -> Result<(), Problem> {
+        let (folder, output) = (self.folder_of(program), self.program(program));
+        let Some(named) = c_guests::archive(&folder) else {
+            return c_guests::build(&folder, &output, None);
+        };
+        let recipe = Recipe {
+            variant: "",
+            target: named.target.clone(),
+            profile: PROFILE.to_owned(),
+            flags: String::new(),
+            spec: String::new(),
+            script: folder.display().to_string(),
+        };
+        run(&mut self.cargo(&recipe, &[&named.package])?)?;
+        let file = format!("lib{}.a", named.package.replace('-', "_"));
+        let archive = self.target.join(&named.target).join(PROFILE).join(file);
+        c_guests::build(&folder, &output, Some((&named.package, &archive)))
     }
 
     fn cargo(&self, recipe: &Recipe, programs: &[&String]) -> Result<Command, Problem> {

@@ -12,6 +12,10 @@
 //! example. Then a file `gcc.crates` names the folder of a package of cargo that depends on the crate. The
 //! `Cargo.lock` of that package pins the crate and its digest. `{CRATE}` in `gcc.options` stands for the
 //! folder in which cargo keeps the crate's sources; cargo fetches the sources when they are not there.
+//!
+//! A guest may be linked with a static library of this repository, for example the services of ARINC 653.
+//! Then a file `gcc.archive` names the package of the library and the Rust target that it is built for, and
+//! `{PACKAGE}` in `gcc.options` stands for the archive.
 
 use crate::build::debian;
 use crate::problem::Problem;
@@ -28,6 +32,8 @@ const OPTIONS: &str = "gcc.options";
 const COMPILER_FILE: &str = "gcc.compiler";
 /// The file that names the package whose dependencies bring sources, by its folder.
 const CRATES: &str = "gcc.crates";
+/// The file that names a package of this repository that is a static library, and its target.
+const ARCHIVE: &str = "gcc.archive";
 /// The usual compiler, of Debian's package `gcc-arm-none-eabi`.
 const COMPILER: &str = "arm-none-eabi-gcc";
 /// Folder of the built programs, among the targets of cargo.
@@ -45,6 +51,26 @@ pub fn program(target: &Path, name: &str) -> PathBuf {
     target.join(TARGET).join(name)
 }
 
+/// A static library of this repository for a guest in C.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Archive {
+    /// The package of cargo that makes it.
+    pub package: String,
+    /// The Rust target that it is built for.
+    pub target: String,
+}
+
+/// Returns the static library that the guest in `folder` is linked with, if there is one.
+#[must_use]
+pub fn archive(folder: &Path) -> Option<Archive> {
+    let text = fs::read_to_string(folder.join(ARCHIVE)).ok()?;
+    let (package, target) = text.trim().split_once(' ')?;
+    Some(Archive {
+        package: package.to_owned(),
+        target: target.trim().to_owned(),
+    })
+}
+
 /// The output of `cargo metadata`, as far as it is read here.
 #[derive(Deserialize)]
 struct Metadata {
@@ -58,11 +84,11 @@ struct Package {
     manifest_path: PathBuf,
 }
 
-/// Builds the guest in `folder`.
+/// Builds the guest in `folder`. `archive` is the name of a static library for the guest, and where it is.
 ///
 /// # Errors
 /// There is no compiler, the compiler fails with a message, or sources of a crate cannot be had.
-pub fn build(folder: &Path, program: &Path) -> Result<(), Problem> {
+pub fn build(folder: &Path, program: &Path, archive: Option<(&str, &Path)>) -> Result<(), Problem> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let unfinished = program.with_extension(format!("new-{}-{number}", process::id()));
@@ -72,11 +98,16 @@ pub fn build(folder: &Path, program: &Path) -> Result<(), Problem> {
     let own = fs::read_to_string(folder.join(COMPILER_FILE)).ok();
     let mut command = Command::new(own.as_deref().map_or(COMPILER, str::trim));
     command.current_dir(folder);
-    if let Ok(crates) = fs::read_to_string(folder.join(CRATES)) {
+    let crates = fs::read_to_string(folder.join(CRATES)).ok();
+    if crates.is_some() || archive.is_some() {
         let path = folder.join(OPTIONS);
         let mut options = fs::read_to_string(&path).map_err(Problem::io(path.display()))?;
-        for package in sources(&folder.join(crates.trim()))? {
-            options = fill(&options, &package);
+        for package in crates.map_or(Ok(Vec::new()), |crates| sources(&folder.join(crates.trim())))? {
+            let sources = package.manifest_path.parent().unwrap_or(Path::new("."));
+            options = fill(&options, &package.name, sources);
+        }
+        if let Some((name, file)) = archive {
+            options = fill(&options, name, file);
         }
         let filled = unfinished.with_extension(format!("options-{}-{number}", process::id()));
         fs::write(&filled, options).map_err(Problem::io(filled.display()))?;
@@ -109,12 +140,11 @@ fn sources(folder: &Path) -> Result<Vec<Package>, Problem> {
     Ok(metadata.packages)
 }
 
-/// Puts the folder of a package in the place of its name in braces. The compiler takes a blank for the end of
-/// an option unless a backslash is before the blank.
-fn fill(options: &str, package: &Package) -> String {
-    let folder = package.manifest_path.parent().unwrap_or(Path::new("."));
-    let folder = folder.to_string_lossy().replace('\\', "\\\\").replace(' ', "\\ ");
-    options.replace(&format!("{{{}}}", package.name), &folder)
+/// Puts a path in the place of a name in braces. The compiler takes a blank for the end of an option unless a
+/// backslash is before the blank.
+fn fill(options: &str, name: &str, path: &Path) -> String {
+    let path = path.to_string_lossy().replace('\\', "\\\\").replace(' ', "\\ ");
+    options.replace(&format!("{{{name}}}"), &path)
 }
 
 #[cfg(test)]
@@ -123,12 +153,16 @@ mod tests {
 
     #[test]
     fn the_name_of_a_crate_in_braces_is_its_folder() {
-        let package = Package {
-            name: "kernel".to_owned(),
-            manifest_path: PathBuf::from("/a b/kernel-1/Cargo.toml"),
-        };
         let options = "-I{kernel}/include {kernel}/list.c {other}/main.c";
         let filled = "-I/a\\ b/kernel-1/include /a\\ b/kernel-1/list.c {other}/main.c";
-        assert_eq!(fill(options, &package), filled);
+        assert_eq!(fill(options, "kernel", Path::new("/a b/kernel-1")), filled);
+    }
+
+    #[test]
+    fn a_guest_names_its_static_library() {
+        let guests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../guests");
+        let named = archive(&guests.join("demo/apex-c")).expect("it is linked with one");
+        assert_eq!(named.package, "bulkhead-apex-c");
+        assert_eq!(archive(&guests.join("demo/mcu-task")), None);
     }
 }

@@ -11,6 +11,7 @@ mod check_json;
 mod demo;
 mod explain;
 mod gdb;
+mod import;
 mod log;
 mod new;
 mod policies;
@@ -92,6 +93,9 @@ enum Command {
     Policies,
     /// Start a system of your own
     New(NewArgs),
+    /// Make a manifest of an ARINC 653 configuration in XML
+    #[command(name = "import-arinc653")]
+    ImportArinc653(ImportArgs),
     /// Print the completions of the command line for a shell
     Completions(CompletionsArgs),
     /// Write the manual pages
@@ -350,6 +354,35 @@ struct NewArgs {
     board: String,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  bulkhead import-arinc653 module.xml --output system.toml --image sensor=target/sensor.elf
+
+What is wrong in the file is printed with line and column. The manifest is yours from then on: `bulkhead check` says
+whether its windows, ports and periods are what the standard allows.")]
+struct ImportArgs {
+    /// The XML file, with the root ARINC_653_Module
+    file: PathBuf,
+    /// File for the manifest [default: print it]
+    #[arg(long, value_name = "SYSTEM")]
+    output: Option<PathBuf>,
+    /// The board; `bulkhead boards` lists them
+    #[arg(long, default_value = "qemu-virt-aarch64")]
+    board: String,
+    /// The program of a partition, once for each [default: PARTITION.elf]
+    #[arg(long = "image", value_name = "PARTITION=PROGRAM", value_parser = pair)]
+    images: Vec<(String, String)>,
+}
+
+/// Parses two words with a `=` between them.
+fn pair(text: &str) -> Result<(String, String), String> {
+    let words = text
+        .split_once('=')
+        .filter(|(name, program)| !name.is_empty() && !program.is_empty());
+    let words = words.map(|(name, program)| (name.to_owned(), program.to_owned()));
+    words.ok_or_else(|| format!("`{text}` is not PARTITION=PROGRAM"))
+}
+
 /// Parses a number, hexadecimal with `0x`.
 fn address(text: &str) -> Result<u64, String> {
     let parsed = match text.strip_prefix("0x") {
@@ -404,6 +437,7 @@ pub fn main() -> ExitCode {
         Command::Boards(args) => boards::run(&args),
         Command::Policies => policies::run(),
         Command::New(args) => new::run(&args),
+        Command::ImportArinc653(args) => import::run(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
     };

@@ -2,6 +2,7 @@
 //! The declaration of a manifest: its tables as structures, every value with its place.
 #![deny(clippy::arithmetic_side_effects)]
 
+mod arinc653;
 mod channel;
 mod partition;
 mod scheduling;
@@ -16,6 +17,7 @@ use crate::schema::declare::tables;
 use crate::schema::form::Whole;
 pub(crate) use crate::schema::form::{Given, Map, Placed};
 use crate::units::{Duration, Size};
+pub(crate) use arinc653::{ArincSpec, Direction, ProcessSpec, SamplingSpec};
 pub(crate) use channel::{ChannelSpec, SideSpec};
 pub use partition::{Access, Kind, right_names};
 pub(crate) use partition::{CapabilitySpec, Clock, FlashSpec, MachineSpec, PartitionSpec, Target};

@@ -4,7 +4,7 @@
 use bulkhead_abi::{HealthClass, Rights};
 use bulkhead_image::layout::HealthAction;
 
-use super::{DemandSpec, Given, Map, Placed, VcpuSpec, WorkSpec};
+use super::{ArincSpec, DemandSpec, Given, Map, Placed, VcpuSpec, WorkSpec};
 use crate::diagnostic::Place;
 use crate::rules::services::Served;
 use crate::schema::declare::{choices, tables, words};
@@ -88,6 +88,8 @@ tables! {
         capabilities "capabilities": Map<CapabilitySpec>, optional;
         /// events of others that the partition is told about
         watch "watch": WatchSpec, optional;
+        /// facts of an ARINC 653 partition; task only
+        arinc653 "arinc653": Option<ArincSpec>, optional;
     }
 
     /// Other payloads of a VM. An absent key is that of the VM; memory, vCPUs, devices and all else stay the

@@ -7,6 +7,7 @@
 //! places in the board's RAM are where places are found ([`crate::plan`]).
 #![deny(clippy::arithmetic_side_effects)]
 
+mod arinc653;
 mod capabilities;
 pub(crate) mod channels;
 mod cpus;
@@ -47,6 +48,7 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     ports::check(manifest, board, report);
     channels::check(manifest, board, report);
     services::check(manifest, board, report);
+    arinc653::check(manifest, report);
     trace_is_possible(manifest, report);
     if let Some(board) = board {
         board.class.host().check(manifest, board, report);
