@@ -166,6 +166,13 @@ pub enum Operation {
     /// Service: copy x4 bytes from the caller's own memory at x5 into that of the client of window x2 at x3,
     /// else as `ServiceRead`. Right: `WRITE`.
     ServiceWrite = 0x0E05,
+    /// Service: where a device of the caller finds memory. x2: a window, for the memory that its client
+    /// grants, or 255, for the mapping of the caller's own that has the address x3. Result x1: the first
+    /// address, as the owner sees it; x2: bytes, 0 if the client has started anew and `ServiceNews` has not
+    /// said so yet; x3: the bus address of the first; x4: the number of times that the caller's devices were
+    /// stopped or are being stopped because a client started anew, twice for a stop that is over. Only for
+    /// the server itself, and only if it owns a device: else `NotSupported`. Right: `WRITE`.
+    ServiceReach = 0x0E06,
 }
 
 impl Operation {
@@ -215,6 +222,7 @@ impl Operation {
         Self::ServiceInterrupt,
         Self::ServiceRead,
         Self::ServiceWrite,
+        Self::ServiceReach,
     ];
 
     /// Returns the operation with this number, if there is one.
@@ -270,7 +278,8 @@ impl Operation {
             | Self::PortSendReceiveDonate
             | Self::PortReceiveDonate
             | Self::PortResume
-            | Self::ServiceTake => 4,
+            | Self::ServiceTake
+            | Self::ServiceReach => 4,
         }
     }
 }
@@ -452,6 +461,10 @@ pub const fn capability_slots(tables: Tables) -> usize {
 pub const MAX_MESSAGE: usize = 1024;
 /// Bytes of a client's memory that a server can copy at a time.
 pub const MAX_COPY: usize = 1024;
+/// The number instead of a window in [`Operation::ServiceReach`] for the caller's own memory.
+pub const OWN_MEMORY: u8 = 255;
+/// The event at the gate of a task when a device of the task interrupts.
+pub const DEVICE_EVENT: u32 = 59;
 /// Multiple of which the address of a message is.
 pub const MESSAGE_ALIGN: u64 = 8;
 /// Words, of 64 bits each and in the byte order of the CPU, that say where a task was when its upcall came:

@@ -9,7 +9,7 @@
 use crate::cap::{Capability, Spaces};
 use crate::lock::{LockId, MAX_LOCKS};
 use crate::port::{MAX_PORTS, PortId};
-use bulkhead_abi::hypercall::{CAPABILITY_NAME, MAX_COPY, MAX_MESSAGE, MESSAGE_ALIGN};
+use bulkhead_abi::hypercall::{CAPABILITY_NAME, MAX_COPY, MAX_MESSAGE, MESSAGE_ALIGN, OWN_MEMORY};
 use bulkhead_abi::status::StartOptions;
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::{GuestPhys, Hypercall, PartitionId, PcpuId, VcpuId};
@@ -126,6 +126,9 @@ pub enum Service {
     Interrupt(u8, u32, u32),
     /// Copy memory of a window's client.
     Copy(Transfer),
+    /// Return the place on the bus of the memory that a window's client grants, or of the caller's own
+    /// mapping with this address.
+    Reach(Option<u8>, GuestPhys),
 }
 
 /// A copy between the memory of a window's client and that of the server.
@@ -238,9 +241,10 @@ const fn rule(operation: Operation) -> Option<(ObjectKind, Rights)> {
         Operation::ServiceTake | Operation::ServiceNews | Operation::ServiceRead => {
             Some((ObjectKind::Service, Rights::READ))
         }
-        Operation::ServiceAnswer | Operation::ServiceInterrupt | Operation::ServiceWrite => {
-            Some((ObjectKind::Service, Rights::WRITE))
-        }
+        Operation::ServiceAnswer
+        | Operation::ServiceInterrupt
+        | Operation::ServiceWrite
+        | Operation::ServiceReach => Some((ObjectKind::Service, Rights::WRITE)),
     }
 }
 
@@ -324,7 +328,8 @@ pub fn decode<R: RelaxStrategy>(
         | Operation::ServiceNews
         | Operation::ServiceInterrupt
         | Operation::ServiceRead
-        | Operation::ServiceWrite => return Err(Error::NotSupported),
+        | Operation::ServiceWrite
+        | Operation::ServiceReach => return Err(Error::NotSupported),
     })
 }
 
@@ -350,6 +355,10 @@ fn decode_service(operation: Operation, call: &Hypercall) -> Result<Service, Err
                 length,
                 is_write: operation == Operation::ServiceWrite,
             })
+        }
+        Operation::ServiceReach => {
+            let window = window()?;
+            Service::Reach((window != OWN_MEMORY).then_some(window), GuestPhys(x3))
         }
         _ => return Err(Error::NotSupported),
     })

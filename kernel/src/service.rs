@@ -59,6 +59,9 @@ pub struct Server {
     pub anew: u32,
     /// Those of them whose clients have.
     pub clients: u32,
+    /// Stops of the server's devices because a client started anew: one more at the beginning of a stop and
+    /// one more at the end.
+    pub stops: u64,
     /// The vCPU whose access was taken last.
     last: VcpuId,
 }
@@ -71,6 +74,7 @@ impl Server {
             rung: 0,
             anew: 0,
             clients: 0,
+            stops: 0,
             last: VcpuId(0),
         }
     }

@@ -61,10 +61,10 @@ impl BackEnd {
                 let console = Console::new(Lines(window.client), columns, rows);
                 Some(Self::Console(Server::resumable(console)))
             }
-            DEVICE_BLOCK => {
-                let part = Part::new(window.first, window.size, window.is_read_only);
-                Some(Self::Block(Server::resumable(Block::new(part, window.service))))
-            }
+            DEVICE_BLOCK => Some(Self::Block(Server::resumable(Block::new(
+                Part::new(window),
+                window.service,
+            )))),
             DEVICE_NETWORK => {
                 let [a, b, c, d, e, f, ..] = window.first.to_le_bytes();
                 let network = Network::new([a, b, c, d, e, f]);

@@ -4,7 +4,7 @@
 //!
 //! | kind | what is behind it |
 //! |---|---|
-//! | disk | a part of a disk that lives in the task's own memory |
+//! | disk | a part of the board's disk, if the task owns it; else of a disk in the task's own memory |
 //! | console | the task's console; each line begins with the name of the client |
 //! | entropy | a generator that starts from the time: for demonstrations only, it can be guessed |
 //! | Ethernet interface | a switch between the clients of one service |
@@ -20,11 +20,13 @@
 #![forbid(unsafe_code)]
 
 mod back_end;
+mod board;
 mod client;
 mod kept;
 mod store;
 mod switch;
 
+use board::Board;
 use bulkhead_abi::ObjectKind;
 use bulkhead_guest::hypercall::{self, Handle};
 use bulkhead_guest::startup_page::StartupPage;
@@ -32,6 +34,7 @@ use bulkhead_guest::task::memory;
 use bulkhead_guest::{println, service};
 use client::Client;
 use kept::Shelf;
+use store::Store;
 
 bulkhead_guest::task_main!(main);
 
@@ -56,13 +59,16 @@ fn main(page: StartupPage<'static>) {
         println!("device-server: no memory");
         return;
     };
+    let clock = first(ObjectKind::Timer);
+    match open(&page, disk, (service, gate, clock)) {
+        Some(disk) => store::put(disk),
+        None => println!("device-server: the device of the board is no disk"),
+    }
     println!(
         "device-server: {} KiB of disk, {} lives",
-        disk.len() >> 10,
+        store::sectors() / 2,
         shelf.count_life()
     );
-    store::put(disk);
-    let clock = first(ObjectKind::Timer);
     let mut windows = page.windows();
     let mut clients: [Option<Client>; CLIENTS] =
         core::array::from_fn(|slot| Some(Client::new(&windows.next()?, service, slot)));
@@ -88,6 +94,19 @@ fn main(page: StartupPage<'static>) {
     }
 }
 
+/// Returns the disk: that of the board, if the task has a device, else the task's memory.
+fn open(
+    page: &StartupPage<'static>,
+    memory: &'static mut [u8],
+    handles: (Handle, Handle, Option<Handle>),
+) -> Option<Store> {
+    let Some(device) = page.devices().next() else {
+        return Some(Store::Memory(memory));
+    };
+    let (shared, _) = memory.split_at_mut_checked(board::SHARED)?;
+    Board::new(&device, shared, handles).map(Store::Board)
+}
+
 /// Takes what is new, answers accesses, and serves each client a little. Returns whether more is to do.
 fn turn(service: Handle, clients: &mut [Option<Client>], shelf: &mut Shelf) -> bool {
     if let Ok(news) = service::news(service) {
@@ -111,5 +130,5 @@ fn turn(service: Handle, clients: &mut [Option<Client>], shelf: &mut Shelf) -> b
     for client in clients.iter_mut().flatten() {
         is_busy |= client.serve(CHAINS);
     }
-    is_busy | switch::carry(clients)
+    is_busy | switch::carry(clients) | store::take_events()
 }
