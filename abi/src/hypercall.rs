@@ -173,6 +173,13 @@ pub enum Operation {
     /// stopped or are being stopped because a client started anew, twice for a stop that is over. Only for
     /// the server itself, and only if it owns a device: else `NotSupported`. Right: `WRITE`.
     ServiceReach = 0x0E06,
+    /// Service: keep the words x4, x5 and x6 beside the window x2, as those from word x3 on, a multiple of 3
+    /// below 15. They outlive the server, and are 0 again when the client starts anew. `WrongState` as
+    /// `ServiceRead`. Right: `WRITE`.
+    ServiceKeep = 0x0E07,
+    /// Service: the three words that were kept beside the window x2 from word x3 on. Result x1 to x3: the
+    /// words. The group of its fellows is full. Right: `READ`.
+    ServiceKept = 0x0F00,
 }
 
 impl Operation {
@@ -223,6 +230,8 @@ impl Operation {
         Self::ServiceRead,
         Self::ServiceWrite,
         Self::ServiceReach,
+        Self::ServiceKeep,
+        Self::ServiceKept,
     ];
 
     /// Returns the operation with this number, if there is one.
@@ -258,7 +267,8 @@ impl Operation {
             | Self::ServiceAnswer
             | Self::ServiceInterrupt
             | Self::ServiceRead
-            | Self::ServiceWrite => 0,
+            | Self::ServiceWrite
+            | Self::ServiceKeep => 0,
             Self::Version
             | Self::EventWait
             | Self::EventPoll
@@ -270,7 +280,11 @@ impl Operation {
             | Self::LockTake
             | Self::LockTryTake => 1,
             Self::PartitionStatus | Self::CapabilityFind | Self::ServiceNews => 2,
-            Self::ScheduleStatus | Self::ChannelPlace | Self::ChannelHold | Self::ChannelRelease => 3,
+            Self::ScheduleStatus
+            | Self::ChannelPlace
+            | Self::ChannelHold
+            | Self::ChannelRelease
+            | Self::ServiceKept => 3,
             Self::ConsoleRead
             | Self::PortReceive
             | Self::PortTryReceive
@@ -311,7 +325,7 @@ pub enum ObjectKind {
 }
 
 /// Groups of operations: the upper byte of a number.
-const GROUPS: usize = 15;
+const GROUPS: usize = 16;
 /// Operations of a group at most: the lower byte of a number.
 const GROUP_SIZE: usize = 8;
 /// The operations by number, so that each costs the same.
@@ -463,6 +477,10 @@ pub const MAX_MESSAGE: usize = 1024;
 pub const MAX_COPY: usize = 1024;
 /// The number instead of a window in [`Operation::ServiceReach`] for the caller's own memory.
 pub const OWN_MEMORY: u8 = 255;
+/// Words that a server can keep beside a window.
+pub const KEPT_WORDS: usize = 15;
+/// Words of one [`Operation::ServiceKeep`].
+pub const KEPT_GROUP: usize = 3;
 /// The event at the gate of a task when a device of the task interrupts.
 pub const DEVICE_EVENT: u32 = 59;
 /// Multiple of which the address of a message is.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The server's side of windows: accesses of clients, their memory and their interrupts.
 
-use bulkhead_abi::hypercall::{MAX_COPY, OWN_MEMORY};
+use bulkhead_abi::hypercall::{KEPT_GROUP, MAX_COPY, OWN_MEMORY};
 use bulkhead_abi::{Error, Operation};
 
 use crate::hypercall::{Handle, call};
@@ -106,6 +106,26 @@ pub fn write(service: Handle, window: u8, address: u64, bytes: &[u8]) -> Result<
         at = at.wrapping_add(MAX_COPY as u64);
     }
     Ok(())
+}
+
+/// Keeps words beside a window, from word `first` on. They outlive the server.
+///
+/// # Errors
+/// `WrongState` as [`read`]; `InvalidArgument` if `first` is no multiple of 3 below 15; else as all calls.
+pub fn keep(service: Handle, window: u8, first: usize, words: [u64; KEPT_GROUP]) -> Result<(), Error> {
+    let [a, b, c] = words;
+    let arguments = [word(service), window.into(), first as u64, a, b, c];
+    call(Operation::ServiceKeep, arguments).map(drop)
+}
+
+/// Returns three words that were kept beside a window.
+///
+/// # Errors
+/// `InvalidArgument` as [`keep`]; else as all calls.
+pub fn kept(service: Handle, window: u8, first: usize) -> Result<[u64; KEPT_GROUP], Error> {
+    let arguments = [word(service), window.into(), first as u64, 0, 0, 0];
+    let [a, b, c, _] = call(Operation::ServiceKept, arguments)?;
+    Ok([a, b, c])
 }
 
 /// Memory that a device of the server can reach.

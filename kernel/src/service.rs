@@ -21,6 +21,7 @@
 //! copy, which has at most [`MAX_COPY`](bulkhead_abi::hypercall::MAX_COPY) bytes.
 
 use crate::table::{Id, Table};
+use bulkhead_abi::hypercall::{KEPT_GROUP, KEPT_WORDS};
 use bulkhead_arch_api::{Access, MAX_PARTITIONS, MAX_VCPUS, PartitionId, VcpuId, VcpuSet};
 use bulkhead_devices::virtio_mmio::Interrupt;
 use bulkhead_image::MAX_SERVED;
@@ -120,6 +121,8 @@ pub struct Window {
     pub interrupt: Interrupt,
     /// True if the server must not reach the memory of the client.
     pub is_closed: bool,
+    /// Words that the server keeps here for its next life. The kernel does not look at them.
+    pub kept: [[u64; KEPT_GROUP]; KEPT_WORDS / KEPT_GROUP],
 }
 
 /// The state of all windows.
@@ -144,6 +147,7 @@ impl<R: RelaxStrategy> Services<R> {
             TicketMutex::new(Window {
                 interrupt: Interrupt::QUIET,
                 is_closed: true,
+                kept: [[0; KEPT_GROUP]; KEPT_WORDS / KEPT_GROUP],
             })
         }
         Self {

@@ -185,7 +185,13 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
                 continue;
             }
             self.change_interrupt(window, record, |interrupt| *interrupt = Interrupt::QUIET);
-            self.shared.services.window(window).lock().is_closed = true;
+            {
+                let mut state = self.shared.services.window(window).lock();
+                state.is_closed = true;
+                if server != partition {
+                    state.kept = Default::default();
+                }
+            }
             {
                 let mut state = self.shared.services.server(server).lock();
                 state.anew |= bit(number);
@@ -278,6 +284,23 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
                     return Err(Error::NotSupported);
                 }
                 self.reach(server, window, address)
+            }
+            Service::Keep(window, group, words) => {
+                let (window, _) = self.window_of(server, window)?;
+                let mut state = self.shared.services.window(window).lock();
+                if state.is_closed {
+                    return Err(Error::WrongState);
+                }
+                if let Some(place) = state.kept.get_mut(group) {
+                    *place = words;
+                }
+                Ok([0; 4])
+            }
+            Service::Kept(window, group) => {
+                let (window, _) = self.window_of(server, window)?;
+                let state = self.shared.services.window(window).lock();
+                let [a, b, c] = state.kept.get(group).copied().unwrap_or_default();
+                Ok([a, b, c, 0])
             }
         }
     }

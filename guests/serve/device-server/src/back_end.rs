@@ -109,6 +109,11 @@ impl Source for Numbers {
 /// The client that has printed last, and whether its line is at its end.
 static LAST: TaskCell<(&'static str, bool)> = TaskCell::new(("", true));
 
+/// Forgets the client that has printed last, in an earlier life.
+pub fn begin() {
+    let _ = LAST.with(|last| *last = ("", true));
+}
+
 /// Begins a new line of the console, for the program's own text.
 pub fn begin_line() {
     if let Some((_, false)) = LAST.with(|last| core::mem::replace(last, ("", true))) {

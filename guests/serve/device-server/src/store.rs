@@ -10,12 +10,20 @@ use bulkhead_virtio::chain::Ranges;
 /// A disk.
 pub enum Store {
     /// The task's own memory.
-    Memory(&'static mut [u8]),
+    Memory {
+        /// The bytes of the disk.
+        memory: &'static mut [u8],
+        /// True if this life is the first that finds the memory.
+        is_new: bool,
+    },
     /// The disk of the board.
     Board(Board),
 }
 
-static STORE: TaskCell<Store> = TaskCell::new(Store::Memory(&mut []));
+static STORE: TaskCell<Store> = TaskCell::new(Store::Memory {
+    memory: &mut [],
+    is_new: true,
+});
 
 /// Makes this the disk.
 pub fn put(disk: Store) {
@@ -26,16 +34,22 @@ pub fn put(disk: Store) {
 /// Returns the number of sectors.
 pub fn sectors() -> u64 {
     let sectors = STORE.with(|store| match store {
-        Store::Memory(bytes) => bytes.len() as u64 / SECTOR,
+        Store::Memory { memory, .. } => memory.len() as u64 / SECTOR,
         Store::Board(board) => board.sectors(),
     });
     sectors.unwrap_or(0)
 }
 
+/// Tells whether a device that goes on finds a disk whose contents are gone.
+pub fn is_lost() -> bool {
+    let lost = STORE.with(|store| matches!(store, Store::Memory { is_new: true, .. }));
+    lost.unwrap_or(false)
+}
+
 /// Tells whether the disk has taken events that others wait for, and forgets it.
 pub fn take_events() -> bool {
     let taken = STORE.with(|store| match store {
-        Store::Memory(_) => false,
+        Store::Memory { .. } => false,
         Store::Board(board) => board.take_events(),
     });
     taken.unwrap_or(false)
@@ -49,6 +63,8 @@ pub struct Part {
     is_read_only: bool,
     /// The window of the client.
     window: u8,
+    /// True if the contents are gone: each request fails.
+    is_lost: bool,
 }
 
 impl Part {
@@ -61,12 +77,20 @@ impl Part {
             size: window.size.min(whole.saturating_sub(window.first)),
             is_read_only: window.is_read_only || is_protected.unwrap_or(false),
             window: window.number,
+            is_lost: false,
         }
+    }
+
+    /// Lets each request fail.
+    pub const fn lose(&mut self) {
+        self.is_lost = true;
     }
 
     /// Returns the place on the whole disk of a range of the part.
     fn place(&self, offset: u64, length: u64) -> Result<u64, Failed> {
-        let end = offset.checked_add(length).filter(|end| *end <= self.size);
+        let end = offset
+            .checked_add(length)
+            .filter(|end| *end <= self.size && !self.is_lost);
         end.and(self.first.checked_add(offset)).ok_or(Failed)
     }
 
@@ -75,7 +99,7 @@ impl Part {
         let first = usize::try_from(self.place(offset, length as u64)?).map_err(|_| Failed)?;
         let range = first..first.checked_add(length).ok_or(Failed)?;
         let done = STORE.with(|store| match store {
-            Store::Memory(bytes) => bytes.get_mut(range).map(user),
+            Store::Memory { memory, .. } => memory.get_mut(range).map(user),
             Store::Board(_) => None,
         });
         done.flatten().ok_or(Failed)
@@ -101,7 +125,7 @@ impl Disk for Part {
 
     fn flush(&mut self) -> Result<(), Failed> {
         let done = STORE.with(|store| match store {
-            Store::Memory(_) => Ok(()),
+            Store::Memory { .. } => Ok(()),
             Store::Board(board) => board.flush(),
         });
         done.unwrap_or(Err(Failed))
@@ -117,7 +141,7 @@ impl Disk for Part {
         let place = self.place(offset, length.into());
         let window = self.window;
         let done = STORE.with(|store| match store {
-            Store::Memory(_) => None,
+            Store::Memory { .. } => None,
             Store::Board(board) => {
                 Some(place.and_then(|first| board.transfer((window, first, length), ranges, direction)))
             }
