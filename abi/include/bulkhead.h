@@ -60,6 +60,9 @@
 #define BULKHEAD_SERVICE_INTERRUPT                 0xc6000e03u
 #define BULKHEAD_SERVICE_READ                      0xc6000e04u
 #define BULKHEAD_SERVICE_WRITE                     0xc6000e05u
+#define BULKHEAD_SERVICE_REACH                     0xc6000e06u
+#define BULKHEAD_SERVICE_KEEP                      0xc6000e07u
+#define BULKHEAD_SERVICE_KEPT                      0xc6000f00u
 
 /* errors (x0, r0) */
 #define BULKHEAD_ERROR_NOT_SUPPORTED               (-1)

@@ -166,6 +166,20 @@ pub enum Operation {
     /// Service: copy x4 bytes from the caller's own memory at x5 into that of the client of window x2 at x3,
     /// else as `ServiceRead`. Right: `WRITE`.
     ServiceWrite = 0x0E05,
+    /// Service: where a device of the caller finds memory. x2: a window, for the memory that its client
+    /// grants, or 255, for the mapping of the caller's own that has the address x3. Result x1: the first
+    /// address, as the owner sees it; x2: bytes, 0 if the client has started anew and `ServiceNews` has not
+    /// said so yet; x3: the bus address of the first; x4: the number of times that the caller's devices were
+    /// stopped or are being stopped because a client started anew, twice for a stop that is over. Only for
+    /// the server itself, and only if it owns a device: else `NotSupported`. Right: `WRITE`.
+    ServiceReach = 0x0E06,
+    /// Service: keep the words x4, x5 and x6 beside the window x2, as those from word x3 on, a multiple of 3
+    /// below 15. They outlive the server, and are 0 again when the client starts anew. `WrongState` as
+    /// `ServiceRead`. Right: `WRITE`.
+    ServiceKeep = 0x0E07,
+    /// Service: the three words that were kept beside the window x2 from word x3 on. Result x1 to x3: the
+    /// words. The group of its fellows is full. Right: `READ`.
+    ServiceKept = 0x0F00,
 }
 
 impl Operation {
@@ -215,6 +229,9 @@ impl Operation {
         Self::ServiceInterrupt,
         Self::ServiceRead,
         Self::ServiceWrite,
+        Self::ServiceReach,
+        Self::ServiceKeep,
+        Self::ServiceKept,
     ];
 
     /// Returns the operation with this number, if there is one.
@@ -250,7 +267,8 @@ impl Operation {
             | Self::ServiceAnswer
             | Self::ServiceInterrupt
             | Self::ServiceRead
-            | Self::ServiceWrite => 0,
+            | Self::ServiceWrite
+            | Self::ServiceKeep => 0,
             Self::Version
             | Self::EventWait
             | Self::EventPoll
@@ -262,7 +280,11 @@ impl Operation {
             | Self::LockTake
             | Self::LockTryTake => 1,
             Self::PartitionStatus | Self::CapabilityFind | Self::ServiceNews => 2,
-            Self::ScheduleStatus | Self::ChannelPlace | Self::ChannelHold | Self::ChannelRelease => 3,
+            Self::ScheduleStatus
+            | Self::ChannelPlace
+            | Self::ChannelHold
+            | Self::ChannelRelease
+            | Self::ServiceKept => 3,
             Self::ConsoleRead
             | Self::PortReceive
             | Self::PortTryReceive
@@ -270,7 +292,8 @@ impl Operation {
             | Self::PortSendReceiveDonate
             | Self::PortReceiveDonate
             | Self::PortResume
-            | Self::ServiceTake => 4,
+            | Self::ServiceTake
+            | Self::ServiceReach => 4,
         }
     }
 }
@@ -302,7 +325,7 @@ pub enum ObjectKind {
 }
 
 /// Groups of operations: the upper byte of a number.
-const GROUPS: usize = 15;
+const GROUPS: usize = 16;
 /// Operations of a group at most: the lower byte of a number.
 const GROUP_SIZE: usize = 8;
 /// The operations by number, so that each costs the same.
@@ -452,6 +475,14 @@ pub const fn capability_slots(tables: Tables) -> usize {
 pub const MAX_MESSAGE: usize = 1024;
 /// Bytes of a client's memory that a server can copy at a time.
 pub const MAX_COPY: usize = 1024;
+/// The number instead of a window in [`Operation::ServiceReach`] for the caller's own memory.
+pub const OWN_MEMORY: u8 = 255;
+/// Words that a server can keep beside a window.
+pub const KEPT_WORDS: usize = 15;
+/// Words of one [`Operation::ServiceKeep`].
+pub const KEPT_GROUP: usize = 3;
+/// The event at the gate of a task when a device of the task interrupts.
+pub const DEVICE_EVENT: u32 = 59;
 /// Multiple of which the address of a message is.
 pub const MESSAGE_ALIGN: u64 = 8;
 /// Words, of 64 bits each and in the byte order of the CPU, that say where a task was when its upcall came:

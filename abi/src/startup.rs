@@ -82,3 +82,21 @@ pub struct StartupWindow {
     /// For a disk: bytes of the client's part.
     pub size: u64,
 }
+
+/// First word of the list of devices of the board that belong to the task, which follows the list of windows,
+/// or the capabilities if there are no windows: "BHDEVIC1" as bytes.
+pub const DEVICES_MAGIC: u64 = u64::from_le_bytes(*b"BHDEVIC1");
+
+/// Registers of a device of the board that belongs to the task. A head like [`WindowsHeader`], with
+/// [`DEVICES_MAGIC`], comes before the first. The devices' interrupts are the event
+/// [`crate::hypercall::DEVICE_EVENT`] at the task's gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct StartupDevice {
+    /// The name of the device in the board file, NUL padded UTF-8; 24 bytes at most.
+    pub name: [u8; 24],
+    /// The first address of the registers.
+    pub base: u64,
+    /// Their bytes.
+    pub size: u64,
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The server's side of windows: accesses of clients, their memory and their interrupts.
 
-use bulkhead_abi::hypercall::MAX_COPY;
+use bulkhead_abi::hypercall::{KEPT_GROUP, MAX_COPY, OWN_MEMORY};
 use bulkhead_abi::{Error, Operation};
 
 use crate::hypercall::{Handle, call};
@@ -106,6 +106,76 @@ pub fn write(service: Handle, window: u8, address: u64, bytes: &[u8]) -> Result<
         at = at.wrapping_add(MAX_COPY as u64);
     }
     Ok(())
+}
+
+/// Keeps words beside a window, from word `first` on. They outlive the server.
+///
+/// # Errors
+/// `WrongState` as [`read`]; `InvalidArgument` if `first` is no multiple of 3 below 15; else as all calls.
+pub fn keep(service: Handle, window: u8, first: usize, words: [u64; KEPT_GROUP]) -> Result<(), Error> {
+    let [a, b, c] = words;
+    let arguments = [word(service), window.into(), first as u64, a, b, c];
+    call(Operation::ServiceKeep, arguments).map(drop)
+}
+
+/// Returns three words that were kept beside a window.
+///
+/// # Errors
+/// `InvalidArgument` as [`keep`]; else as all calls.
+pub fn kept(service: Handle, window: u8, first: usize) -> Result<[u64; KEPT_GROUP], Error> {
+    let arguments = [word(service), window.into(), first as u64, 0, 0, 0];
+    let [a, b, c, _] = call(Operation::ServiceKept, arguments)?;
+    Ok([a, b, c])
+}
+
+/// Memory that a device of the server can reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// The first address, as the owner sees it.
+    pub first: u64,
+    /// Bytes. 0 if the owner has started anew, and [`news`] has not said so yet.
+    pub bytes: u64,
+    /// The bus address of the first.
+    pub bus: u64,
+    /// The number of beginnings and ends of stops of the server's devices. Odd while one goes on.
+    pub stops: u64,
+}
+
+impl Reach {
+    /// Returns the bus address of a range, if all of the range is there.
+    #[must_use]
+    pub fn bus_of(&self, address: u64, bytes: u64) -> Option<u64> {
+        let offset = address.checked_sub(self.first)?;
+        let end = offset.checked_add(bytes)?;
+        (end <= self.bytes).then(|| self.bus.wrapping_add(offset))
+    }
+}
+
+/// Returns where devices of the server find the memory that the client of `window` grants.
+///
+/// # Errors
+/// `NotSupported` if the server owns no device; else as all calls.
+pub fn reach(service: Handle, window: u8) -> Result<Reach, Error> {
+    reach_at(service, window, 0)
+}
+
+/// Returns where devices of the server find its own memory from `address` on.
+///
+/// # Errors
+/// As [`reach`]; `InvalidArgument` if no memory that can be written is there.
+pub fn reach_own(service: Handle, address: u64) -> Result<Reach, Error> {
+    reach_at(service, OWN_MEMORY, address)
+}
+
+fn reach_at(service: Handle, window: u8, address: u64) -> Result<Reach, Error> {
+    let arguments = [word(service), window.into(), address, 0, 0, 0];
+    let [first, bytes, bus, stops] = call(Operation::ServiceReach, arguments)?;
+    Ok(Reach {
+        first,
+        bytes,
+        bus,
+        stops,
+    })
 }
 
 fn word(handle: Handle) -> u64 {

@@ -5,8 +5,8 @@
 //! wrong page must give an empty list and not a wild access.
 
 use bulkhead_abi::startup::{
-    STARTUP_MAGIC, StartupCapability, StartupHeader, StartupWindow, WINDOW_READ_ONLY, WINDOWS_MAGIC,
-    WindowsHeader,
+    DEVICES_MAGIC, STARTUP_MAGIC, StartupCapability, StartupDevice, StartupHeader, StartupWindow,
+    WINDOW_READ_ONLY, WINDOWS_MAGIC, WindowsHeader,
 };
 use bulkhead_abi::{ObjectKind, Rights};
 
@@ -18,6 +18,7 @@ pub const HEADER_SIZE: usize = size_of::<StartupHeader>();
 const RECORD_SIZE: usize = size_of::<StartupCapability>();
 const WINDOWS_HEADER_SIZE: usize = size_of::<WindowsHeader>();
 const WINDOW_SIZE: usize = size_of::<StartupWindow>();
+const DEVICE_SIZE: usize = size_of::<StartupDevice>();
 
 /// A startup page.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +26,8 @@ pub struct StartupPage<'a> {
     records: &'a [u8],
     /// The windows that the task serves.
     windows: &'a [u8],
+    /// The devices of the board that belong to the task.
+    devices: &'a [u8],
     /// The address behind the task's memory.
     memory_end: u64,
 }
@@ -48,6 +51,17 @@ pub struct Window<'a> {
     /// byte in bits 7:0.
     pub first: u64,
     /// For a disk: bytes of the client's part.
+    pub size: u64,
+}
+
+/// The registers of a device of the board that belongs to the task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Device<'a> {
+    /// The name in the board file.
+    pub name: &'a str,
+    /// The first address.
+    pub base: u64,
+    /// Bytes.
     pub size: u64,
 }
 
@@ -81,9 +95,14 @@ impl<'a> StartupPage<'a> {
     pub fn new(bytes: &'a [u8]) -> Option<Self> {
         let size = Self::size(bytes.first_chunk()?)?;
         let records = bytes.get(HEADER_SIZE..size.min(bytes.len()))?;
+        let rest = bytes.get(size..).unwrap_or(&[]);
+        let windows = list(rest, WINDOWS_MAGIC, WINDOW_SIZE);
+        let behind = windows.map_or(0, |list| WINDOWS_HEADER_SIZE + list.len());
+        let devices = list(rest.get(behind..).unwrap_or(&[]), DEVICES_MAGIC, DEVICE_SIZE);
         Some(Self {
             records,
-            windows: windows(bytes.get(size..).unwrap_or(&[])).unwrap_or(&[]),
+            windows: windows.unwrap_or(&[]),
+            devices: devices.unwrap_or(&[]),
             memory_end: u64_at(bytes, 16)?.saturating_add(u64_at(bytes, 24)?),
         })
     }
@@ -91,6 +110,11 @@ impl<'a> StartupPage<'a> {
     /// Returns the windows that the task serves. They are behind the capabilities, if the bytes reach there.
     pub fn windows(&self) -> impl Iterator<Item = Window<'a>> + use<'a> {
         self.windows.chunks_exact(WINDOW_SIZE).filter_map(decode_window)
+    }
+
+    /// Returns the devices of the board that belong to the task, as [`Self::windows`].
+    pub fn devices(&self) -> impl Iterator<Item = Device<'a>> + use<'a> {
+        self.devices.chunks_exact(DEVICE_SIZE).filter_map(decode_device)
     }
 
     /// Returns the address behind the task's memory.
@@ -126,11 +150,19 @@ fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(offset..)?.first_chunk()?))
 }
 
-/// Returns the records of the windows.
-fn windows(bytes: &[u8]) -> Option<&[u8]> {
-    let count = u32_at(bytes, 8).filter(|_| u64_at(bytes, 0) == Some(WINDOWS_MAGIC))? as usize;
+/// Returns the records of a list, of `size` bytes each.
+fn list(bytes: &[u8], magic: u64, size: usize) -> Option<&[u8]> {
+    let count = u32_at(bytes, 8).filter(|_| u64_at(bytes, 0) == Some(magic))? as usize;
     let records = bytes.get(WINDOWS_HEADER_SIZE..)?;
-    records.get(..count.checked_mul(WINDOW_SIZE)?)
+    records.get(..count.checked_mul(size)?)
+}
+
+fn decode_device(record: &[u8]) -> Option<Device<'_>> {
+    Some(Device {
+        name: text(record.get(..24)?)?,
+        base: u64_at(record, 24)?,
+        size: u64_at(record, 32)?,
+    })
 }
 
 fn text(bytes: &[u8]) -> Option<&str> {

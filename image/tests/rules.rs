@@ -760,13 +760,15 @@ fn clock() -> RegistersRecord {
 fn registers() {
     accepted(&[
         |b| b.registers = vec![window(0, 0x0a00_3e00), window(1, 0x0a00_3c00), clock()],
+        |b| b.registers = vec![window(2, 0x0a00_3e00)],
         // Two partitions may see what is theirs at one address.
         |b| b.registers = vec![window(0, 0x0a00_3e00), RegistersRecord { host: 0x0a00_1e00.into(), ..window(1, 0x0a00_3e00) }],
         |b| b.registers = vec![RegistersRecord { flags: REGISTERS_FORWARDED.into(), quiesce_offset: 0.into(), ..window(0, 0x0a00_3e00) }],
     ]);
     refused(&[
         (|b| b.registers = vec![window(9, 0x0a00_3e00)], Table::Registers, 0, Fault::NoSuch(Table::Partitions)),
-        (|b| b.registers = vec![window(2, 0x0a00_3e00)], Table::Registers, 0, Fault::NotForTask),
+        // A task reaches registers by trap only.
+        (|b| b.registers = vec![RegistersRecord { flags: REGISTERS_QUIESCED.into(), ..window(2, 0x0a00_3e00) }], Table::Registers, 0, Fault::NotForTask),
         (|b| b.registers = vec![RegistersRecord { flags: 0.into(), ..window(0, 0x0a00_3e00) }], Table::Registers, 0, Fault::BadFlags),
         (|b| b.registers = vec![RegistersRecord { flags: 4.into(), ..window(0, 0x0a00_3e00) }], Table::Registers, 0, Fault::BadFlags),
         (|b| b.registers = vec![RegistersRecord { size: 0.into(), ..window(0, 0x0a00_3e00) }], Table::Registers, 0, Fault::Empty),

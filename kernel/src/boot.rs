@@ -299,10 +299,15 @@ fn prepare<'i, A: Arch, D: Drivers, S: Sha256>(
     }
     clear_channels(machine, system)?;
     for record in system.image.interrupts() {
+        let owner = PartitionId(record.partition.get() as u8);
+        if system.facts_of(owner).kind == PartitionKind::Task {
+            // The line is the hypervisor's own, and an event for the task.
+            continue;
+        }
         let line = IrqLine(record.line.get());
         machine.route(
             line,
-            PartitionId(record.partition.get() as u8),
+            owner,
             LineRoute {
                 virtual_line: VirtualLine(record.virtual_line.get()),
                 edge: record.trigger.get() == TRIGGER_EDGE,

@@ -9,7 +9,9 @@
 use crate::cap::{Capability, Spaces};
 use crate::lock::{LockId, MAX_LOCKS};
 use crate::port::{MAX_PORTS, PortId};
-use bulkhead_abi::hypercall::{CAPABILITY_NAME, MAX_COPY, MAX_MESSAGE, MESSAGE_ALIGN};
+use bulkhead_abi::hypercall::{
+    CAPABILITY_NAME, KEPT_GROUP, KEPT_WORDS, MAX_COPY, MAX_MESSAGE, MESSAGE_ALIGN, OWN_MEMORY,
+};
 use bulkhead_abi::status::StartOptions;
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::{GuestPhys, Hypercall, PartitionId, PcpuId, VcpuId};
@@ -126,6 +128,13 @@ pub enum Service {
     Interrupt(u8, u32, u32),
     /// Copy memory of a window's client.
     Copy(Transfer),
+    /// Return the place on the bus of the memory that a window's client grants, or of the caller's own
+    /// mapping with this address.
+    Reach(Option<u8>, GuestPhys),
+    /// Keep words beside a window, in the group with this number.
+    Keep(u8, usize, [u64; KEPT_GROUP]),
+    /// Return kept words.
+    Kept(u8, usize),
 }
 
 /// A copy between the memory of a window's client and that of the server.
@@ -235,12 +244,14 @@ const fn rule(operation: Operation) -> Option<(ObjectKind, Rights)> {
             Some((ObjectKind::Channel, Rights::READ))
         }
         Operation::ChannelDoorbell => Some((ObjectKind::Channel, Rights::WRITE)),
-        Operation::ServiceTake | Operation::ServiceNews | Operation::ServiceRead => {
+        Operation::ServiceTake | Operation::ServiceNews | Operation::ServiceRead | Operation::ServiceKept => {
             Some((ObjectKind::Service, Rights::READ))
         }
-        Operation::ServiceAnswer | Operation::ServiceInterrupt | Operation::ServiceWrite => {
-            Some((ObjectKind::Service, Rights::WRITE))
-        }
+        Operation::ServiceAnswer
+        | Operation::ServiceInterrupt
+        | Operation::ServiceWrite
+        | Operation::ServiceReach
+        | Operation::ServiceKeep => Some((ObjectKind::Service, Rights::WRITE)),
     }
 }
 
@@ -324,15 +335,24 @@ pub fn decode<R: RelaxStrategy>(
         | Operation::ServiceNews
         | Operation::ServiceInterrupt
         | Operation::ServiceRead
-        | Operation::ServiceWrite => return Err(Error::NotSupported),
+        | Operation::ServiceWrite
+        | Operation::ServiceReach
+        | Operation::ServiceKeep
+        | Operation::ServiceKept => return Err(Error::NotSupported),
     })
 }
 
 /// Does [`decode`] for operations of servers.
 #[inline(never)]
 fn decode_service(operation: Operation, call: &Hypercall) -> Result<Service, Error> {
-    let [_, x2, x3, x4, x5, _] = call.arguments;
+    let [_, x2, x3, x4, x5, x6] = call.arguments;
     let window = || u8::try_from(x2).map_err(|_| Error::InvalidArgument);
+    let group = || {
+        let is_one = x3 < KEPT_WORDS as u64 && x3.is_multiple_of(KEPT_GROUP as u64);
+        is_one
+            .then_some(x3 as usize / KEPT_GROUP)
+            .ok_or(Error::InvalidArgument)
+    };
     Ok(match operation {
         Operation::ServiceTake => Service::Take,
         Operation::ServiceAnswer => Service::Answer(x2, x3),
@@ -351,6 +371,12 @@ fn decode_service(operation: Operation, call: &Hypercall) -> Result<Service, Err
                 is_write: operation == Operation::ServiceWrite,
             })
         }
+        Operation::ServiceReach => {
+            let window = window()?;
+            Service::Reach((window != OWN_MEMORY).then_some(window), GuestPhys(x3))
+        }
+        Operation::ServiceKeep => Service::Keep(window()?, group()?, [x4, x5, x6]),
+        Operation::ServiceKept => Service::Kept(window()?, group()?),
         _ => return Err(Error::NotSupported),
     })
 }

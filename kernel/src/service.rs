@@ -21,6 +21,7 @@
 //! copy, which has at most [`MAX_COPY`](bulkhead_abi::hypercall::MAX_COPY) bytes.
 
 use crate::table::{Id, Table};
+use bulkhead_abi::hypercall::{KEPT_GROUP, KEPT_WORDS};
 use bulkhead_arch_api::{Access, MAX_PARTITIONS, MAX_VCPUS, PartitionId, VcpuId, VcpuSet};
 use bulkhead_devices::virtio_mmio::Interrupt;
 use bulkhead_image::MAX_SERVED;
@@ -59,6 +60,9 @@ pub struct Server {
     pub anew: u32,
     /// Those of them whose clients have.
     pub clients: u32,
+    /// Stops of the server's devices because a client started anew: one more at the beginning of a stop and
+    /// one more at the end.
+    pub stops: u64,
     /// The vCPU whose access was taken last.
     last: VcpuId,
 }
@@ -71,6 +75,7 @@ impl Server {
             rung: 0,
             anew: 0,
             clients: 0,
+            stops: 0,
             last: VcpuId(0),
         }
     }
@@ -116,6 +121,8 @@ pub struct Window {
     pub interrupt: Interrupt,
     /// True if the server must not reach the memory of the client.
     pub is_closed: bool,
+    /// Words that the server keeps here for its next life. The kernel does not look at them.
+    pub kept: [[u64; KEPT_GROUP]; KEPT_WORDS / KEPT_GROUP],
 }
 
 /// The state of all windows.
@@ -140,6 +147,7 @@ impl<R: RelaxStrategy> Services<R> {
             TicketMutex::new(Window {
                 interrupt: Interrupt::QUIET,
                 is_closed: true,
+                kept: [[0; KEPT_GROUP]; KEPT_WORDS / KEPT_GROUP],
             })
         }
         Self {

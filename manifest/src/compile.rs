@@ -9,6 +9,7 @@
 use std::fmt;
 use std::rc::Rc;
 
+use bulkhead_abi::hypercall::DEVICE_EVENT;
 use bulkhead_image::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, DomainRecord, FLAG_AUTOSTART, FLAG_FROZEN_TIME,
     FLAG_NO_SEMIHOSTING, FLAG_WINDOW_EVENTS, INTERRUPT_CRITICAL, InterruptRecord, LoadRecord,
@@ -569,10 +570,10 @@ fn virtual_devices(system: &System, number: u32, builder: &mut ImageBuilder) {
 
 fn device_records(system: &System, number: u32, builder: &mut ImageBuilder) {
     let spec = &system.manifest.partitions[number as usize];
-    if spec.kind == Kind::Task {
-        return;
+    let is_task = spec.kind == Kind::Task;
+    if !is_task {
+        virtual_devices(system, number, builder);
     }
-    virtual_devices(system, number, builder);
     builder.registers.extend(register_records(system, number));
     let latency = spec
         .interrupt_latency
@@ -587,7 +588,13 @@ fn device_records(system: &System, number: u32, builder: &mut ImageBuilder) {
                 InterruptRecord {
                     partition: number.into(),
                     line: interrupt.line.get().into(),
-                    virtual_line: interrupt.line.get().into(),
+                    // The event of a task.
+                    virtual_line: if is_task {
+                        DEVICE_EVENT
+                    } else {
+                        interrupt.line.get()
+                    }
+                    .into(),
                     trigger: match interrupt.trigger {
                         Trigger::Level => TRIGGER_LEVEL,
                         Trigger::Edge => TRIGGER_EDGE,

@@ -17,7 +17,7 @@ use crate::board::{Board, Window};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::guest::{AreaKind, Guest};
 use crate::model::PartitionSpec;
-use crate::rules::{chooses_ram_base, does_trusted_dma};
+use crate::rules::{chooses_ram_base, needs_identity};
 use crate::units::{BLOCK, GIB, PAGE, align_up, format_size};
 use bulkhead_abi::trace::{RECORD_SIZE, RING_MAX, RING_MIN};
 
@@ -188,7 +188,7 @@ fn blocks<'a>(input: &Input<'a>, report: &mut Report) -> Vec<Block<'a>> {
     let mut blocks = Vec::new();
     let mut placed = vec![false; input.channels];
     for (partition, (spec, guest)) in input.specs.iter().zip(input.guests).enumerate() {
-        let identity = does_trusted_dma(spec, input.board);
+        let identity = needs_identity(spec, input.board);
         let open = chooses_ram_base(spec, input.board);
         for (index, area) in guest.areas.iter().enumerate() {
             if let AreaKind::Channel(number) = area.kind {

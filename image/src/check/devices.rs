@@ -6,9 +6,9 @@ use super::memory::{guest_span, host_span};
 use super::{at, earlier, require};
 use crate::error::{Fault, Table};
 use crate::layout::{
-    INTERRUPT_CRITICAL, MAX_LATENCY_NS, MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_WRITE, MemoryRecord, NONE,
-    PARTITION_VM, PartitionRecord, ROLE_INTERRUPTS, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_CFI_FLASH,
-    VirtualDeviceRecord,
+    INTERRUPT_CRITICAL, InterruptRecord, MAX_LATENCY_NS, MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_WRITE,
+    MemoryRecord, NONE, PARTITION_VM, PartitionRecord, ROLE_INTERRUPTS, TRIGGER_EDGE, TRIGGER_LEVEL,
+    VIRTUAL_CFI_FLASH, VirtualDeviceRecord,
 };
 use crate::reader::{Image, record as record_at};
 use crate::span::Span;
@@ -20,6 +20,8 @@ use core::ops::Range;
 const FIRST_SPECIAL_LINE: u32 = 1020;
 /// First vector that is no exception of the processor (Intel SDM 3A, 6.2).
 const FIRST_VECTOR: u8 = 32;
+/// Events of a gate.
+const EVENTS: u32 = 64;
 pub(super) fn device(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     let record = at(image.virtual_devices(), index)?;
     let owner = machine(image, record.partition.get())?;
@@ -36,9 +38,14 @@ pub(super) fn device(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Returns the partition that owns a device.
+pub(super) fn owner<'a>(image: &Image<'a>, partition: u32) -> Result<&'a PartitionRecord, Fault> {
+    record_at(image.partitions(), partition).ok_or(Fault::NoSuch(Table::Partitions))
+}
+
 /// Returns the partition that owns virtual hardware, which must be a VM.
 pub(super) fn machine<'a>(image: &Image<'a>, partition: u32) -> Result<&'a PartitionRecord, Fault> {
-    let owner = record_at(image.partitions(), partition).ok_or(Fault::NoSuch(Table::Partitions))?;
+    let owner = owner(image, partition)?;
     require(owner.kind.get() == PARTITION_VM, Fault::NotForTask)?;
     Ok(owner)
 }
@@ -233,9 +240,20 @@ fn apart(image: &Image<'_>, index: u16, record: &VirtualDeviceRecord) -> Result<
     Ok(())
 }
 
+/// Checks the interrupt of a task's device: an edge that is an event at the gate of the task.
+fn event_of_task(record: &InterruptRecord) -> Result<(), Fault> {
+    require(record.trigger.get() == TRIGGER_EDGE, Fault::NotForTask)?;
+    require(
+        record.flags.get() == 0 && record.latency.get() == 0,
+        Fault::NotForTask,
+    )?;
+    require(record.virtual_line.get() < EVENTS, Fault::OutOfRange)
+}
+
 pub(super) fn interrupt(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     let record = at(image.interrupts(), index)?;
-    let owner = machine(image, record.partition.get())?;
+    let owner = owner(image, record.partition.get())?;
+    let is_task = owner.kind.get() != PARTITION_VM;
     require(
         matches!(record.trigger.get(), TRIGGER_LEVEL | TRIGGER_EDGE),
         Fault::UnknownKind,
@@ -243,7 +261,11 @@ pub(super) fn interrupt(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     require(record.latency.get() <= MAX_LATENCY_NS, Fault::OutOfRange)?;
     require(record.flags.get() & !INTERRUPT_CRITICAL == 0, Fault::BadFlags)?;
     let (line, seen_as) = (record.line.get(), record.virtual_line.get());
-    virtual_line(image, owner, seen_as)?;
+    if is_task {
+        event_of_task(record)?;
+    } else {
+        virtual_line(image, owner, seen_as)?;
+    }
     require(
         (image.facts().first_device_line..FIRST_SPECIAL_LINE).contains(&line),
         Fault::OutOfRange,
@@ -257,7 +279,8 @@ pub(super) fn interrupt(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         require(!taken, Fault::LineTaken(Table::VirtualDevices, other_index))?;
     }
     for (other, other_index) in earlier(image.interrupts(), index) {
-        let taken = other.partition == record.partition && other.virtual_line == record.virtual_line;
+        let same = other.partition == record.partition && other.virtual_line == record.virtual_line;
+        let taken = same && !is_task;
         require(
             other.line != record.line && !taken,
             Fault::LineTaken(Table::Interrupts, other_index),

@@ -6,11 +6,11 @@
 //! lies in registers its owner has mapped. Either way no byte of it belongs to anybody else.
 
 use super::board::only_device;
-use super::devices::{machine, touches};
+use super::devices::{owner, touches};
 use super::memory::{guest_span, host_span};
 use super::{at, earlier, require};
 use crate::error::{Fault, Table};
-use crate::layout::{MEMORY_DEVICE, REGISTERS_FORWARDED, REGISTERS_QUIESCED, RegistersRecord};
+use crate::layout::{MEMORY_DEVICE, PARTITION_VM, REGISTERS_FORWARDED, REGISTERS_QUIESCED, RegistersRecord};
 use crate::limits::PAGE_SIZE;
 use crate::reader::Image;
 use crate::span::Span;
@@ -18,8 +18,11 @@ use bulkhead_arch_api::AddressSpace;
 
 pub(super) fn window(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     let record = at(image.registers(), index)?;
-    machine(image, record.partition.get())?;
+    let owner = owner(image, record.partition.get())?;
     shape(record)?;
+    // A task reaches registers by trap only.
+    let may_map = owner.kind.get() == PARTITION_VM || is_forwarded(record);
+    require(may_map, Fault::NotForTask)?;
     only_device(image, real(record)?, u16::MAX)?;
     mapped_or_not(image, record)?;
     apart(image, index, record)

@@ -5,15 +5,17 @@ use super::Pcpu;
 use crate::hypercall::{Service, Transfer};
 use crate::local::{Activity, Pause};
 use crate::mailbox::{bit, bits};
-use crate::service::WindowId;
+use crate::service::{Services, WindowId};
 use bulkhead_abi::Error;
 use bulkhead_arch_api::{
-    Access, AccessKind, AddressSpace, Arch, Drivers, GuestPhys, PartitionId, Reply, Ticks, VcpuId, VcpuSet,
-    VirtualLine,
+    Access, AccessKind, AddressSpace, Arch, Drivers, GuestPhys, Line, PartitionId, PartitionKind, Reply,
+    Ticks, VcpuId, VcpuSet, VirtualLine,
 };
 use bulkhead_devices::virtio_mmio::{INTERRUPT_ACKNOWLEDGE, INTERRUPT_STATUS, Interrupt, QUEUE_NOTIFY};
 use bulkhead_image::MAX_SERVED;
-use bulkhead_image::layout::{NONE, SERVED_FAULTS, SERVED_VIRTIO, SERVED_WRITES, ServedRecord};
+use bulkhead_image::layout::{
+    MEMORY_DEVICE, MEMORY_WRITE, NONE, SERVED_FAULTS, SERVED_VIRTIO, SERVED_WRITES, ServedRecord,
+};
 use bulkhead_sched::{PcpuPolicy, Slot};
 
 type Answer = Result<[u64; 4], Error>;
@@ -183,7 +185,13 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
                 continue;
             }
             self.change_interrupt(window, record, |interrupt| *interrupt = Interrupt::QUIET);
-            self.shared.services.window(window).lock().is_closed = true;
+            {
+                let mut state = self.shared.services.window(window).lock();
+                state.is_closed = true;
+                if server != partition {
+                    state.kept = Default::default();
+                }
+            }
             {
                 let mut state = self.shared.services.server(server).lock();
                 state.anew |= bit(number);
@@ -198,6 +206,54 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
                 }
             }
             self.call_server(record);
+            if server != partition {
+                self.stop_devices(server);
+            }
+        }
+    }
+
+    /// Stops the devices of a server whose client starts anew: they may be writing the client's memory. The
+    /// window is closed, so the server learns no address of this memory any more. The server is told by the
+    /// count of stops, and begins anew with its devices.
+    fn stop_devices(&mut self, server: PartitionId) {
+        if !self.owns_device(server) {
+            return;
+        }
+        let count = |services: &Services<_>| {
+            let mut state = services.server(server).lock();
+            state.stops = state.stops.wrapping_add(1);
+        };
+        count(&self.shared.services);
+        self.quiesce(server);
+        count(&self.shared.services);
+    }
+
+    /// Tells whether the partition has registers of a device of the board.
+    fn owns_device(&self, partition: PartitionId) -> bool {
+        let mut registers = self.system.image.registers().iter();
+        registers.any(|window| window.partition.get() == u32::from(partition.0))
+    }
+
+    /// Lets the devices of a task interrupt this pCPU, which is that of the task's vCPU.
+    pub(super) fn enable_task_lines(&mut self, partition: PartitionId) {
+        if MAX_SERVED == 0 || self.system.facts_of(partition).kind != PartitionKind::Task {
+            return;
+        }
+        let interrupts = self.system.image.interrupts().iter();
+        for record in interrupts.filter(|record| record.partition.get() == u32::from(partition.0)) {
+            self.machine.enable(Line(record.line.get()), true);
+        }
+    }
+
+    /// Raises the event of an interrupt of a task's device. The work grows with the interrupts of the image.
+    pub(super) fn tell_task(&mut self, line: Line) {
+        if MAX_SERVED == 0 {
+            return;
+        }
+        let mut interrupts = self.system.image.interrupts().iter();
+        if let Some(record) = interrupts.find(|record| record.line.get() == line.0) {
+            let owner = PartitionId(record.partition.get() as u8);
+            self.raise(owner, 1_u64.wrapping_shl(record.virtual_line.get()));
         }
     }
 
@@ -223,6 +279,29 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
                 Ok([0; 4])
             }
             Service::Copy(ref transfer) => self.copy(holder, server, transfer).map(|()| [0; 4]),
+            Service::Reach(window, address) => {
+                if holder != server || !self.owns_device(server) {
+                    return Err(Error::NotSupported);
+                }
+                self.reach(server, window, address)
+            }
+            Service::Keep(window, group, words) => {
+                let (window, _) = self.window_of(server, window)?;
+                let mut state = self.shared.services.window(window).lock();
+                if state.is_closed {
+                    return Err(Error::WrongState);
+                }
+                if let Some(place) = state.kept.get_mut(group) {
+                    *place = words;
+                }
+                Ok([0; 4])
+            }
+            Service::Kept(window, group) => {
+                let (window, _) = self.window_of(server, window)?;
+                let state = self.shared.services.window(window).lock();
+                let [a, b, c] = state.kept.get(group).copied().unwrap_or_default();
+                Ok([a, b, c, 0])
+            }
         }
     }
 
@@ -286,6 +365,38 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
             services.window(WindowId(number)).lock().is_closed = false;
         }
         [rung.into(), anew.into(), clients.into(), 0]
+    }
+
+    /// Returns where a device of the server finds the memory that a client grants, or the server's own.
+    fn reach(&self, server: PartitionId, window: Option<u8>, address: GuestPhys) -> Answer {
+        let Some(window) = window else {
+            let (_, bytes, bus) = self.mapping(server, address.0).ok_or(Error::InvalidArgument)?;
+            return Ok([address.0, bytes, bus, self.stops_of(server)]);
+        };
+        let (window, record) = self.window_of(server, window)?;
+        let (first, bytes) = (record.grant.get(), record.grant_size.get());
+        let found = self.mapping(client_of(record), first);
+        let (_, _, bus) = found.ok_or(Error::OutOfReach)?;
+        let may_write = record.flags.get() & SERVED_WRITES != 0;
+        let is_open = !self.shared.services.window(window).lock().is_closed;
+        let bytes = if is_open && may_write { bytes } else { 0 };
+        Ok([first, bytes, bus, self.stops_of(server)])
+    }
+
+    fn stops_of(&self, server: PartitionId) -> u64 {
+        self.shared.services.server(server).lock().stops
+    }
+
+    /// Returns the mapping of a partition with this address that can be written, from the address on: first
+    /// address, bytes, bus address.
+    fn mapping(&self, partition: PartitionId, address: u64) -> Option<(u64, u64, u64)> {
+        let mut memory = self.system.image.memory_of(u32::from(partition.0));
+        memory.find_map(|record| {
+            let offset = address.checked_sub(record.guest.get())?;
+            let bytes = record.size.get().checked_sub(offset).filter(|left| *left != 0)?;
+            let is_ram = record.flags.get() & (MEMORY_WRITE | MEMORY_DEVICE) == MEMORY_WRITE;
+            is_ram.then_some((address, bytes, record.host.get().checked_add(offset)?))
+        })
     }
 
     /// Copies between the memory of a client and that of the server. The lock of the window is kept: when a

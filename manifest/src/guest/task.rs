@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use bulkhead_abi::hypercall::ABI_VERSION;
+use bulkhead_abi::startup::DEVICES_MAGIC;
 use bulkhead_abi::{ObjectKind, STARTUP_MAGIC, StartupCapability, StartupHeader};
 
 use super::elf::{elf_pieces, parse_elf};
@@ -14,7 +15,7 @@ use crate::model::{Access, Placed};
 use crate::payload::elf::{self, Program};
 use crate::payload::{Loader, Piece, blob_name};
 use crate::rules::memory::TASK_BASE;
-use crate::rules::services;
+use crate::rules::{registers, services};
 use crate::system::Capability;
 use crate::units::{PAGE, format_size};
 
@@ -61,6 +62,7 @@ pub(crate) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
     });
     let mut page = startup_records(ram, context.capabilities);
     page.extend(services::startup(context.windows));
+    page.extend(startup_devices(context));
     page.resize(PAGE as usize, 0);
     pieces.push(Piece::whole(
         blob_name(context.name(), "startup"),
@@ -235,6 +237,28 @@ fn split(pieces: Vec<Piece>, parts: &[Part]) -> Vec<Piece> {
         }
     }
     out
+}
+
+/// Returns the list of devices in the startup page. Its layout is in `bulkhead_abi::startup`.
+fn startup_devices(context: &Context<'_>) -> Vec<u8> {
+    let devices: Vec<_> = registers(context.spec, context.board).collect();
+    let mut list = Vec::new();
+    if devices.is_empty() {
+        return list;
+    }
+    list.extend_from_slice(&DEVICES_MAGIC.to_le_bytes());
+    list.extend_from_slice(&(devices.len() as u32).to_le_bytes());
+    list.extend_from_slice(&0_u32.to_le_bytes());
+    for device in devices {
+        let mut name = [0; 24];
+        for (to, from) in name.iter_mut().zip(device.name.value.as_bytes()) {
+            *to = *from;
+        }
+        list.extend_from_slice(&name);
+        list.extend_from_slice(&device.window.base.to_le_bytes());
+        list.extend_from_slice(&device.window.size.to_le_bytes());
+    }
+    list
 }
 
 /// Returns the records that tell a task its capabilities, from the beginning of its startup page on. Their

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use super::cpus::possible_duration;
 use super::machine::uart_lines;
-use crate::board::{Board, Device, Overheads, Window};
+use crate::board::{Board, Device, Interrupt, Overheads, Trigger, Window};
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{Kind, Manifest, PartitionSpec, Placed};
 use crate::schema::shape::nearest;
@@ -17,12 +17,11 @@ use bulkhead_image::layout::MAX_LATENCY_NS;
 const LATENCY: RangeInclusive<u64> = 1_000..=MAX_LATENCY_NS as u64;
 
 pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
-    let vms: Vec<_> = manifest
-        .partitions
-        .iter()
-        .filter(|partition| partition.kind == Kind::Vm)
-        .collect();
-    for partition in &vms {
+    let owners: Vec<_> = manifest.partitions.iter().collect();
+    for partition in &owners {
+        if partition.kind == Kind::Task && !task_can_own(partition, board, report) {
+            continue;
+        }
         dma_is_confined(partition, board, report);
         latency_is_possible(partition, manifest, board, report);
         for name in &partition.devices {
@@ -30,11 +29,56 @@ pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
         }
         for (name, device) in owned(partition, board) {
             page_is_free(name, device, partition, board, report);
-            line_is_free(name, device, partition, board, report);
+            if partition.kind == Kind::Vm {
+                line_is_free(name, device, partition, board, report);
+            }
         }
     }
-    one_owner(&vms, report);
-    one_owner_per_line(&vms, board, report);
+    one_owner(&owners, report);
+    one_owner_per_line(&owners, board, report);
+}
+
+/// Checks that a task can drive its devices. A task has no virtual interrupt controller and no mapped
+/// registers: an interrupt is an event, which ends at once, and the hypervisor carries out each access.
+/// Returns whether the class has tasks with devices at all.
+fn task_can_own(task: &PartitionSpec, board: &Board, report: &mut Report) -> bool {
+    let Some(first) = task.devices.first() else {
+        return true;
+    };
+    let help = "remove it, or make the partition a VM: kind = \"vm\"";
+    if !board.class.host().finds_services() {
+        let message = format!("the task `{}` cannot have `devices`", task.name.value);
+        let label = format!("on class `{}` only a VM drives devices", board.class.name());
+        report.push(
+            Diagnostic::at(Code::NotForTask, first.place, message)
+                .label(label)
+                .help(help),
+        );
+        return false;
+    }
+    for (name, device) in owned(task, board) {
+        let is_level = |interrupt: &Interrupt| interrupt.trigger == Trigger::Level;
+        let is_shared = registers(task, board)
+            .filter(|registers| registers.name.place == name.place)
+            .all(|registers| registers.forwarded);
+        let why = if device.interrupts.iter().any(is_level) {
+            "its interrupt is a level, and a task takes edges only"
+        } else if !device.forward || !is_shared {
+            "its registers are mapped, and a task reaches registers by trap only"
+        } else {
+            continue;
+        };
+        let message = format!(
+            "the task `{}` cannot have the device `{}`",
+            task.name.value, name.value
+        );
+        report.push(
+            Diagnostic::at(Code::NotForTask, name.place, message)
+                .label(why)
+                .help(help),
+        );
+    }
+    true
 }
 
 /// Checks that the class can hold interrupts back. That needs a hypervisor that takes the interrupts itself,
@@ -110,7 +154,12 @@ pub(crate) fn does_trusted_dma(partition: &PartitionSpec, board: &Board) -> bool
 /// Tells whether the RAM of a partition must be at its bus addresses, and the manifest leaves open which
 /// these are.
 pub(crate) fn chooses_ram_base(partition: &PartitionSpec, board: &Board) -> bool {
-    partition.machine.ram_base.key.is_none() && does_trusted_dma(partition, board)
+    partition.machine.ram_base.key.is_none() && needs_identity(partition, board)
+}
+
+/// Tells whether the partition sees its memory at the bus addresses. A task asks for these addresses instead.
+pub(crate) fn needs_identity(partition: &PartitionSpec, board: &Board) -> bool {
+    partition.kind == Kind::Vm && does_trusted_dma(partition, board)
 }
 
 fn device_exists(name: &Placed<String>, board: &Board, report: &mut Report) {

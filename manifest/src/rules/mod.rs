@@ -30,7 +30,7 @@ use crate::class::Class;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{Manifest, PartitionSpec};
 
-pub(crate) use devices::{chooses_ram_base, does_trusted_dma, owned, registers};
+pub(crate) use devices::{chooses_ram_base, does_trusted_dma, needs_identity, owned, registers};
 pub(crate) use emulator::disks_are_files;
 pub(crate) use memory::virtual_areas;
 

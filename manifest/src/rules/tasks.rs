@@ -5,7 +5,7 @@ use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{Kind, Manifest, PartitionSpec, Placed};
 
 /// Keys of a partition that only a VM can have, with the reason.
-const VM_ONLY: [(&str, &str); 12] = [
+const VM_ONLY: [(&str, &str); 10] = [
     ("ramdisk", "a task is one program without a file system"),
     ("init", "a task is one program without a file system"),
     (
@@ -17,9 +17,7 @@ const VM_ONLY: [(&str, &str); 12] = [
         "a task has no virtual timer; it reads the time since boot",
     ),
     ("modules", "a task has no kernel"),
-    ("devices", "a task has no device registers in its memory"),
     ("interrupt-latency", "a task has no interrupts of devices"),
-    ("trusted-dma", "a task has no device registers in its memory"),
     ("device-tree-overlay", "a task has no device tree"),
     ("machine", "a task has no virtual machine"),
     ("region", "a task has one stretch of memory"),

@@ -119,6 +119,25 @@ impl Chain {
         total(self.outputs())
     }
 
+    /// Returns the ranges of the driver's memory that make `length` bytes of the readable buffers, from
+    /// `offset` on. A range that has no addresses ends the list early.
+    #[must_use]
+    pub fn readable_ranges(&self, offset: u32, length: u32) -> Ranges<'_> {
+        Ranges {
+            pieces: Pieces::new(self.inputs(), offset),
+            left: length,
+        }
+    }
+
+    /// Returns the ranges of the writable buffers, as [`Self::readable_ranges`].
+    #[must_use]
+    pub fn writable_ranges(&self, offset: u32, length: u32) -> Ranges<'_> {
+        Ranges {
+            pieces: Pieces::new(self.outputs(), offset),
+            left: length,
+        }
+    }
+
     /// Copies the bytes that the driver has written, from `offset` on.
     ///
     /// # Errors
@@ -156,6 +175,25 @@ impl Chain {
 fn total(segments: &[Segment]) -> u32 {
     let lengths = segments.iter().map(|segment| segment.length);
     lengths.fold(0, u32::saturating_add)
+}
+
+/// Ranges of a driver's memory: address and bytes of each. The addresses are the driver's word.
+pub struct Ranges<'a> {
+    pieces: Pieces<'a>,
+    left: u32,
+}
+
+impl Iterator for Ranges<'_> {
+    type Item = (u64, u32);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left == 0 {
+            return None;
+        }
+        let (address, length) = self.pieces.next(self.left as usize).ok()?;
+        self.left = self.left.saturating_sub(length as u32);
+        Some((address, length as u32))
+    }
 }
 
 /// The pieces of segments from an offset on.

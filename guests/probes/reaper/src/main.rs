@@ -2,7 +2,8 @@
 //! A task that ends another partition's life again and again, each time after another while, and starts it
 //! warm: a service partition that crashes.
 //!
-//! It needs the capabilities `victim` (the partition; control) and `clock` (timer).
+//! It needs the capabilities `victim` (the partition; control) and `clock` (timer). The victim starts cold if
+//! the capability is named `cold-victim`.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -25,7 +26,11 @@ const DISTANCE: u64 = 2_000_000;
 
 fn main(page: StartupPage<'static>) {
     let find = |name: &str| page.find(name).map(|found| Handle(found.index));
-    let (Some(victim), Some(clock)) = (find("victim"), find("clock")) else {
+    let (victim, mode) = match find("cold-victim") {
+        None => (find("victim"), StartMode::Warm),
+        cold => (cold, StartMode::Cold),
+    };
+    let (Some(victim), Some(clock)) = (victim, find("clock")) else {
         println!("reaper: no victim, or no clock");
         return;
     };
@@ -33,13 +38,13 @@ fn main(page: StartupPage<'static>) {
     let mut next = FIRST;
     let mut refused = 0_u32;
     let options = StartOptions {
-        mode: StartMode::Warm,
+        mode,
         ..StartOptions::default()
     };
     for _ in 0..LIVES {
-        // A time that has passed is no reason to stop.
+        // A time that has passed is no reason to stop. The victim gets its time to live all the same.
         let _ = hypercall::timer_sleep(clock, next);
-        next += DISTANCE / 2 + random.below(DISTANCE / 2);
+        next = hypercall::timer_now(clock).unwrap_or(next) + DISTANCE / 2 + random.below(DISTANCE / 2);
         refused += u32::from(hypercall::partition_restart_as(victim, options).is_err());
     }
     println!("reaper: {LIVES} lives, {refused} refused");

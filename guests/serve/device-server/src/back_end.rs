@@ -61,10 +61,10 @@ impl BackEnd {
                 let console = Console::new(Lines(window.client), columns, rows);
                 Some(Self::Console(Server::resumable(console)))
             }
-            DEVICE_BLOCK => {
-                let part = Part::new(window.first, window.size, window.is_read_only);
-                Some(Self::Block(Server::resumable(Block::new(part, window.service))))
-            }
+            DEVICE_BLOCK => Some(Self::Block(Server::resumable(Block::new(
+                Part::new(window),
+                window.service,
+            )))),
             DEVICE_NETWORK => {
                 let [a, b, c, d, e, f, ..] = window.first.to_le_bytes();
                 let network = Network::new([a, b, c, d, e, f]);
@@ -108,6 +108,11 @@ impl Source for Numbers {
 
 /// The client that has printed last, and whether its line is at its end.
 static LAST: TaskCell<(&'static str, bool)> = TaskCell::new(("", true));
+
+/// Forgets the client that has printed last, in an earlier life.
+pub fn begin() {
+    let _ = LAST.with(|last| *last = ("", true));
+}
 
 /// Begins a new line of the console, for the program's own text.
 pub fn begin_line() {

@@ -2,7 +2,7 @@
 //! A client: its device, and the calls that carry the device.
 
 use crate::back_end::{BackEnd, Remote, begin_line, each};
-use crate::kept::Shelf;
+use crate::{kept, store};
 use bulkhead_devices::virtio_mmio::{CAUSE_CONFIGURATION, CAUSE_USED, STATUS};
 use bulkhead_guest::hypercall::Handle;
 use bulkhead_guest::service::{Access, News};
@@ -14,8 +14,6 @@ use bulkhead_virtio::server::Served;
 pub struct Client {
     window: Window<'static>,
     remote: Remote,
-    /// The place of its registers on the shelf.
-    slot: usize,
     back_end: Option<BackEnd>,
     /// True if the queues may have something.
     is_busy: bool,
@@ -28,7 +26,7 @@ pub struct Client {
 
 impl Client {
     /// Makes the client of a window.
-    pub fn new(window: &Window<'static>, service: Handle, slot: usize) -> Self {
+    pub fn new(window: &Window<'static>, service: Handle) -> Self {
         let back_end = BackEnd::new(window);
         if back_end.is_none() {
             println!(
@@ -42,7 +40,6 @@ impl Client {
                 service,
                 window: window.number,
             },
-            slot,
             back_end,
             is_busy: false,
             reported: (0, 0),
@@ -72,31 +69,33 @@ impl Client {
     }
 
     /// Takes the news of the window.
-    pub fn hear(&mut self, news: &News, shelf: &mut Shelf) {
+    pub fn hear(&mut self, news: &News) {
         let number = self.window.number;
         let is_it = |bits: u64| bits >> number & 1 != 0;
         if is_it(news.clients) {
             self.back_end = BackEnd::new(&self.window);
-            shelf.forget(self.slot);
         } else if is_it(news.anew) {
-            self.resume(shelf);
+            self.resume();
         }
         self.is_busy |= is_it(news.notified);
     }
 
     /// Goes on where the earlier life of this program has ended.
-    fn resume(&mut self, shelf: &Shelf) {
-        let (remote, slot) = (&mut self.remote, self.slot);
+    fn resume(&mut self) {
+        let remote = &mut self.remote;
         let Some(back_end) = &mut self.back_end else {
             return;
         };
         let is_kept = each!(back_end, server => {
-            let kept = shelf.find(slot);
+            let kept = kept::find(remote.service, remote.window);
             if let Some(kept) = &kept {
                 server.resume(kept, remote);
             }
             kept.is_some()
         });
+        if let (BackEnd::Block(server), true, true) = (back_end, is_kept, store::is_lost()) {
+            server.device().disk().lose();
+        }
         if is_kept {
             println!(
                 "device-server: {} of {} goes on",
@@ -107,18 +106,18 @@ impl Client {
     }
 
     /// Answers an access.
-    pub fn answer(&mut self, access: &Access, shelf: &mut Shelf) {
+    pub fn answer(&mut self, access: &Access) {
         let Some(back_end) = &mut self.back_end else {
             let _ = service::answer(self.remote.service, access.number, 0);
             return;
         };
-        let slot = self.slot;
+        let remote = self.remote;
         let value = each!(back_end, server => match access.stored {
             None => server.read(access.offset, access.size),
             Some(value) => {
                 self.is_busy |= server.write(access.offset, access.size, value);
                 // The registers are kept before the driver goes on and believes them.
-                shelf.keep(slot, &server.keep());
+                kept::keep(remote.service, remote.window, &server.keep());
                 0
             }
         });

@@ -4,7 +4,7 @@
 //!
 //! | kind | what is behind it |
 //! |---|---|
-//! | disk | a part of a disk that lives in the task's own memory |
+//! | disk | a part of the board's disk, if the task owns it; else of a disk in the task's own memory |
 //! | console | the task's console; each line begins with the name of the client |
 //! | entropy | a generator that starts from the time: for demonstrations only, it can be guessed |
 //! | Ethernet interface | a switch between the clients of one service |
@@ -12,26 +12,29 @@
 //! It needs a capability for its windows and one for its own gate. With one for the timer it prints each
 //! second what was served, if that has changed: `device-server: disk of linux: 1234 requests`.
 //!
-//! **A new life.** The registers of each device are kept in memory that a warm start leaves alone, and the
-//! rings are in the memory of the clients. So after a warm start the devices go on where they were, and a
-//! request that was not answered is done again. After a cold start the clients find devices after a reset.
+//! **A new life.** The hypervisor keeps the registers of each device, and the rings are in the memory of the
+//! clients. So the devices go on where they were, and a request that was not answered is done again. A cold
+//! start clears a disk in the task's own memory. Each request to such a disk then fails, until the client
+//! starts anew.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
 
 mod back_end;
+mod board;
 mod client;
 mod kept;
 mod store;
 mod switch;
 
+use board::Board;
 use bulkhead_abi::ObjectKind;
 use bulkhead_guest::hypercall::{self, Handle};
 use bulkhead_guest::startup_page::StartupPage;
 use bulkhead_guest::task::memory;
 use bulkhead_guest::{println, service};
 use client::Client;
-use kept::Shelf;
+use store::Store;
 
 bulkhead_guest::task_main!(main);
 
@@ -52,26 +55,29 @@ fn main(page: StartupPage<'static>) {
         println!("device-server: no windows, or no gate");
         return;
     };
-    let Some((mut shelf, disk)) = memory::take(&page, STACK).and_then(Shelf::split) else {
+    let Some((lives, disk)) = memory::take(&page, STACK).and_then(kept::count_life) else {
         println!("device-server: no memory");
         return;
     };
-    println!(
-        "device-server: {} KiB of disk, {} lives",
-        disk.len() >> 10,
-        shelf.count_life()
-    );
-    store::put(disk);
+    back_end::begin();
     let clock = first(ObjectKind::Timer);
+    match open(&page, (disk, lives), (service, gate, clock)) {
+        Some(disk) => store::put(disk),
+        None => println!("device-server: the device of the board is no disk"),
+    }
+    println!(
+        "device-server: {} KiB of disk, {lives} lives",
+        store::sectors() / 2
+    );
     let mut windows = page.windows();
     let mut clients: [Option<Client>; CLIENTS] =
-        core::array::from_fn(|slot| Some(Client::new(&windows.next()?, service, slot)));
+        core::array::from_fn(|_| Some(Client::new(&windows.next()?, service)));
     if windows.next().is_some() {
         println!("device-server: more clients than {CLIENTS}");
     }
     let mut next_report = 0;
     loop {
-        let is_busy = turn(service, &mut clients, &mut shelf);
+        let is_busy = turn(service, &mut clients);
         let now = clock.and_then(|clock| hypercall::timer_now(clock).ok());
         if let Some(now) = now.filter(|now| *now >= next_report) {
             clients.iter_mut().flatten().for_each(Client::report);
@@ -88,11 +94,25 @@ fn main(page: StartupPage<'static>) {
     }
 }
 
+/// Returns the disk: that of the board, if the task has a device, else the task's memory.
+fn open(
+    page: &StartupPage<'static>,
+    (memory, lives): (&'static mut [u8], u64),
+    handles: (Handle, Handle, Option<Handle>),
+) -> Option<Store> {
+    let Some(device) = page.devices().next() else {
+        let is_new = lives == 1;
+        return Some(Store::Memory { memory, is_new });
+    };
+    let (shared, _) = memory.split_at_mut_checked(board::SHARED)?;
+    Board::new(&device, shared, handles).map(Store::Board)
+}
+
 /// Takes what is new, answers accesses, and serves each client a little. Returns whether more is to do.
-fn turn(service: Handle, clients: &mut [Option<Client>], shelf: &mut Shelf) -> bool {
+fn turn(service: Handle, clients: &mut [Option<Client>]) -> bool {
     if let Ok(news) = service::news(service) {
         for client in clients.iter_mut().flatten() {
-            client.hear(&news, shelf);
+            client.hear(&news);
         }
     }
     let mut is_busy = true;
@@ -103,7 +123,7 @@ fn turn(service: Handle, clients: &mut [Option<Client>], shelf: &mut Shelf) -> b
         };
         let mut all = clients.iter_mut().flatten();
         match all.find(|client| client.number() == access.window) {
-            Some(client) => client.answer(&access, shelf),
+            Some(client) => client.answer(&access),
             // Its client then sees what nothing answers.
             None => drop(service::answer(service, access.number, u64::MAX)),
         }
@@ -111,5 +131,5 @@ fn turn(service: Handle, clients: &mut [Option<Client>], shelf: &mut Shelf) -> b
     for client in clients.iter_mut().flatten() {
         is_busy |= client.serve(CHAINS);
     }
-    is_busy | switch::carry(clients)
+    is_busy | switch::carry(clients) | store::take_events()
 }
