@@ -27,24 +27,49 @@ const fn real_process(process: u8) -> u8 {
     }
 }
 
+/// Entries that the short path fills (`entry::translation`), for entries of a VM's own buffer with pages of
+/// 4K: one for each of those, in turn. The others are for everything else, so that a large page stays.
+pub(crate) const DIRECT: usize = 48;
+/// The owner of an entry that was not made by the short path.
+pub(crate) const NOBODY: u8 = 255;
+
 /// An entry in use.
 #[derive(Clone, Copy)]
-struct Used {
-    first: u32,
-    last: u32,
-    process: u8,
+#[repr(C)]
+pub(crate) struct Used {
+    pub(crate) first: u32,
+    pub(crate) last: u32,
+    pub(crate) process: u8,
+    /// The entry of the guest's that the short path made it of.
+    pub(crate) owner: u8,
+}
+
+impl Used {
+    const NOTHING: Self = Self {
+        first: 0,
+        last: 0,
+        process: 0,
+        owner: NOBODY,
+    };
 }
 
 /// The buffer. PID and ZPR are not kept here: the short path changes them as well.
 pub(crate) struct Buffer {
-    used: [Used; ENTRIES],
-    valid: u64,
+    pub(crate) used: [Used; ENTRIES],
+    /// Valid entries. The short path may leave the bit of one that it has made invalid.
+    pub(crate) valid: u64,
     /// Entries whose rights are those of the guest's present mode.
     of_mode: u64,
-    /// Entries of the guest's own buffer, and the real ones made of them.
-    made_of: [u64; ENTRIES],
-    /// The next entry that is overwritten.
-    next: u8,
+    /// Entries of the guest's own buffer, and the real ones made of them, without those of the short path.
+    pub(crate) made_of: [u64; ENTRIES],
+    /// The entry that the short path made of each of the guest's, if that entry says so, too.
+    pub(crate) places: [u8; ENTRIES],
+    /// The next entry that the short path overwrites.
+    pub(crate) next_direct: u32,
+    /// The next entry that is overwritten here.
+    next: usize,
+    /// The first entry that is overwritten here.
+    first: usize,
     /// The guest's process that has [`SHARED`].
     shared: u8,
 }
@@ -52,15 +77,14 @@ pub(crate) struct Buffer {
 impl Buffer {
     pub(crate) const fn new() -> Self {
         Self {
-            used: [Used {
-                first: 0,
-                last: 0,
-                process: 0,
-            }; ENTRIES],
+            used: [Used::NOTHING; ENTRIES],
             valid: 0,
             of_mode: 0,
             made_of: [0; ENTRIES],
+            places: [0; ENTRIES],
+            next_direct: 0,
             next: 0,
+            first: 0,
             shared: FIRST_SHARED,
         }
     }
@@ -71,6 +95,13 @@ impl Buffer {
         self.valid = 0;
         self.of_mode = 0;
         self.made_of = [0; ENTRIES];
+        self.used = [Used::NOTHING; ENTRIES];
+    }
+
+    /// Keeps the entries of the short path for that path, or gives them to all pages.
+    pub(crate) fn keep_direct(&mut self, keeps: bool) {
+        self.first = if keeps { DIRECT } else { 0 };
+        self.next = self.first;
     }
 
     /// Makes these entries invalid. At most 64 steps.
@@ -82,6 +113,9 @@ impl Buffer {
         while rest != 0 {
             let number = rest.trailing_zeros();
             rest &= rest - 1;
+            if let Some(used) = self.used.get_mut(number as usize) {
+                used.owner = NOBODY;
+            }
             sysreg::write_entry(number, 0, 0, 0);
         }
         if entries != 0 {
@@ -97,6 +131,11 @@ impl Buffer {
             guests &= guests - 1;
             if let Some(made) = self.made_of.get_mut(number) {
                 all |= core::mem::take(made);
+            }
+            let place = self.places.get(number).copied().unwrap_or(0);
+            let used = self.used.get(usize::from(place));
+            if used.is_some_and(|used| usize::from(used.owner) == number) {
+                all |= 1_u64.wrapping_shl(place.into());
             }
         }
         self.drop(all);
@@ -164,14 +203,23 @@ impl Buffer {
         if others != 0 {
             self.drop(others);
         }
-        let number = usize::from(self.next) % ENTRIES;
-        self.next = self.next.wrapping_add(1);
+        let number = self.next;
+        self.next = if number + 1 < ENTRIES {
+            number + 1
+        } else {
+            self.first
+        };
         let bit = 1_u64 << number;
         for made in self.made_of.iter_mut().filter(|made| **made & bit != 0) {
             *made &= !bit;
         }
         if let Some(used) = self.used.get_mut(number) {
-            *used = Used { first, last, process };
+            *used = Used {
+                first,
+                last,
+                process,
+                owner: NOBODY,
+            };
         }
         self.valid |= bit;
         self.of_mode = if entry.is_of_mode {

@@ -5,6 +5,8 @@ use crate::machine::Machine;
 use crate::sysreg::{self, PIT, TSR};
 use bulkhead_arch_api::{Clock, Ticks};
 
+/// The least ahead that the timer is set: QEMU 7.2 takes 1 for a timer that is to stop.
+const NEAREST: u64 = 2;
 /// The furthest ahead that the timer is set.
 const FURTHEST: u64 = 1 << 31;
 /// TSR.PIS: the timer has expired.
@@ -16,7 +18,7 @@ impl Machine {
         if wanted == self.armed {
             return;
         }
-        let ahead = wanted.since(self.now()).0.clamp(1, FURTHEST);
+        let ahead = wanted.since(self.now()).0.clamp(NEAREST, FURTHEST);
         // QEMU 7.2 interrupts only when the bit is set anew.
         sysreg::write_spr::<PIT>(0);
         sysreg::write_spr::<TSR>(EXPIRED);

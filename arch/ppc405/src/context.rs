@@ -65,6 +65,27 @@ pub(crate) const STATE: usize = offset_of!(Registers, state);
 pub(crate) const HOST_STACK: usize = offset_of!(Registers, host_stack);
 const _: () = assert!(offset_of!(Registers, frame.general) == 0);
 
+/// The largest stretch of the partition's memory that it may use in every way, for the short path.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Main {
+    /// The first address that the partition sees.
+    pub(crate) guest: u32,
+    /// The last byte, from the first one on.
+    pub(crate) last: u32,
+    /// The difference of an address on the bus to the one that the partition sees.
+    pub(crate) distance: u32,
+}
+
+impl Main {
+    /// No stretch: no page begins there.
+    pub(crate) const NONE: Self = Self {
+        guest: 1,
+        last: 0,
+        distance: 0,
+    };
+}
+
 /// The part of a context that only the short path needs (`entry::short`).
 #[repr(C, align(32))]
 pub(crate) struct Short {
@@ -84,6 +105,10 @@ pub(crate) struct Short {
     /// Traps for instructions, and for system calls, that nobody has counted yet.
     pub(crate) instructions: u32,
     pub(crate) calls: u32,
+    /// Misses of the translation buffer that nobody has counted yet.
+    pub(crate) misses: u32,
+    /// The memory that the short path makes entries for.
+    pub(crate) main: Main,
 }
 
 impl Short {
@@ -97,6 +122,8 @@ impl Short {
             zones: [0; 2],
             instructions: 0,
             calls: 0,
+            misses: 0,
+            main: Main::NONE,
         }
     }
 
@@ -105,13 +132,15 @@ impl Short {
         self.may_change = 0;
     }
 
-    /// Returns how many traps for instructions and for system calls there were since the last time.
+    /// Returns how many traps for instructions, for system calls and for misses of the translation buffer
+    /// there were since the last time.
     #[inline]
-    pub(crate) fn take_counts(&mut self) -> (u32, u32) {
-        (
+    pub(crate) fn take_counts(&mut self) -> [u32; 3] {
+        [
             core::mem::take(&mut self.instructions),
             core::mem::take(&mut self.calls),
-        )
+            core::mem::take(&mut self.misses),
+        ]
     }
 }
 

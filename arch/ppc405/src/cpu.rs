@@ -47,7 +47,10 @@ impl Cpus for Machine {
     fn poll(&mut self) -> Option<Exit> {
         // The vCPU that ran last does not run any more: an interrupt for it has to wake it.
         self.runs = false;
-        (Self::has_interrupt() && self.interrupt()).then_some(self.exit)
+        if Self::has_interrupt() && self.interrupt() {
+            return Some(self.exit);
+        }
+        self.take_deadline().then_some(Exit::Deadline)
     }
 
     fn stop(&mut self) -> ! {

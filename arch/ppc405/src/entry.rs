@@ -20,6 +20,7 @@
 //! address (User's Manual, section 5.4.4). Vectors that are 16 bytes apart have room for four instructions.
 
 mod short;
+mod translation;
 
 use crate::context::{
     CONDITION, COUNT, Context, HOST_STACK, LINK, PC, Registers, STATE, TRAP_ADDRESS, TRAP_STATE,
@@ -105,8 +106,16 @@ bulkhead_vectors:
     short_vector 0x1000, bulkhead_timer
     short_vector 0x1010, bulkhead_fixed
     short_vector 0x1020, bulkhead_watchdog
-    vector  0x1100
-    vector  0x1200
+    .org    bulkhead_vectors + 0x1100
+    mtspr   273, 1
+    mfspr   1, 275
+    stmw    20, 80(1)
+    b       bulkhead_data_miss
+    .org    bulkhead_vectors + 0x1200
+    mtspr   273, 1
+    mfspr   1, 275
+    stmw    20, 80(1)
+    b       bulkhead_instruction_miss
     vector  0x2000
 
     .section .text.entry, "ax", @progbits
@@ -118,6 +127,7 @@ bulkhead_fixed:
     b       bulkhead_trap
 bulkhead_watchdog:
     li      0, 0x1020
+    .global bulkhead_trap
 bulkhead_trap:
     stmw    2, 8(1)
     mfspr   2, 273

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Spaces of partitions: stretches of guest addresses, and where they are on the bus.
 
+use crate::context::Main;
 use bulkhead_arch_api::MAX_PARTITIONS;
 use bulkhead_arch_api::{BuildError, MemoryKind, PartitionId, Region};
 use bulkhead_arch_ppc405_core::fill::Stretch;
@@ -60,6 +61,17 @@ impl Space {
     /// Returns the mappings.
     pub(crate) fn stretches(&self) -> &[Stretch] {
         self.stretches.get(..self.used).unwrap_or(&[])
+    }
+
+    /// Returns the largest stretch of memory that the partition may use in every way, for the short path.
+    pub(crate) fn main(&self) -> Main {
+        let open = self.stretches().iter().filter(|stretch| stretch.is_open());
+        open.max_by_key(|stretch| stretch.last)
+            .map_or(Main::NONE, |stretch| Main {
+                guest: stretch.guest,
+                last: stretch.last,
+                distance: stretch.host.wrapping_sub(stretch.guest),
+            })
     }
 
     /// Returns the mapping of an address. Bounded by the number of mappings.

@@ -73,6 +73,10 @@ impl Spaces for Machine {
             space.remove(guest.0 as u32, (size - 1) as u32);
         }
         self.buffer.clear();
+        let vcpu = self.current;
+        if let Some((context, space, _)) = vcpu.and_then(|vcpu| self.guest(vcpu)) {
+            context.short.main = space.main();
+        }
     }
 
     fn translate(&self, partition: PartitionId, guest: GuestPhys) -> Option<HostPhys> {

@@ -9,10 +9,12 @@ use bulkhead_arch_api::{Ticks, VcpuId};
 impl Machine {
     /// Makes a vCPU the current one. False if it was not adopted, or its partition has no space.
     pub(crate) fn switch_to(&mut self, vcpu: VcpuId) -> bool {
-        let Some((context, _, buffer)) = self.guest(vcpu) else {
+        let Some((context, space, buffer)) = self.guest(vcpu) else {
             return false;
         };
         buffer.clear();
+        buffer.keep_direct(!context.is_task());
+        context.short.main = space.main();
         let changes = &mut context.cpu.changes;
         (changes.mode, changes.visible) = (true, true);
         self.current = Some(vcpu);

@@ -20,15 +20,18 @@ fn count(exits: &Exits, vector: u32) {
         vector::EXTERNAL | vector::PROGRAMMABLE_TIMER => &exits.interrupts,
         vector::SYSTEM_CALL => &exits.calls,
         vector::PROGRAM => &exits.instructions,
-        vector::DATA_MISS | vector::DATA_STORAGE => &exits.accesses,
+        vector::DATA_MISS | vector::DATA_STORAGE | vector::INSTRUCTION_MISS => &exits.accesses,
         _ => &exits.other,
     };
     add_one(counter);
 }
 
 /// Counts what the short path has not counted itself.
-fn count_short(exits: &Exits, (instructions, calls): (u32, u32)) {
-    for (counter, traps) in [(&exits.instructions, instructions), (&exits.calls, calls)] {
+fn count_short(exits: &Exits, counts: [u32; 3]) {
+    for (counter, traps) in [&exits.instructions, &exits.calls, &exits.accesses]
+        .into_iter()
+        .zip(counts)
+    {
         let counted = counter.load(Ordering::Relaxed).wrapping_add(traps);
         counter.store(counted, Ordering::Relaxed);
     }

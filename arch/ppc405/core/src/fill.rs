@@ -54,9 +54,10 @@ impl Stretch {
         guest.wrapping_sub(self.guest).wrapping_add(self.host)
     }
 
-    /// Tells whether the partition may use it in every way.
-    const fn is_open(&self) -> bool {
-        self.read && self.write && self.execute
+    /// Tells whether it is memory that the partition may use in every way.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        self.read && self.write && self.execute && !self.is_device
     }
 }
 

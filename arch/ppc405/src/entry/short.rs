@@ -42,6 +42,7 @@ unsafe extern "C" {
     fn short_write_enable();
     fn short_write_enable_immediate();
     fn short_return();
+    fn short_write_entry();
     fn short_read_register();
     fn short_read_saved0();
     fn short_read_saved1();
@@ -84,6 +85,7 @@ static SHORT_INSTRUCTIONS: [Way; FIELD] = {
     ways[131] = short_write_enable;
     ways[163] = short_write_enable_immediate;
     ways[50] = short_return;
+    ways[978] = short_write_entry;
     ways[339] = short_read_register;
     // `tlbsync`, which orders what is never out of order here.
     ways[566] = short_done;
@@ -202,6 +204,7 @@ short_read_state:
 short_read:
     target  10
     stwx    12, 10, 1
+    .global short_done
 short_done:
     addi    7, 7, 4
     lwzu    9, 4(8)
