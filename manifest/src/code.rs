@@ -123,6 +123,7 @@ codes! {
     BadPort = "E097", "There are more ports or locks, or more memory for messages, than the hypervisor has room for.";
     BadChannel = "E098", "A channel, or a side of one, is not possible.";
     BadService = "E099", "A service, or a client of one, is not possible.";
+    BadDirect = "E100", "A partition cannot take the interrupts of its pCPU itself.";
     IdlePcpu = "W101", "A pCPU is configured, but no vCPU uses it.";
     UnusedAction = "W102", "A health action can never be taken.";
     NeverStarted = "W103", "A partition is not started at boot, and nobody else can start it.";

@@ -31,6 +31,7 @@ mod context;
 mod cpu;
 mod crash;
 mod descriptors;
+mod direct;
 mod emulate;
 mod entry;
 mod guest;
