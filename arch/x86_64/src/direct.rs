@@ -2,8 +2,8 @@
 //! A vCPU that takes the interrupts of its pCPU itself.
 //!
 //! INTR and HLT are not intercepted, and V_INTR_MASKING is 0 (AMD APM volume 2, 15.21.1). The guest's IF
-//! masks physical interrupts, which the processor delivers by the guest's own table. The 8259 is at LINT0 of that
-//! pCPU alone, and ends interrupts by itself where the guest says so (AEOI), so an interrupt is no exit. The
+//! masks physical interrupts, which the processor delivers by the guest's own table. The 8259 is at LINT0 of
+//! that pCPU alone, and ends interrupts by itself where the guest says so (AEOI), so an interrupt is no exit. The
 //! registers of the local APIC stay emulated: those in memory are one page, and with the register that ends
 //! an interrupt a guest would have the one that interrupts and resets other pCPUs.
 //!
@@ -13,13 +13,10 @@
 use crate::board::BOARD;
 use crate::context::Context;
 use crate::machine::Machine;
+use crate::note::{self, KICKED, SIGNALLED};
 use crate::{entry, physical, platform, svm, sysreg, traps};
 use bulkhead_arch_api::{Cpus, Exit, Ticks};
-use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-/// Pieces of a note: a signal for the kernel; the vCPU has to look at its interrupts.
-const SIGNALLED: u8 = 1;
-const KICKED: u8 = 2;
 /// Interrupts taken before the guest is entered: those of the hypervisor's own that may be pending.
 const BURST: usize = 4;
 /// A pCPU without its guest looks for notes so many times in a second, because it can miss the interrupt.
@@ -28,29 +25,6 @@ const LOOKS: u64 = 1000;
 const PIC_MASK: u16 = 0x21;
 /// The exit code of a guest that was not entered. No exit has it.
 const NOT_ENTERED: u64 = u64::MAX - 1;
-
-/// There is such a vCPU, so a non-maskable interrupt in the hypervisor is no fault.
-pub(crate) static IN_USE: AtomicBool = AtomicBool::new(false);
-/// By APIC id: the pCPU has such a vCPU; its note.
-static OWNERS: [AtomicBool; 256] = [const { AtomicBool::new(false) }; 256];
-static NOTES: [AtomicU8; 256] = [const { AtomicU8::new(0) }; 256];
-
-/// Leaves a note for a pCPU, if it has such a vCPU. The caller sends the interrupt.
-pub(crate) fn note(target: u64, vector: u8) -> bool {
-    let (Some(owner), Some(note)) = (OWNERS.get(target as usize), NOTES.get(target as usize)) else {
-        return false;
-    };
-    if !owner.load(Ordering::Acquire) {
-        return false;
-    }
-    let piece = if vector == physical::SIGNAL {
-        SIGNALLED
-    } else {
-        KICKED
-    };
-    note.fetch_or(piece, Ordering::SeqCst);
-    true
-}
 
 /// Masks the 8259, which a guest that is stopped has left as it was.
 pub(crate) fn silence() {
@@ -61,10 +35,7 @@ impl Machine {
     /// Makes this pCPU one whose vCPU takes interrupts itself.
     pub(crate) fn own_direct(&mut self) {
         self.direct = true;
-        IN_USE.store(true, Ordering::Release);
-        if let Some(owner) = OWNERS.get(self.own_id()) {
-            owner.store(true, Ordering::Release);
-        }
+        note::own(self.own_id());
         silence();
         physical::open_external();
     }
@@ -81,8 +52,7 @@ impl Machine {
         if !self.direct {
             return None;
         }
-        let note = NOTES.get(self.own_id())?;
-        let pieces = note.swap(0, Ordering::SeqCst);
+        let pieces = note::take(self.own_id());
         self.looks |= pieces & KICKED != 0;
         (pieces & SIGNALLED != 0).then_some(Exit::Signal)
     }
@@ -143,9 +113,7 @@ impl Machine {
 
     /// Enters the guest again after each exit, until one needs the kernel.
     fn turns(&mut self, context: &mut Context) -> Exit {
-        let note = NOTES
-            .get(self.own_id())
-            .map_or(core::ptr::null_mut(), AtomicU8::as_ptr);
+        let note = note::place(self.own_id());
         if note.is_null() {
             // No board has such a processor: the ids of class x86_64 are bytes.
             return Exit::Failed { code: NOT_ENTERED };

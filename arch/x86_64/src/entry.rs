@@ -22,8 +22,8 @@
 
 use crate::context::Context;
 use crate::crash::{CRASHED, crash};
-use crate::direct;
 use crate::mmu::{self, TRAMPOLINE};
+use crate::note;
 use crate::stacks::{GUARD_SIZE, STACK_SIZE, STACKS};
 use core::arch::global_asm;
 use core::mem::offset_of;
@@ -338,7 +338,7 @@ __stubs:
     pushq   $2
     jmp     bulkhead_exception
 "#,
-    in_use = sym direct::IN_USE,
+    in_use = sym note::IN_USE,
     crashed = sym CRASHED,
     options(att_syntax)
 );

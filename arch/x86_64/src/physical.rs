@@ -5,7 +5,7 @@
 //! The local APIC is used by memory, because the emulator's has no x2APIC. The 8259 pair is masked for good.
 
 use crate::board::BOARD;
-use crate::direct;
+use crate::note;
 use crate::sysreg::write_port8;
 use bulkhead_arch_support::Mmio;
 
@@ -137,7 +137,12 @@ fn send(target: u64, command: u32) {
 /// Interrupts another pCPU. One whose vCPU takes interrupts itself gets a non-maskable interrupt, which
 /// leaves every guest.
 pub(crate) fn interrupt(target: u64, vector: u8) {
-    if direct::note(target, vector) {
+    let piece = if vector == SIGNAL {
+        note::SIGNALLED
+    } else {
+        note::KICKED
+    };
+    if note::leave(target, piece) {
         return send(target, 0x4400);
     }
     send(target, 0x4000 | u32::from(vector));
