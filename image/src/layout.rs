@@ -648,6 +648,8 @@ pub const FLAG_FROZEN_TIME: u32 = 2;
 pub const FLAG_WINDOW_EVENTS: u32 = 8;
 /// Nobody answers its calls of a debugger (class `armv7m`, VMs only).
 pub const FLAG_NO_SEMIHOSTING: u32 = 16;
+/// It takes the interrupts of its pCPU itself (a VM with one vCPU, alone on a pCPU other than 0).
+pub const FLAG_DIRECT: u32 = 32;
 
 /// Loads allowed.
 pub const MEMORY_READ: u32 = 1;

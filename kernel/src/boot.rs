@@ -588,6 +588,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 entry_state: facts.entry_state,
                 idle_in_place: alone,
                 semihosting: facts.semihosting,
+                direct: facts.direct,
             };
             self.machine.adopt(vcpu, &plan);
             if A::SHORTENS {

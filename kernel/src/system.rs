@@ -25,9 +25,9 @@ use bulkhead_arch_api::{
 };
 use bulkhead_image::layout::HealthAction;
 use bulkhead_image::layout::{
-    FLAG_FROZEN_TIME, FLAG_NO_SEMIHOSTING, FLAG_WINDOW_EVENTS, INTERRUPT_CRITICAL, NONE, PARTITION_TASK,
-    PartitionRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, SIDE_FUNCTION, ServedRecord, U64,
-    VirtualDeviceRecord,
+    FLAG_DIRECT, FLAG_FROZEN_TIME, FLAG_NO_SEMIHOSTING, FLAG_WINDOW_EVENTS, INTERRUPT_CRITICAL, NONE,
+    PARTITION_TASK, PartitionRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, SIDE_FUNCTION, ServedRecord,
+    U64, VirtualDeviceRecord,
 };
 use bulkhead_image::{Image, MAX_NICS, MAX_VIRTUAL_DEVICES};
 use bulkhead_sched::Slot;
@@ -86,6 +86,8 @@ pub struct Facts {
     pub entry_state: EntryState,
     /// True if a microcontroller's calls of a debugger are answered.
     pub semihosting: bool,
+    /// True if the partition takes the interrupts of its pCPU itself.
+    pub direct: bool,
     /// The behaviour of the partition's time while the partition is ready but not running.
     pub time: TimeMode,
     /// The first vCPU of the partition. The others follow it.
@@ -116,6 +118,7 @@ impl Facts {
         kind: PartitionKind::Vm,
         entry_state: EntryState::USUAL,
         semihosting: false,
+        direct: false,
         time: TimeMode::Real,
         first: VcpuId(0),
         count: 0,
@@ -242,6 +245,7 @@ impl<'i> System<'i> {
             semihosting: self.image.facts().semihosting
                 && record.kind.get() != PARTITION_TASK
                 && record.flags.get() & FLAG_NO_SEMIHOSTING == 0,
+            direct: record.flags.get() & FLAG_DIRECT != 0,
             time: if frozen { TimeMode::Frozen } else { TimeMode::Real },
             first: VcpuId(record.first_vcpu.get() as u8),
             count: record.vcpu_count.get() as u8,

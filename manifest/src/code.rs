@@ -127,6 +127,7 @@ codes! {
     ArincWindows = "E101", "The windows do not give an ARINC 653 partition its duration in each of its periods.";
     ArincPort = "E102", "An ARINC 653 port does not agree with the port of the manifest, or with its other end.";
     ArincProcess = "E103", "An ARINC 653 process is not possible in its partition.";
+    BadDirect = "E104", "A partition cannot take the interrupts of its pCPU itself.";
     IdlePcpu = "W101", "A pCPU is configured, but no vCPU uses it.";
     UnusedAction = "W102", "A health action can never be taken.";
     NeverStarted = "W103", "A partition is not started at boot, and nobody else can start it.";

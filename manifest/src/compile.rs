@@ -11,9 +11,9 @@ use std::rc::Rc;
 
 use bulkhead_abi::hypercall::DEVICE_EVENT;
 use bulkhead_image::layout::{
-    AlternativeRecord, BoardRecord, CapabilityRecord, DomainRecord, FLAG_AUTOSTART, FLAG_FROZEN_TIME,
-    FLAG_NO_SEMIHOSTING, FLAG_WINDOW_EVENTS, INTERRUPT_CRITICAL, InterruptRecord, LoadRecord,
-    LookalikeRecord, MAP_CODE, MAP_DEVICE, MAP_RAM, MAX_LATENCY_NS, MEMORY_CLEAR, MEMORY_DEVICE,
+    AlternativeRecord, BoardRecord, CapabilityRecord, DomainRecord, FLAG_AUTOSTART, FLAG_DIRECT,
+    FLAG_FROZEN_TIME, FLAG_NO_SEMIHOSTING, FLAG_WINDOW_EVENTS, INTERRUPT_CRITICAL, InterruptRecord,
+    LoadRecord, LookalikeRecord, MAP_CODE, MAP_DEVICE, MAP_RAM, MAX_LATENCY_NS, MEMORY_CLEAR, MEMORY_DEVICE,
     MEMORY_EXECUTE, MEMORY_READ, MEMORY_SHARED, MEMORY_WRITE, MapRecord, MemoryRecord, NONE, Name, NicRecord,
     PARTITION_TASK, PARTITION_VM, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF, POLICY_FIXED_PRIORITY,
     POLICY_PINNED, PartitionRecord, PcpuRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, RegistersRecord,
@@ -450,6 +450,7 @@ fn partition_record(
     } else {
         0
     };
+    let direct = if partition.direct() { FLAG_DIRECT } else { 0 };
     let machine = &partition.spec.machine;
     let unheard = if machine.semihosting.value {
         0
@@ -468,7 +469,7 @@ fn partition_record(
         stack: partition.guest.stack.into(),
         watchdog_ns: partition.watchdog_ns().unwrap_or(0).into(),
         kind: if vm { PARTITION_VM } else { PARTITION_TASK }.into(),
-        flags: (autostart | frozen | events | unheard).into(),
+        flags: (autostart | frozen | events | unheard | direct).into(),
         first_vcpu: (first_vcpu as u32).into(),
         vcpu_count: (partition.spec.vcpus.len() as u32).into(),
         manifest_line: partition.line().into(),

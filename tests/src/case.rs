@@ -108,6 +108,7 @@ struct Text {
     longest: Option<bool>,
     exits_agree: Option<bool>,
     exits_traced: Option<bool>,
+    entries_at_most: BTreeMap<String, u64>,
     within_bound: Vec<String>,
     bare: Option<BTreeMap<String, BTreeMap<String, u64>>>,
     unprivileged: Vec<String>,
@@ -161,6 +162,8 @@ pub struct Case {
     pub longest: bool,
     /// The hypervisor counts the exits that the emulator takes, each by its cause.
     pub exits_agree: bool,
+    /// The most entries of partitions' vCPUs that the emulator may have made; class x86_64.
+    pub entries_at_most: BTreeMap<String, u64>,
     /// The run is traced, no record is lost, and each exit that is counted for a vCPU has a record. The
     /// manifest asks for records of short exits.
     pub exits_traced: bool,
@@ -330,6 +333,11 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         agrees_within_us: case.agrees_within_us.or(base.agrees_within_us),
         longest: case.longest.or(base.longest).unwrap_or(false),
         exits_agree,
+        entries_at_most: if case.entries_at_most.is_empty() {
+            base.entries_at_most.clone()
+        } else {
+            case.entries_at_most.clone()
+        },
         exits_traced: case.exits_traced.or(base.exits_traced).unwrap_or(false),
         shift: case.shift.or(base.shift),
         within_bound: [base.within_bound.as_slice(), &case.within_bound].concat(),

@@ -14,6 +14,7 @@
 mod bare;
 mod bound;
 mod case;
+mod entries;
 mod exits;
 mod function;
 mod peer;

@@ -3,6 +3,7 @@
 
 use crate::bare;
 use crate::case::Case;
+use crate::entries::Entries;
 use crate::exits::Exceptions;
 use crate::peer::Peer;
 use crate::privilege::Blocks;
@@ -125,6 +126,9 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
     let exceptions = case.exits_agree.then(|| Exceptions::new(&prepared));
     let record = exceptions.iter().flat_map(Exceptions::arguments);
     emulator.arguments.extend(record);
+    let entries = (!case.entries_at_most.is_empty()).then(|| Entries::new(&prepared));
+    let record = entries.iter().flat_map(Entries::arguments);
+    emulator.arguments.extend(record);
     let blocks = match blocks(case, &prepared) {
         Ok(blocks) => blocks,
         Err(why) => return vec![why],
@@ -149,6 +153,11 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
             findings.extend(other_objects(case, &prepared, &outcome, was_up));
             let other_exits = exceptions.and_then(|record| record.difference(&outcome));
             findings.extend(other_exits);
+            findings.extend(
+                entries
+                    .iter()
+                    .flat_map(|entries| entries.findings(&case.entries_at_most)),
+            );
             findings.extend(blocks.and_then(|blocks| blocks.finding()));
             findings.extend(bare::differences(case, &prepared, &launch, &heard));
             findings.extend(peer.and_then(Peer::finding));

@@ -147,6 +147,7 @@ impl Context {
                 entry_state: EntryState::USUAL,
                 idle_in_place: false,
                 semihosting: false,
+                direct: false,
             },
             exits: None,
             late: 0,

@@ -154,6 +154,8 @@ pub struct ClassFacts {
     pub traces_short_exits: bool,
     /// True if a VM's calls of a debugger can be answered ([`crate::Exit::Host`]).
     pub semihosting: bool,
+    /// True if a vCPU can take the interrupts of its pCPU itself ([`crate::VcpuPlan::direct`]).
+    pub direct: bool,
 }
 
 impl ClassFacts {

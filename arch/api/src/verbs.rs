@@ -91,6 +91,9 @@ pub struct VcpuPlan {
     pub idle_in_place: bool,
     /// True if its calls of a debugger are answered. Only if [`ClassFacts::semihosting`].
     pub semihosting: bool,
+    /// True if it takes the interrupts of its pCPU itself, without an exit. It is then the only vCPU of its
+    /// pCPU, which the kernel arms no deadline on. Only if [`ClassFacts::direct`].
+    pub direct: bool,
 }
 
 /// The state in which a vCPU starts: its number in [`ClassFacts::entry_states`].

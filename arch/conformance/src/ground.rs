@@ -77,6 +77,7 @@ impl<'b, B: Bench> Ground<'b, B> {
                 entry_state: EntryState::USUAL,
                 idle_in_place: false,
                 semihosting: false,
+                direct: false,
             };
             self.machine().adopt(role.vcpu(), &plan);
             self.adopted |= bit;

@@ -37,6 +37,21 @@ struct PortMap([u8; 3 * 4096]);
 
 static PORT_MAP: PortMap = PortMap([0xFF; 3 * 4096]);
 
+/// The ports of a vCPU that takes the interrupts of its pCPU itself: the master 8259 and the PIT. Nobody else
+/// on the board has a use for them, and their interrupts reach that pCPU alone.
+static DIRECT_MAP: PortMap = {
+    let mut map = [0xFF; 3 * 4096];
+    // 0x20 and 0x21; 0x40 to 0x43. A bit a port.
+    map[0x20 / 8] &= !0b11;
+    map[0x40 / 8] &= !0b1111;
+    PortMap(map)
+};
+
+/// Returns the address of the permission map of ports for a vCPU that takes interrupts itself.
+pub(crate) fn direct_ports() -> u64 {
+    (&raw const DIRECT_MAP) as u64
+}
+
 /// The permission map of model-specific registers.
 #[repr(C, align(4096))]
 struct RegisterMap([u8; 2 * 4096]);

@@ -25,7 +25,7 @@ impl Machine {
     #[inline(never)]
     fn start_timer(&mut self, time: Ticks) {
         self.armed = time;
-        let count = if time == Ticks::NEVER {
+        let count = if time == Ticks::NEVER || self.quiet {
             0
         } else {
             let left = time.0.saturating_sub(sysreg::counter());

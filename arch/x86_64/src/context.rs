@@ -117,6 +117,7 @@ impl Context {
                 entry_state: EntryState::USUAL,
                 idle_in_place: false,
                 semihosting: false,
+                direct: false,
             },
             exits: None,
             pending: Pending::Nothing,

@@ -67,7 +67,11 @@ impl Cpus for Machine {
 
     fn wait(&mut self) -> Exit {
         loop {
-            self.set_timer(Ticks::NEVER);
+            if let Some(exit) = self.take_note() {
+                return exit;
+            }
+            let next = self.next_look();
+            self.set_timer(next);
             let vector = sysreg::wait_for_interrupt();
             if let Some(exit) = self.handle_vector(vector) {
                 return exit;
@@ -76,6 +80,9 @@ impl Cpus for Machine {
     }
 
     fn poll(&mut self) -> Option<Exit> {
+        if self.direct {
+            return self.take_note();
+        }
         self.set_timer(Ticks::NEVER);
         for _ in 0..BURST {
             let vector = sysreg::take_interrupt()?;

@@ -14,7 +14,8 @@ use bulkhead_arch_api::MAX_PCPUS;
 use bulkhead_arch_support::{Report, physical as memory};
 use core::sync::atomic::{AtomicBool, Ordering};
 
-static CRASHED: AtomicBool = AtomicBool::new(false);
+/// A pCPU has crashed.
+pub(crate) static CRASHED: AtomicBool = AtomicBool::new(false);
 
 /// Bytes of a report.
 const ROOM: usize = 256;

@@ -13,14 +13,17 @@
 //! | `bulkhead_enter` | RDI | `*mut Context`, whose control block is first | |
 //! | | RSI | the control block for the hypervisor's own VMLOAD | |
 //! | | RBX, RBP, RSP, R12..R15 | the host's | the same |
+//! | `bulkhead_enter_direct` | RDX | a byte; does nothing unless it is 0 | |
+//! | | others | as of `bulkhead_enter` | |
 //! | `bulkhead_fp_switch` | RDI | where registers are saved, or 0 | |
 //! | | RSI | where registers are loaded from | |
 //! | interrupt stubs | | | EAX: the vector; interrupts are masked |
 //! | exception stubs | RSP | the processor's frame on the emergency stack | never return |
 
 use crate::context::Context;
-use crate::crash::crash;
+use crate::crash::{CRASHED, crash};
 use crate::mmu::{self, TRAMPOLINE};
+use crate::note;
 use crate::stacks::{GUARD_SIZE, STACK_SIZE, STACKS};
 use core::arch::global_asm;
 use core::mem::offset_of;
@@ -33,6 +36,9 @@ use core::sync::atomic::AtomicU8;
 unsafe extern "C" {
     /// Runs the guest until it exits. See the table above.
     pub(crate) fn bulkhead_enter(context: *mut Context, host: u64);
+    /// Runs the guest as `bulkhead_enter` does, unless the byte is set. No interrupt comes between the look
+    /// at the byte and the guest.
+    pub(crate) fn bulkhead_enter_direct(context: *mut Context, host: u64, note: *const u8);
     /// Saves registers of floating point, and loads others.
     pub(crate) fn bulkhead_fp_switch(save: *mut u64, load: *const u64);
     static __stubs: u8;
@@ -245,6 +251,14 @@ bulkhead_enter:
     pop     rbx
     ret
 
+    .global bulkhead_enter_direct
+bulkhead_enter_direct:
+    clgi
+    cmp     byte ptr [rdx], 0
+    je      bulkhead_enter
+    stgi
+    ret
+
     .global bulkhead_fp_switch
 bulkhead_fp_switch:
     test    rdi, rdi
@@ -297,6 +311,8 @@ __stubs:
     .balign 16
     // Exceptions 8, 10 to 14, 17, 21, 29 and 30 come with an error code.
     .if (vector == 8) || ((vector >= 10) && (vector <= 14)) || (vector == 17) || (vector == 21) || (vector == 29) || (vector == 30)
+    .elseif vector == 2
+    jmp     .Lnmi
     .else
     pushq   $0
     .endif
@@ -311,6 +327,18 @@ __stubs:
     iretq
     .set vector, vector + 1
     .endr
+    // A non-maskable interrupt says that there is a note for this pCPU, unless another one has crashed.
+.Lnmi:
+    cmpb    $0, {in_use}(%rip)
+    je      1f
+    cmpb    $0, {crashed}(%rip)
+    jne     1f
+    iretq
+1:  pushq   $0
+    pushq   $2
+    jmp     bulkhead_exception
 "#,
+    in_use = sym note::IN_USE,
+    crashed = sym CRASHED,
     options(att_syntax)
 );

@@ -21,6 +21,10 @@ pub struct Machine {
     pub(crate) armed: Ticks,
     /// The vCPU that runs has to look at its interrupts before it is entered.
     pub(crate) looks: bool,
+    /// The pCPU's vCPU takes the interrupts of the pCPU itself.
+    pub(crate) direct: bool,
+    /// That vCPU runs, so no interrupt may be left for it that is not its own.
+    pub(crate) quiet: bool,
     /// The control block for VMLOAD of the hypervisor's own hidden registers.
     pub(crate) host: u64,
 }
@@ -39,6 +43,8 @@ impl Machine {
             deadline: Ticks::NEVER,
             armed: Ticks::NEVER,
             looks: true,
+            direct: false,
+            quiet: false,
             host: 0,
         }
     }

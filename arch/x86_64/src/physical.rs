@@ -5,6 +5,7 @@
 //! The local APIC is used by memory, because the emulator's has no x2APIC. The 8259 pair is masked for good.
 
 use crate::board::BOARD;
+use crate::note;
 use crate::sysreg::write_port8;
 use bulkhead_arch_support::Mmio;
 
@@ -133,9 +134,25 @@ fn send(target: u64, command: u32) {
     write(COMMAND, command);
 }
 
-/// Interrupts another pCPU.
+/// Interrupts another pCPU. One whose vCPU takes interrupts itself gets a non-maskable interrupt, which
+/// leaves every guest.
 pub(crate) fn interrupt(target: u64, vector: u8) {
+    let piece = if vector == SIGNAL {
+        note::SIGNALLED
+    } else {
+        note::KICKED
+    };
+    if note::leave(target, piece) {
+        return send(target, 0x4400);
+    }
     send(target, 0x4000 | u32::from(vector));
+}
+
+/// Lets the 8259 interrupt this pCPU.
+pub(crate) fn open_external() {
+    /// Delivery mode ExtINT.
+    const EXTERNAL: u32 = 7 << 8;
+    write(LINT0, EXTERNAL);
 }
 
 /// Resets another pCPU.

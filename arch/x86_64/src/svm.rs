@@ -93,6 +93,8 @@ const INTERCEPTS_3: u64 = 1
     | 1 << 31;
 /// The interrupt window, in the same word.
 const INTERCEPT_WINDOW: u64 = 1 << 4;
+/// INTR and HLT in that word: a vCPU that takes the interrupts of its pCPU itself has neither.
+const INTERCEPTS_OF_OTHERS: u64 = 1 | 1 << 24;
 /// Intercepts of the word at 0x010: VMRUN, VMMCALL, VMLOAD, VMSAVE, STGI, CLGI, SKINIT, ICEBP, WBINVD,
 /// MONITOR, MWAIT, MWAIT conditional, XSETBV.
 const INTERCEPTS_4: u64 = 0x7F | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 12 | 1 << 13;
@@ -178,6 +180,20 @@ impl Vmcb {
         self.set(VIRTUAL_INTERRUPT, V_MASKING);
     }
 
+    /// Gives the guest the interrupts of its pCPU and these ports. RFLAGS.IF of the guest masks interrupts
+    /// then, and HLT waits for one. CR8 would be the task priority of the pCPU, so its write exits.
+    pub(crate) fn direct(&mut self, ports: u64) {
+        self.set(0x00, self.get(0x00) | INTERCEPT_CR8);
+        self.set(0x08, self.get(0x08) & !(INTERCEPTS_OF_OTHERS << 32));
+        self.set(IO_MAP, ports);
+        self.set(VIRTUAL_INTERRUPT, 0);
+    }
+
+    /// Tells whether the guest has the interrupts of its pCPU.
+    fn is_direct(&self) -> bool {
+        self.get(0x08) & 1 << 32 == 0
+    }
+
     /// Lets the guest use DR0 to DR3 without an exit.
     pub(crate) fn open_debug_registers(&mut self) {
         self.set(0x00, self.get(0x00) & !INTERCEPT_DEBUG);
@@ -216,11 +232,13 @@ impl Vmcb {
             Some(None) => V_IRQ | V_IGNORE_TPR | 0xF << V_PRIORITY,
             Some(Some(vector)) => V_IRQ | u64::from(vector >> 4) << V_PRIORITY,
         };
-        self.set(VIRTUAL_INTERRUPT, V_MASKING | u64::from(priority & 0xF) | request);
+        let masking = self.get(VIRTUAL_INTERRUPT) & V_MASKING;
+        self.set(VIRTUAL_INTERRUPT, masking | u64::from(priority & 0xF) | request);
         let word = self.get(0x08);
         let bit = INTERCEPT_WINDOW << 32;
         self.set(0x08, if window.is_some() { word | bit } else { word & !bit });
-        let priority = if window.is_some() { INTERCEPT_CR8 } else { 0 };
+        let exits = window.is_some() || self.is_direct();
+        let priority = if exits { INTERCEPT_CR8 } else { 0 };
         self.set(0x00, self.get(0x00) & !INTERCEPT_CR8 | priority);
     }
 }

@@ -194,6 +194,8 @@ impl Machine {
                 physical::end();
                 None
             }
+            // A line of the 8259, which its owner has given any vector. No other line comes to this pCPU.
+            _ if self.direct => None,
             // The kernel ends the interrupt of a line. A spurious one has no line and no end.
             _ => physical::line_of(vector).map(|line| Exit::Interrupt(Line(line))),
         }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Virtual CPUs for the kernel: adoption, reset, entry, answers and reflected faults.
 
-use crate::bring_up::maps;
+use crate::bring_up::{direct_ports, maps};
 use crate::context::{CONTEXTS, Context, FpRegisters, Pending, RAX, RBX, RCX, RDI, RDX, RSI, RSP};
 use crate::machine::Machine;
 use crate::space::TASK_ROOT;
-use crate::{emulate, entry, log, platform, ports, registers, space, svm, sysreg, traps};
+use crate::{direct, emulate, entry, log, platform, ports, registers, space, svm, sysreg, traps};
 use bulkhead_arch_api::class::x86_64::{BOOT_GDT, BOOT_GDT_SIZE, FLAT_32, LONG_64, LONG_MODE_ROOT};
 use bulkhead_arch_api::{
     DUMP_REGISTERS, Dump, Exit, FaultReport, PartitionId, PartitionKind, Reply, Ticks, VcpuId, VcpuPlan,
@@ -59,6 +59,9 @@ impl Context {
     fn blank(&mut self) {
         let is_task = self.is_task();
         self.vmcb.control(maps(), is_task);
+        if self.plan.direct {
+            self.vmcb.direct(direct_ports());
+        }
         let vmcb = &mut self.vmcb;
         vmcb.set(svm::NESTED_ROOT, space::root_of(self.plan.partition));
         for segment in DATA_SEGMENTS {
@@ -166,6 +169,9 @@ impl Machine {
     /// Runs a vCPU until something needs the kernel. Meanwhile others do not tell the kernel what they have
     /// for it, but its pCPU.
     fn run_context(&mut self, context: &mut Context) -> Exit {
+        if context.plan.direct {
+            return self.run_direct(context);
+        }
         platform::note_running(context.id, true);
         self.looks = true;
         loop {
@@ -183,7 +189,7 @@ impl Machine {
 
     /// Runs a vCPU that is noted as running. Each turn is an exit; a pending interrupt of the pCPU ends the
     /// next one at once, so no guest can stay here beyond the kernel's deadline.
-    fn run_noted(&mut self, context: &mut Context) -> Exit {
+    pub(crate) fn run_noted(&mut self, context: &mut Context) -> Exit {
         if !core::ptr::eq(self.current, context) {
             self.switch_to(context);
         }
@@ -220,6 +226,9 @@ impl Vcpus for Machine {
         }
         // Messages for a vCPU that is off find it by its number.
         platform::reset_local(vcpu, plan.index, plan.entry_state == LONG_64);
+        if plan.direct {
+            self.own_direct();
+        }
         self.with(vcpu, |_, context| {
             (context.id, context.plan) = (vcpu, *plan);
             context.exits = log::exits(vcpu);
@@ -369,6 +378,9 @@ impl Vcpus for Machine {
         self.with(vcpu, |machine, context| {
             if core::ptr::eq(machine.current, context) {
                 machine.unload();
+            }
+            if context.plan.direct {
+                direct::silence();
             }
             context.pending = Pending::Nothing;
         });

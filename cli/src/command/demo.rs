@@ -19,24 +19,63 @@ use crate::ui::terminal;
 use std::io::{Stdout, stdout};
 use std::os::fd::AsFd;
 
-const EXAMPLE: &str = "examples/aarch64-linux-rt/system.toml";
-
 /// Seconds of the board's time after which the showcase has failed.
 const LIMIT: f64 = 60.0;
 
-const HEADLINE: &str = "\
-Four partitions of mixed criticality on one emulated two-core Arm board, isolated by Bulkhead:
-  linux       Debian's own arm64 kernel, unmodified, on 2 vCPUs
-  control     bare-metal control loop, 1 kHz, on one of the same two CPUs
+/// A class that has a showcase. The partitions have the same names in all, so the promises are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Class {
+    /// Arm, 64 bits
+    #[value(name = "aarch64")]
+    Aarch64,
+    /// PC with AMD-V
+    #[value(name = "x86_64")]
+    X86,
+}
+
+impl Class {
+    const fn example(self) -> &'static str {
+        match self {
+            Self::Aarch64 => "examples/aarch64-linux-rt/system.toml",
+            Self::X86 => "examples/x86-linux-rt/system.toml",
+        }
+    }
+
+    /// Returns the number of CPUs that Linux has.
+    const fn cpus(self) -> &'static str {
+        match self {
+            Self::Aarch64 => "2",
+            Self::X86 => "1",
+        }
+    }
+
+    fn headline(self) -> String {
+        let (board, kernel, vcpus) = match self {
+            Self::Aarch64 => (
+                "Arm board",
+                "arm64 kernel, unmodified, on 2 vCPUs",
+                "one of the same two CPUs",
+            ),
+            Self::X86 => ("PC", "amd64 kernel, unmodified", "the same CPU"),
+        };
+        format!(
+            "\
+Four partitions of mixed criticality on one emulated two-core {board}, isolated by Bulkhead:
+  linux       Debian's own {kernel}
+  control     bare-metal control loop, 1 kHz, on {vcpus}
   supervisor  task without an operating system, watches the others by capability
   rogue       will write to memory that is not its own
-";
+"
+        )
+    }
+}
 
 /// Something the showcase promises.
 struct Promise {
     text: &'static str,
     console: &'static str,
-    /// The pattern. Its one capture group, if there is one, is the figure to show.
+    /// The pattern. Its one capture group, if there is one, is the figure to show. `CPUS` stands for the
+    /// number of CPUs that Linux has.
     pattern: &'static str,
     /// Times it must be seen.
     times: u32,
@@ -44,9 +83,9 @@ struct Promise {
 
 const PROMISES: &[Promise] = &[
     Promise {
-        text: "Linux booted and sees both CPUs",
+        text: "Linux booted and sees the CPUs it has",
         console: "linux",
-        pattern: r"^linux: .*nproc says (2)\b",
+        pattern: r"^linux: .*nproc says (CPUS)\b",
         times: 1,
     },
     Promise {
@@ -90,12 +129,13 @@ const PROMISES: &[Promise] = &[
 /// The promise that cannot be ticked off early: it must hold in every line.
 const NO_MISS: &str = r"^control: second .*, missed (\d+),";
 
-pub(super) fn run() -> Result<Code, Problem> {
+/// Runs the showcase of a class.
+pub(super) fn run(class: Class) -> Result<Code, Problem> {
     let workspace = Workspace::locate()?;
-    super::print(&format!("{HEADLINE}\n"))?;
+    super::print(&format!("{}\n", class.headline()))?;
     let progress = Progress::new();
     let prepared = prepare(
-        &workspace.root().join(EXAMPLE),
+        &workspace.root().join(class.example()),
         &Options {
             stop_after: Some(LIMIT),
             trace_records: None,
@@ -110,7 +150,7 @@ pub(super) fn run() -> Result<Code, Problem> {
         colour: terminal::has_colour(),
         live: None,
     };
-    let mut audience = Audience::new(Screen::new(stdout(), look, &prepared.consoles()))?;
+    let mut audience = Audience::new(class, Screen::new(stdout(), look, &prepared.consoles()))?;
     let launch = Launch {
         deterministic: true,
         virtual_seconds: Some(LIMIT),
@@ -126,7 +166,7 @@ pub(super) fn run() -> Result<Code, Problem> {
         &mut NoInput,
         Some(signals.stream.as_fd()),
     )?;
-    audience.conclude(&outcome, look.colour)
+    audience.conclude(class, &outcome, look.colour)
 }
 
 /// Watches the showcase.
@@ -140,11 +180,15 @@ struct Audience {
 }
 
 impl Audience {
-    fn new(screen: Screen<Stdout>) -> Result<Self, Problem> {
+    fn new(class: Class, screen: Screen<Stdout>) -> Result<Self, Problem> {
         let compile = |text: &str| Pattern::new(text).map_err(Problem::new);
-        let promises = PROMISES
-            .iter()
-            .map(|promise| Ok((compile(promise.pattern)?, 0, String::new())));
+        let promises = PROMISES.iter().map(|promise| {
+            Ok((
+                compile(&promise.pattern.replace("CPUS", class.cpus()))?,
+                0,
+                String::new(),
+            ))
+        });
         Ok(Self {
             screen,
             promises: promises.collect::<Result<_, Problem>>()?,
@@ -177,7 +221,7 @@ impl Audience {
             .all(|(promise, (_, count, _))| *count >= promise.times)
     }
 
-    fn conclude(mut self, outcome: &Outcome, colour: bool) -> Result<Code, Problem> {
+    fn conclude(mut self, class: Class, outcome: &Outcome, colour: bool) -> Result<Code, Problem> {
         // A screen that cannot be written any more is not the showcase's fault.
         let _ = self.screen.close();
         let mut list: Vec<(bool, String)> = PROMISES
@@ -219,7 +263,10 @@ impl Audience {
                 text.push_str(&format!("The emulator says: {}\n", outcome.messages));
             }
         } else {
-            text.push_str("\nNext: ./bulkhead run examples/aarch64-linux-rt/system.toml   (type into Linux; Ctrl-A ? helps)\n");
+            text.push_str(&format!(
+                "\nNext: ./bulkhead run {}   (type into Linux; Ctrl-A ? helps)\n",
+                class.example()
+            ));
         }
         super::print(&text)?;
         let timeout = matches!(outcome.ending, Ending::VirtualLimit | Ending::RealLimit);
@@ -270,7 +317,7 @@ mod tests {
     use crate::serial::framing::VirtualTime;
 
     fn audience() -> Audience {
-        Audience::new(Screen::new(stdout(), Look::default(), &[])).unwrap()
+        Audience::new(Class::Aarch64, Screen::new(stdout(), Look::default(), &[])).unwrap()
     }
 
     fn show(audience: &mut Audience, console: &str, text: &str) -> bool {

@@ -63,7 +63,11 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Boot the showcase and watch it keep its promises
-    Demo,
+    Demo {
+        /// The class whose showcase it is
+        #[arg(long, value_enum, default_value = "aarch64")]
+        class: demo::Class,
+    },
     /// Run all tests: host tests, then system tests in the emulator
     Test(TestArgs),
     /// Validate a manifest; print memory map, CPU assignment, interrupt ownership, who can touch what
@@ -424,7 +428,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 #[must_use]
 pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
-        Command::Demo => demo::run(),
+        Command::Demo { class } => demo::run(class),
         Command::Test(args) => test::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Simulate(args) => simulate::run(&args),

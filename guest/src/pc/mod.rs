@@ -7,6 +7,7 @@
 
 pub mod apic;
 pub mod attempt;
+pub mod clock;
 pub mod cpu;
 pub mod exception;
 pub mod smp;

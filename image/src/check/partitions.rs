@@ -4,8 +4,9 @@
 use super::{at, covers, earlier, refers, require};
 use crate::error::{Fault, Table};
 use crate::layout::{
-    FLAG_AUTOSTART, FLAG_FROZEN_TIME, FLAG_NO_SEMIHOSTING, FLAG_WINDOW_EVENTS, HealthAction, MEMORY_DEVICE,
-    MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, PARTITION_TASK, PARTITION_VM, POLICY_PINNED, PartitionRecord,
+    FLAG_AUTOSTART, FLAG_DIRECT, FLAG_FROZEN_TIME, FLAG_NO_SEMIHOSTING, FLAG_WINDOW_EVENTS, HealthAction,
+    MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, PARTITION_TASK, PARTITION_VM, POLICY_PINNED,
+    PartitionRecord,
 };
 use crate::limits::{MAX_ALTERNATIVES_PER_PARTITION, MAX_VCPUS_PER_PARTITION, MAX_VCPUS_PER_PCPU};
 use crate::reader::{Image, record as record_at};
@@ -33,8 +34,27 @@ pub(super) fn partition(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     require((record.entry_state.get() as usize) < states, Fault::OutOfRange)?;
     actions(record)?;
     vcpus(image, index, record)?;
+    direct(image, record)?;
     let state = (record.entry.get(), record.argument.get(), record.stack.get());
     first_state(image, index.into(), record, state)
+}
+
+/// Checks that a partition that takes the interrupts of its pCPU itself has the pCPU for itself, that the
+/// pCPU is not the one that boots, and that nothing makes the kernel set a deadline there.
+fn direct(image: &Image<'_>, record: &PartitionRecord) -> Result<(), Fault> {
+    if record.flags.get() & FLAG_DIRECT == 0 {
+        return Ok(());
+    }
+    let own = image.vcpus().get(record.first_vcpu.get() as usize);
+    let pcpu = own.map_or(0, |vcpu| vcpu.pcpu.get());
+    let on_it = image.vcpus().iter().filter(|vcpu| vcpu.pcpu.get() == pcpu);
+    let policy = image.pcpus().get(pcpu as usize).map(|pcpu| pcpu.policy.get());
+    let is_alone = record.vcpu_count.get() == 1 && on_it.count() == 1;
+    let has_time = record.watchdog_ns.get() != 0 || record.flags.get() & FLAG_FROZEN_TIME != 0;
+    require(
+        image.facts().direct && is_alone && pcpu != 0 && policy == Some(POLICY_PINNED) && !has_time,
+        Fault::BadFlags,
+    )
 }
 
 /// Checks that there are no more vCPUs behind those of the last partition.
@@ -60,7 +80,8 @@ fn kind_and_flags(record: &PartitionRecord) -> Result<(), Fault> {
     )?;
     let flags = record.flags.get();
     require(
-        flags & !(FLAG_AUTOSTART | FLAG_FROZEN_TIME | FLAG_WINDOW_EVENTS | FLAG_NO_SEMIHOSTING) == 0,
+        flags & !(FLAG_AUTOSTART | FLAG_FROZEN_TIME | FLAG_WINDOW_EVENTS | FLAG_NO_SEMIHOSTING | FLAG_DIRECT)
+            == 0,
         Fault::BadFlags,
     )?;
     require(
@@ -68,7 +89,7 @@ fn kind_and_flags(record: &PartitionRecord) -> Result<(), Fault> {
         Fault::FrozenShared,
     )?;
     require(
-        flags & FLAG_NO_SEMIHOSTING == 0 && record.entry_state.get() == 0
+        flags & (FLAG_NO_SEMIHOSTING | FLAG_DIRECT) == 0 && record.entry_state.get() == 0
             || record.kind.get() == PARTITION_VM,
         Fault::NotForTask,
     )?;

@@ -49,6 +49,9 @@ tables! {
         console "console": bool, default(true);
         /// virtual time of the partition; VM only
         time "time": Given<Clock>, default("real");
+        /// true if the VM takes the interrupts of its pCPU itself and waits there itself, without exits. Its
+        /// pCPU has policy `pinned` and is not 0; class x86_64, VM only
+        direct "direct": Given<bool>, default(false);
         /// true if the partition is started at boot
         autostart "autostart": bool, default(true);
         /// longest time between two kicks, 1ms to 1000s

@@ -12,6 +12,7 @@ mod capabilities;
 pub(crate) mod channels;
 mod cpus;
 mod devices;
+mod direct;
 mod emulator;
 mod health;
 pub(crate) mod machine;
@@ -55,6 +56,7 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
         short_exits_are_traced(manifest, board, report);
         for partition in &manifest.partitions {
             semihosting_is_possible(partition, board, report);
+            direct::check(partition, manifest, board, report);
         }
         cpus::check(manifest, board, report);
         devices::check(manifest, board, report);

@@ -104,6 +104,12 @@ impl<'a> Partition<'a> {
         self.spec.time.value == Clock::Frozen
     }
 
+    /// Tells whether the partition takes the interrupts of its pCPU itself.
+    #[must_use]
+    pub fn direct(&self) -> bool {
+        self.spec.direct.value
+    }
+
     /// Tells whether the partition is started at boot.
     #[must_use]
     pub fn autostart(&self) -> bool {

@@ -61,4 +61,5 @@ pub const FACTS: ClassFacts = ClassFacts {
     delays_interrupts: false,
     traces_short_exits: true,
     semihosting: false,
+    direct: false,
 };

@@ -41,4 +41,5 @@ pub const FACTS: ClassFacts = ClassFacts {
     delays_interrupts: true,
     traces_short_exits: false,
     semihosting: true,
+    direct: false,
 };

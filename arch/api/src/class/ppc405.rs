@@ -42,5 +42,6 @@ pub const FACTS: ClassFacts = ClassFacts {
     masks_lines: false,
     delays_interrupts: false,
     semihosting: false,
+    direct: false,
     traces_short_exits: false,
 };

@@ -142,5 +142,6 @@ pub const FACTS: ClassFacts = ClassFacts {
     masks_lines: false,
     delays_interrupts: false,
     semihosting: false,
+    direct: true,
     traces_short_exits: false,
 };

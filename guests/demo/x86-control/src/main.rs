@@ -13,7 +13,7 @@
 #![forbid(unsafe_code)]
 
 use bulkhead_guest::pc::exception::Frame;
-use bulkhead_guest::pc::{Machine, apic, cpu, exception};
+use bulkhead_guest::pc::{Machine, apic, clock, cpu, exception};
 use bulkhead_guest::{arguments, println};
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,12 +22,6 @@ bulkhead_guest::pc_main!(main);
 const VECTOR: u8 = 0x41;
 /// When the release came, 0 = not yet.
 static ARRIVED: AtomicU64 = AtomicU64::new(0);
-/// The PM timer and its rate in Hz (ACPI 6.4, 4.8.2.1).
-const PM_TIMER: u16 = 0x608;
-const PM_HERTZ: u64 = 3_579_545;
-/// Ticks of the PM timer in a measurement of the counter, and the unit of the result in Hz.
-const MEASURED: u64 = 10_000;
-const UNIT: u64 = 1_000_000;
 
 fn on_interrupt(frame: &mut Frame) {
     let now = cpu::counter();
@@ -40,21 +34,6 @@ fn on_interrupt(frame: &mut Frame) {
     }
 }
 
-/// Returns the rate of the counter in Hz.
-fn hertz() -> u64 {
-    let read = || u64::from(cpu::read_port32(PM_TIMER));
-    let (start, from) = (read(), cpu::counter());
-    let passed = loop {
-        let passed = read().wrapping_sub(start) & 0xFF_FFFF;
-        if passed >= MEASURED {
-            break passed;
-        }
-        core::hint::spin_loop();
-    };
-    let rate = (cpu::counter() - from) * PM_HERTZ / passed;
-    (rate + UNIT / 2) / UNIT * UNIT
-}
-
 /// Makes one control step towards the set point, in 16.16 fixed point.
 fn step(value: &mut u32) {
     const SET_POINT: u32 = 1000 << 16;
@@ -65,7 +44,7 @@ fn step(value: &mut u32) {
 fn main(machine: Machine) {
     exception::install(on_interrupt);
     apic::enable();
-    let rate = hertz();
+    let rate = clock::hertz();
     let micros = arguments::number(machine.bootargs(), "period", 1000).clamp(10, 1_000_000);
     let report = arguments::number(machine.bootargs(), "report", 1000).clamp(1, 1000) * 1000;
     let period = rate / 1_000_000 * micros;
