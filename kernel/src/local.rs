@@ -489,8 +489,9 @@ impl<P: PcpuPolicy> Local<P> {
         }
     }
 
-    /// Lets `to`, which is blocked, run in the place of `from`, which runs and blocks, without a decision. The
-    /// caller sees to what both do then. Returns false if a decision is needed. Then nothing has changed.
+    /// Lets `to`, which is blocked, run in the place of `from`, which runs and blocks, without a decision.
+    /// The caller sees to what both do then. Returns false if a decision is needed. Then nothing has
+    /// changed.
     #[inline]
     pub fn hand_over(&mut self, from: Slot, to: Slot, now: Ticks) -> bool {
         let ran = now.since(self.since).0;

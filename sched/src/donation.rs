@@ -19,15 +19,16 @@
 //! meanwhile. If the slot that it lends to is withdrawn (its partition stops), the donation returns by
 //! itself.
 //!
-//! **Hand-over.** The slot that runs can hand its place over to one that is not ready ([`Policy::hand_over`]).
-//! The policy below is told nothing about that place: it was ready and ran, and it still is and does. So the
-//! decision stands, with its end, and the time goes on to be that of the place. The policy below only learns
-//! that the other slot's own place is ready. The place comes back the same way, if no decision has chosen
-//! another place meanwhile, and nobody else lends to the slot that gives it back.
+//! **Hand-over.** The slot that runs can hand its place over to one that is not ready
+//! ([`Policy::hand_over`]). The policy below is told nothing about that place: it was ready and ran, and it
+//! still is and does. So the decision stands, with its end, and the time goes on to be that of the place.
+//! The policy below only learns that the other slot's own place is ready. The place comes back the same
+//! way, if no decision has chosen another place meanwhile, and nobody else lends to the slot that gives it
+//! back.
 //!
-//! **Cost.** A hand-over and its return take constant time beside one wake-up. Without donations, each call costs one test. Otherwise a wake-up is a step per place that the
-//! slot can run. A donation and its return are a step per link of the chain and per place that moves: at most
-//! 31 of each.
+//! **Cost.** A hand-over and its return take constant time beside one wake-up. Without donations, each call
+//! costs one test. Otherwise a wake-up is a step per place that the slot can run. A donation and its return
+//! are a step per link of the chain and per place that moves: at most 31 of each.
 
 use crate::table::{Table, bit, each};
 use crate::{
@@ -372,7 +373,7 @@ impl<P: Policy> Policy for Donating<P> {
         self.handed = self.handed.saturating_add(ran);
         self.policy.withdraw(to, now);
         in_force.slot = from;
-        // Whether `to` counts for the decision was not asked while `to` was ready.
+        // The policy was not asked about `to` while `to` was ready.
         in_force.interested.0 = in_force.interested.0 & !bit(from.0) | bit(to.0);
         true
     }

@@ -176,10 +176,10 @@ pub trait Policy {
     fn retract_donation(&mut self, _from: Slot, _now: Ticks) -> Result<(), PolicyError> {
         Err(PolicyError::NotSupported)
     }
-    /// Hands the place that `from` runs in over to `to`, without a decision. `from` runs, and blocks on `to`,
-    /// which is not ready. From then on `to` runs, as after [`Policy::donate`], until the same end. `from` ran
-    /// for `ran` ticks up to `now`. The next [`Policy::stopped`] names `to`, with the time since `now`.
-    /// Returns false if the policy has to decide. Then nothing has changed.
+    /// Hands the place that `from` runs in over to `to`, without a decision. `from` runs, and blocks on
+    /// `to`, which is not ready. From then on `to` runs, as after [`Policy::donate`], until the same end.
+    /// `from` ran for `ran` ticks up to `now`. The next [`Policy::stopped`] names `to`, with the time since
+    /// `now`. Returns false if the policy has to decide. Then nothing has changed.
     fn hand_over(
         &mut self,
         (_from, _to): (Slot, Slot),
@@ -190,8 +190,8 @@ pub trait Policy {
         false
     }
     /// Hands the place that `to` runs in back to `from`, which lent it, without a decision. `to` runs, and
-    /// blocks. From then on `from` runs, as after [`Policy::return_donation`], until the same end. The rest is
-    /// as for [`Policy::hand_over`].
+    /// blocks. From then on `from` runs, as after [`Policy::return_donation`], until the same end. The rest
+    /// is as for [`Policy::hand_over`].
     fn hand_back(
         &mut self,
         (_from, _to): (Slot, Slot),

@@ -189,7 +189,7 @@ fn a_hand_over_runs_the_slot_that_a_decision_would_run() {
     assert!(over > 10_000 && back > 1_000, "{over} over, {back} back");
 }
 
-/// A place that was handed over goes on to be charged: its budget is used up by the slot that runs in it.
+/// Hands a place over, whose budget the slot that runs in it then uses up.
 #[test]
 fn the_time_is_that_of_the_place() {
     use bulkhead_sched::{Server, ServerKind};

@@ -2,14 +2,14 @@
 //! Calls with donation and their replies, straight from one vCPU to the other.
 //!
 //! A caller that donates lends its place to the vCPU that serves the port. If that vCPU waits there, on this
-//! pCPU, then it runs next whatever the policy says of all others: it runs in the place that runs already. So
-//! the decision in force stands, with its end, its budget and the clock that is armed for it. Only the vCPU in
-//! that place is another one ([`Policy::hand_over`](bulkhead_sched::Policy::hand_over)). The reply gives the
-//! place back in the same way, if the server then waits for the next message.
+//! pCPU, then it runs next whatever the policy says of all others: it runs in the place that runs already.
+//! So the decision in force stands, with its end, its budget and the clock that is armed for it. Only the
+//! vCPU in that place is another one ([`Policy::hand_over`](bulkhead_sched::Policy::hand_over)). The reply
+//! gives the place back in the same way, if the server then waits for the next message.
 //!
 //! Everything is checked before anything is changed. If anything is unusual (an error, a capability on its
-//! way, a pending interrupt, an upcall, a message that waits already), nothing has happened, and the call goes
-//! the long way ([`super::port`]), which decides. There both give the same results.
+//! way, a pending interrupt, an upcall, a message that waits already), nothing has happened, and the call
+//! goes the long way ([`super::port`]), which decides. There both give the same results.
 //!
 //! **Work bounds.** One message is copied with the port's lock held, as by a send.
 
