@@ -18,6 +18,7 @@ mod exits;
 mod function;
 mod peer;
 mod privilege;
+mod registers;
 mod runner;
 pub mod stretch;
 mod verdict;
