@@ -10,8 +10,8 @@
 //!   each handler began: `rtc: alarm 1 handled 1234 ns late`. Between alarms the program has nothing to do,
 //!   not even a timer. The emulated device counts its seconds from the moment the alarm is set, so the figure
 //!   includes the time of that access.
-//! - `silent=1`, together with `alarms`: the program prints nothing of each alarm, only whether all came after
-//!   their seconds. So its exits do not depend on what it prints.
+//! - `silent=1`, together with `alarms`: the program prints nothing of each alarm, only whether all came
+//!   after their seconds. So its exits do not depend on what it prints.
 //! - `busy=MS`, together with `alarms`: the program computes without a break. For the MS milliseconds after
 //!   each handler it prints the longest time in which no interruption took a millisecond: `rtc: computed for
 //!   1234 ns in a row after alarm 1`.
