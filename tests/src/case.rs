@@ -109,6 +109,7 @@ struct Text {
     exits_agree: Option<bool>,
     exits_traced: Option<bool>,
     entries_at_most: BTreeMap<String, u64>,
+    registers_agree: Option<bool>,
     within_bound: Vec<String>,
     bare: Option<BTreeMap<String, BTreeMap<String, u64>>>,
     unprivileged: Vec<String>,
@@ -167,6 +168,9 @@ pub struct Case {
     /// The run is traced, no record is lost, and each exit that is counted for a vCPU has a record. The
     /// manifest asks for records of short exits.
     pub exits_traced: bool,
+    /// The system registers that trap, as the emulator tells, are those of the documentation. Needs
+    /// `exits_agree`.
+    pub registers_agree: bool,
     /// Critical loops that miss no release and take as long as `check` says at most.
     pub within_bound: Vec<String>,
     /// Partitions whose programs print the same on the bare board, but for lines `cost NAME N`. Each name has
@@ -311,6 +315,10 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
     if exits_agree && end != End::PowerOff {
         return Err(format!("{name}: `exits-agree` needs a run that ends by itself"));
     }
+    let registers_agree = case.registers_agree.or(base.registers_agree).unwrap_or(false);
+    if registers_agree && !exits_agree {
+        return Err(format!("{name}: `registers-agree` needs `exits-agree`"));
+    }
     let damage = case.damage.clone().or_else(|| base.damage.clone());
     let share = case.share.as_ref().or(base.share.as_ref());
     let share = share.map(Share::patterns).transpose()?;
@@ -339,6 +347,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
             case.entries_at_most.clone()
         },
         exits_traced: case.exits_traced.or(base.exits_traced).unwrap_or(false),
+        registers_agree,
         shift: case.shift.or(base.shift),
         within_bound: [base.within_bound.as_slice(), &case.within_bound].concat(),
         unprivileged: [base.unprivileged.as_slice(), &case.unprivileged].concat(),

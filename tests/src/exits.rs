@@ -6,6 +6,7 @@
 //! exit is left out, and none is counted twice. The run has to end by itself, because only then no
 //! exception is under way when both counts are read.
 
+use crate::registers::{self, Access};
 use bulkhead::build::prepare::Prepared;
 use bulkhead::emulator::session::Outcome;
 use bulkhead::log::exits::{CAUSES, ExitCounts};
@@ -47,6 +48,8 @@ struct Exception {
     vector: Option<u32>,
     /// Exception class of the syndrome, if there is a syndrome.
     class: Option<u8>,
+    /// The syndrome.
+    syndrome: u32,
 }
 
 impl Exceptions {
@@ -84,6 +87,22 @@ impl Exceptions {
             return Some("there is no log area to compare with the emulator's exceptions".to_owned());
         };
         differ(&counted(&area), &emulated)
+    }
+
+    /// Returns how the system registers whose accesses came to the hypervisor differ from those of the
+    /// documentation, if they differ.
+    pub(crate) fn other_registers(&self) -> Option<String> {
+        /// A trapped MRS, MSR or system instruction of AArch64 state (Arm DDI 0487 D19.2.37).
+        const SYSTEM: u8 = 0x18;
+        let text = match fs::read_to_string(&self.file) {
+            Ok(text) => text,
+            Err(error) => return Some(format!("the emulator's record of exceptions: {error}")),
+        };
+        let seen = exceptions(&text)
+            .filter(|exception| aarch64(exception) == Some(INSTRUCTION))
+            .map(|exception| (exception.class == Some(SYSTEM)).then(|| Access::of(exception.syndrome)))
+            .collect();
+        registers::difference(&seen, registers::PUBLISHED)
     }
 }
 
@@ -145,9 +164,10 @@ fn exceptions(text: &str) -> impl Iterator<Item = Exception> {
                     .split_once(" to EL")
                     .and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
             } else if let Some(syndrome) = line.strip_prefix("...with ESR 0x") {
-                exception.class = syndrome
-                    .split_once('/')
-                    .and_then(|(class, _)| u8::from_str_radix(class, 16).ok());
+                let number = |text: &str| u32::from_str_radix(text.trim_start_matches("0x"), 16).ok();
+                let parts = syndrome.split_once('/');
+                exception.class = parts.and_then(|(class, _)| u8::from_str_radix(class, 16).ok());
+                exception.syndrome = parts.and_then(|(_, all)| number(all)).unwrap_or(0);
             } else if let Some(vector) = line.strip_prefix("...taking pending nonsecure exception ") {
                 exception.vector = vector.parse().ok();
             }

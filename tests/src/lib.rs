@@ -19,6 +19,7 @@ mod exits;
 mod function;
 mod peer;
 mod privilege;
+mod registers;
 mod runner;
 pub mod stretch;
 mod verdict;

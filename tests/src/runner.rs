@@ -151,8 +151,11 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
             findings.extend(disagreement(case, &prepared, &outcome));
             findings.extend(case.exits_traced.then(|| untraced(&outcome)).flatten());
             findings.extend(other_objects(case, &prepared, &outcome, was_up));
-            let other_exits = exceptions.and_then(|record| record.difference(&outcome));
-            findings.extend(other_exits);
+            if let Some(record) = &exceptions {
+                findings.extend(record.difference(&outcome));
+                let others = case.registers_agree.then(|| record.other_registers());
+                findings.extend(others.flatten());
+            }
             findings.extend(
                 entries
                     .iter()
