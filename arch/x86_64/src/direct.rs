@@ -3,9 +3,9 @@
 //!
 //! INTR and HLT are not intercepted, and V_INTR_MASKING is 0 (AMD APM volume 2, 15.21.1). The guest's IF
 //! masks physical interrupts, which the processor delivers by the guest's own table. The 8259 is at LINT0 of
-//! that pCPU alone, and ends interrupts by itself where the guest says so (AEOI), so an interrupt is no exit. The
-//! registers of the local APIC stay emulated: those in memory are one page, and with the register that ends
-//! an interrupt a guest would have the one that interrupts and resets other pCPUs.
+//! that pCPU alone, and ends interrupts by itself where the guest says so (AEOI), so an interrupt is no exit.
+//! The registers of the local APIC stay emulated: those in memory are one page, and with the register
+//! that ends an interrupt a guest would have the one that interrupts and resets other pCPUs.
 //!
 //! The hypervisor reaches such a pCPU by a non-maskable interrupt, which leaves the guest whatever the guest
 //! does. Its reason is in a note, because the interrupt itself is lost if the hypervisor runs there.
