@@ -3,11 +3,12 @@
 
 use super::BuildArgs;
 use crate::build::output::{self, Output};
-use crate::build::prepare::{Options, prepare};
+use crate::build::prepare::{self, Options, prepare};
 use crate::class;
 use crate::problem::{Code, Problem};
 use crate::ui::progress::Progress;
 use std::fs;
+use std::path::Path;
 
 pub(super) fn run(args: &BuildArgs) -> Result<Code, Problem> {
     let progress = Progress::new();
@@ -26,7 +27,8 @@ pub(super) fn run(args: &BuildArgs) -> Result<Code, Problem> {
         ("system.img", prepared.image(), "the system image alone"),
         ("memory-map.txt", map.as_bytes(), "who has what"),
     ];
-    let inputs: Vec<_> = prepared.inputs().chain([args.system.as_path()]).collect();
+    let mut inputs = prepare::inputs(&args.system);
+    inputs.extend(prepared.inputs().map(Path::to_owned));
     // All before the first is written: a payload may have the name of any of them.
     let outputs = files
         .iter()
