@@ -2,7 +2,7 @@
 //! Makes a checked system from a manifest file, in stages. A stage runs only if its input is sound.
 #![deny(clippy::arithmetic_side_effects)]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::board::{self, Board};
 use crate::diagnostic::{Code, Diagnostic, FileId, Place, Report};
@@ -13,7 +13,7 @@ use crate::plan;
 use crate::schema::form::{Declared, Head};
 use crate::system::{self, System};
 use crate::units::Address;
-use crate::value::{self, Data, Value};
+use crate::value::{self, Data, Table, Value};
 use crate::{compile, rules, schema};
 
 /// Room that is kept for the class binary where a place is chosen for good: a later plan, around the actual
@@ -89,22 +89,45 @@ pub struct Unchecked<'a> {
     /// Nothing if the text cannot be read. The report says why.
     manifest: Option<Manifest>,
     payloads: Vec<String>,
+    files: Vec<String>,
     report: Report,
 }
+
+/// Keys whose values are paths of files.
+const FILE_KEYS: &[&str] = &[
+    "board",
+    "code",
+    "data",
+    "device-tree-overlay",
+    "file",
+    "image",
+    "init",
+    "keep",
+    "payload",
+    "ramdisk",
+];
 
 impl<'a> Unchecked<'a> {
     /// Reads the manifest `text`. Relative paths start where `path` is.
     #[must_use]
     pub fn read(path: &'a Path, text: &str) -> Self {
         let mut report = Report::default();
-        let mut payloads = Vec::new();
-        let manifest = parse(path, text, &mut payloads, &mut report);
+        let mut named = Named::default();
+        let manifest = parse(path, text, &mut named, &mut report);
         Self {
             base: path.parent().unwrap_or(Path::new("")),
             manifest,
-            payloads,
+            payloads: named.payloads,
+            files: named.files,
             report,
         }
+    }
+
+    /// Returns the paths of the files that the manifest names, as far as the files are there.
+    #[must_use]
+    pub fn files(&self) -> Vec<PathBuf> {
+        let paths = self.files.iter().map(|name| self.base.join(name));
+        paths.filter(|path| path.is_file()).collect()
     }
 
     /// Returns the board that the manifest names, if both are sound enough to tell. The check says what is
@@ -174,21 +197,36 @@ impl<'a> Unchecked<'a> {
     }
 }
 
-/// Adds the names of payloads in `value` to `payloads`. The parser bounds the depth.
-fn payloads_in(value: &Value, payloads: &mut Vec<String>) {
-    match &value.data {
-        Data::Text(text) if text.starts_with('@') => payloads.push(text.clone()),
-        Data::List(list) => list.iter().for_each(|value| payloads_in(value, payloads)),
-        Data::Table(table) => {
-            let values = table.entries.iter().map(|entry| &entry.value);
-            values.for_each(|value| payloads_in(value, payloads));
+/// The payloads and files that a manifest names.
+#[derive(Debug, Default)]
+struct Named {
+    /// Payloads of the host tool (`@...`).
+    payloads: Vec<String>,
+    /// Files, as the manifest writes them.
+    files: Vec<String>,
+}
+
+impl Named {
+    /// Adds what `value`, which stands behind `key`, names. The parser bounds the depth.
+    fn add(&mut self, key: &str, value: &Value) {
+        match &value.data {
+            Data::Text(text) if text.starts_with('@') => self.payloads.push(text.clone()),
+            Data::Text(text) if FILE_KEYS.contains(&key) => self.files.push(text.clone()),
+            Data::List(list) => list.iter().for_each(|value| self.add(key, value)),
+            Data::Table(table) => self.add_all(table),
+            Data::Text(_) | Data::Integer(_) | Data::Boolean(_) | Data::Other(_) => {}
         }
-        Data::Text(_) | Data::Integer(_) | Data::Boolean(_) | Data::Other(_) => {}
+    }
+
+    fn add_all(&mut self, table: &Table) {
+        for entry in &table.entries {
+            self.add(&entry.key, &entry.value);
+        }
     }
 }
 
-/// Parses the text, and adds the names of its payloads to `payloads`.
-fn parse(path: &Path, text: &str, payloads: &mut Vec<String>, report: &mut Report) -> Option<Manifest> {
+/// Parses the text, and adds what the text names outside itself to `named`.
+fn parse(path: &Path, text: &str, named: &mut Named, report: &mut Report) -> Option<Manifest> {
     let file = report.sources.add(path, text.to_owned());
     let top = first_line(file, text);
     if text.len() > MANIFEST_MAX {
@@ -201,8 +239,7 @@ fn parse(path: &Path, text: &str, payloads: &mut Vec<String>, report: &mut Repor
     if report.has_errors() {
         return None;
     }
-    let values = table.entries.iter().map(|entry| &entry.value);
-    values.for_each(|value| payloads_in(value, payloads));
+    named.add_all(&table);
     let manifest = Manifest::read(&Head {
         table: &table,
         place: top,

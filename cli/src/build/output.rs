@@ -6,6 +6,7 @@
 
 use crate::problem::Problem;
 use std::fs::{self, OpenOptions};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A file to be written, which can be.
@@ -21,7 +22,7 @@ impl Output {
     ///
     /// # Errors
     /// The path is that of one of `inputs`, or cannot be written.
-    pub fn claim(path: &Path, inputs: &[&Path]) -> Result<Self, Problem> {
+    pub fn claim(path: &Path, inputs: &[impl AsRef<Path>]) -> Result<Self, Problem> {
         if is_one_of(path, inputs) {
             return Err(Problem::usage(format!(
                 "{} is read, it cannot be the output, too",
@@ -45,8 +46,29 @@ impl Output {
     ///
     /// # Errors
     /// As [`Output::claim`].
-    pub fn claim_if(path: Option<&Path>, inputs: &[&Path]) -> Result<Option<Self>, Problem> {
+    pub fn claim_if(path: Option<&Path>, inputs: &[impl AsRef<Path>]) -> Result<Option<Self>, Problem> {
         path.map(|path| Self::claim(path, inputs)).transpose()
+    }
+
+    /// Claims two files of a command.
+    ///
+    /// # Errors
+    /// As [`Output::claim`], or both are the same file.
+    pub fn claim_both(
+        first: Option<&Path>,
+        second: Option<&Path>,
+        inputs: &[impl AsRef<Path>],
+    ) -> Result<(Option<Self>, Option<Self>), Problem> {
+        let both = (Self::claim_if(first, inputs)?, Self::claim_if(second, inputs)?);
+        if let (Some(first), Some(second)) = &both
+            && is_one_of(&second.path, &[&first.path])
+        {
+            return Err(
+                Problem::usage(format!("{} cannot be both outputs", second.path.display()))
+                    .remedy("name two files"),
+            );
+        }
+        Ok(both)
     }
 
     /// Returns the path.
@@ -66,13 +88,13 @@ impl Output {
 }
 
 /// Tells whether `path` is the same file as one of `others`, whatever it is called.
-pub fn is_one_of(path: &Path, others: &[&Path]) -> bool {
-    let Ok(real) = path.canonicalize() else {
+pub fn is_one_of(path: &Path, others: &[impl AsRef<Path>]) -> bool {
+    // The same device and number: links of both kinds lead to the same file.
+    let identity = |path: &Path| path.metadata().map(|file| (file.dev(), file.ino())).ok();
+    let Some(file) = identity(path) else {
         return false;
     };
-    others
-        .iter()
-        .any(|other| other.canonicalize().is_ok_and(|other| other == real))
+    others.iter().any(|other| identity(other.as_ref()) == Some(file))
 }
 
 impl Drop for Output {
@@ -88,6 +110,8 @@ impl Drop for Output {
 mod tests {
     use super::*;
 
+    const NONE: &[&Path] = &[];
+
     fn folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("bulkhead-output-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
@@ -100,8 +124,24 @@ mod tests {
         let input = folder.join("x.toml");
         fs::write(&input, "precious").unwrap();
         let other = folder.join(".").join("x.toml");
-        assert!(Output::claim(&other, &[&input]).is_err());
+        let (soft, hard) = (folder.join("soft"), folder.join("hard"));
+        std::os::unix::fs::symlink(&input, &soft).unwrap();
+        fs::hard_link(&input, &hard).unwrap();
+        for name in [&input, &other, &soft, &hard] {
+            assert!(Output::claim(name, &[&input]).is_err(), "{}", name.display());
+        }
         assert_eq!(fs::read_to_string(&input).unwrap(), "precious");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn two_outputs_are_two_files() {
+        let folder = folder("both");
+        let (one, two) = (folder.join("one"), folder.join("two"));
+        assert!(Output::claim_both(Some(&one), Some(&two), NONE).is_ok());
+        let same = folder.join(".").join("one");
+        assert!(Output::claim_both(Some(&one), Some(&same), NONE).is_err());
+        assert!(!one.exists(), "nothing is left");
         fs::remove_dir_all(folder).unwrap();
     }
 
@@ -110,13 +150,13 @@ mod tests {
         let folder = folder("claim");
         let (new, old) = (folder.join("new"), folder.join("old"));
         fs::write(&old, "old").unwrap();
-        drop(Output::claim(&new, &[]).unwrap());
-        drop(Output::claim(&old, &[]).unwrap());
+        drop(Output::claim(&new, NONE).unwrap());
+        drop(Output::claim(&old, NONE).unwrap());
         assert!(!new.exists());
         assert_eq!(fs::read_to_string(&old).unwrap(), "old");
         Output::claim(&old, &[&new]).unwrap().write("new").unwrap();
         assert_eq!(fs::read_to_string(&old).unwrap(), "new");
-        assert!(Output::claim(&folder.join("none/x"), &[]).is_err());
+        assert!(Output::claim(&folder.join("none/x"), NONE).is_err());
         fs::remove_dir_all(folder).unwrap();
     }
 }

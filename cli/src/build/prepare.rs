@@ -255,6 +255,19 @@ pub fn prepare_text(
     })
 }
 
+/// Returns the files that no output may replace: the manifest at `path`, and the files that it names. A
+/// manifest that is no ordinary file is not looked into, because a pipe can be read only once.
+#[must_use]
+pub fn inputs(path: &Path) -> Vec<PathBuf> {
+    let mut inputs = vec![path.to_owned()];
+    if path.is_file()
+        && let Ok(text) = read_manifest(path)
+    {
+        inputs.extend(Unchecked::read(path, &text).files());
+    }
+    inputs
+}
+
 /// Checks the manifest at `path` without making an image of it.
 ///
 /// # Errors
@@ -287,7 +300,7 @@ pub fn refusal(report: &Report) -> Problem {
 /// Shows the warnings of the check about a system that it accepts.
 pub fn warn(system: &System) {
     if !system.report().diagnostics.is_empty() {
-        eprintln!("{}", system.report().render(terminal::has_colour()).trim_end());
+        terminal::tell(system.report().render(terminal::has_colour()).trim_end());
     }
 }
 

@@ -3,11 +3,12 @@
 
 use super::BuildArgs;
 use crate::build::output::{self, Output};
-use crate::build::prepare::{Options, prepare};
+use crate::build::prepare::{self, Options, prepare};
 use crate::class;
 use crate::problem::{Code, Problem};
 use crate::ui::progress::Progress;
 use std::fs;
+use std::path::Path;
 
 /// The name of the ISO file.
 const DISC: &str = "bulkhead.iso";
@@ -33,7 +34,8 @@ pub(super) fn run(args: &BuildArgs) -> Result<Code, Problem> {
     if let Some(disc) = &disc {
         files.push((DISC, disc, "starts a PC, from a disc or a USB stick"));
     }
-    let inputs: Vec<_> = prepared.inputs().chain([args.system.as_path()]).collect();
+    let mut inputs = prepare::inputs(&args.system);
+    inputs.extend(prepared.inputs().map(Path::to_owned));
     // All before the first is written: a payload may have the name of any of them.
     let outputs = files
         .iter()

@@ -41,7 +41,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<Code, Problem> {
         if let Some(problem) = answer.complaint {
             worst = problem.code();
             if !args.json {
-                eprintln!("{}", problem.display());
+                crate::ui::terminal::tell(problem.display());
             }
         }
     }

@@ -461,7 +461,7 @@ fn as_typed() -> String {
 #[must_use]
 pub fn exit_code(result: Result<Code, Problem>) -> ExitCode {
     let code = result.unwrap_or_else(|problem| {
-        eprintln!("{}", problem.display());
+        crate::ui::terminal::tell(problem.display());
         problem.code()
     });
     ExitCode::from(code as u8)

@@ -13,12 +13,9 @@ use crate::ui::progress::Progress;
 use std::path::Path;
 
 pub(super) fn run(args: &ReportArgs) -> Result<Code, Problem> {
-    let inputs: Vec<&Path> = [Some(args.file.as_path()), args.against.as_deref()]
-        .into_iter()
-        .flatten()
-        .collect();
-    let perfetto = Output::claim_if(args.perfetto.as_deref(), &inputs)?;
-    let html = Output::claim_if(args.html.as_deref(), &inputs)?;
+    let mut inputs = args.against.as_deref().map(prepare::inputs).unwrap_or_default();
+    inputs.push(args.file.clone());
+    let (perfetto, html) = Output::claim_both(args.perfetto.as_deref(), args.html.as_deref(), &inputs)?;
     let trace = read(&args.file)?;
     if let Some(output) = perfetto {
         output.write(trace.perfetto())?;

@@ -3,7 +3,7 @@
 
 use super::{RunArgs, Signals};
 use crate::build::output::Output;
-use crate::build::prepare::{Options, Prepared, prepare};
+use crate::build::prepare::{self, Options, Prepared, prepare};
 use crate::emulator::launch::{self, Launch};
 use crate::emulator::session::{Ending, Outcome};
 use crate::explain::Explainer;
@@ -46,7 +46,7 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
     let interactive = terminal::is_interactive();
     let mut launch = launch_of(&args, interactive);
     names_exist(&args)?;
-    let trace = Output::claim_if(args.trace.as_deref(), &[&args.system])?;
+    let trace = Output::claim_if(args.trace.as_deref(), &prepare::inputs(&args.system))?;
     let progress = Progress::new();
     let options = Options {
         // There always is a limit, so that the hypervisor knows it is emulated.
@@ -191,11 +191,11 @@ fn save_trace(file: Output, trace: Option<&Trace>) -> Result<(), Problem> {
         0 => "none lost".to_owned(),
         lost => format!("{lost} LOST"),
     };
-    eprintln!(
+    terminal::tell(format_args!(
         "bulkhead: {} trace records, {lost}, in {}",
         trace.records.len(),
         path.display()
-    );
+    ));
     Ok(())
 }
 
@@ -354,7 +354,7 @@ impl Viewer<'_> {
                 outcome.messages.replace('\n', "\n    ")
             ));
         }
-        eprintln!("{text}");
+        terminal::tell(text);
         self.log.map_or(Ok(()), LogFiles::finish)?;
         Ok(code)
     }

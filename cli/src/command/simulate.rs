@@ -163,9 +163,8 @@ impl Observer for Recorder<'_> {
 }
 
 pub(super) fn run(args: &SimulateArgs) -> Result<Code, Problem> {
-    let inputs = [args.system.as_path()];
-    let html = Output::claim_if(args.html.as_deref(), &inputs)?;
-    let recorded = Output::claim_if(args.trace.as_deref(), &inputs)?;
+    let inputs = prepare::inputs(&args.system);
+    let (html, recorded) = Output::claim_both(args.html.as_deref(), args.trace.as_deref(), &inputs)?;
     let progress = Progress::new();
     let system = prepare::check(&args.system, &progress)?;
     drop(progress);

@@ -345,11 +345,15 @@ impl<'a> LogArea<'a> {
         let pcpu = |index: u32| self.layout.pcpus.0 + index as usize * size_of::<Pcpu>();
         let since = (0..pcpus).map(|index| self.long(pcpu(index) + offset_of!(Pcpu, since)));
         let last = since.chain([self.long(offset_of!(Header, noted))]).max();
-        let last = in_steps(last.unwrap_or(0));
+        let last = last.unwrap_or(0);
         let delay = |index: u32| {
             let due = self.word(pcpu(index) + offset_of!(Pcpu, due));
-            let behind = match last.wrapping_sub(due) {
-                behind if due != 0 && behind < u32::MAX / 2 => behind,
+            // A clock can be due so much later that only the lower bits of its time look like the past. It
+            // cannot have been due before the counter began.
+            let behind = match in_steps(last).wrapping_sub(due) {
+                behind if due != 0 && behind < u32::MAX / 2 && u64::from(behind) <= last / CLOCK_STEP => {
+                    behind
+                }
                 _ => 0,
             };
             let late = self.word(pcpu(index) + offset_of!(Pcpu, late));

@@ -10,6 +10,13 @@ use rustix::termios::{
     tcsetattr,
 };
 
+/// Tells people what they should know beside the answer of a command. Nobody may be there to read it: that
+/// changes nothing for the command.
+pub fn tell(text: impl std::fmt::Display) {
+    use std::io::{Write, stderr};
+    let _ = writeln!(stderr(), "{text}");
+}
+
 /// Tells whether standard input and output are both a terminal, so that a user can talk to a system.
 #[must_use]
 pub fn is_interactive() -> bool {

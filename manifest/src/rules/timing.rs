@@ -227,9 +227,17 @@ fn times_are_read(work: &WorkSpec, report: &mut Report) {
     }
 }
 
+/// Reports names of tasks that cannot be shown, and those that two tasks have.
 fn names_differ(tasks: &[TaskSpec], report: &mut Report) {
     for (number, task) in tasks.iter().enumerate() {
         let Some(name) = &task.name else { continue };
+        if name.value.is_empty() || name.value.contains(char::is_control) {
+            report.push(
+                Diagnostic::at(Code::BadTask, name.place, "the name of a task cannot be shown")
+                    .label("it is empty, or has a control character")
+                    .help("give the task a name for tables and charts"),
+            );
+        }
         let earlier = tasks.iter().take(number).filter_map(|task| task.name.as_ref());
         if let Some(first) = earlier.into_iter().find(|other| other.value == name.value) {
             let message = format!("two tasks are called `{}`", name.value);

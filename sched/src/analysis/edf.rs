@@ -17,7 +17,7 @@
 
 use super::served::Served;
 use super::{HORIZON, ONE, Shared, Supply, Vcpu, fixed_point, ratio, releases};
-use crate::{Server, Ticks};
+use crate::{MAX_SLOTS, Server, Ticks};
 
 /// Steps in which a share of the time counts, for each relative deadline.
 const STEPS: Ticks = 16;
@@ -32,6 +32,8 @@ pub struct EdfSupply<'a> {
     slot: usize,
     served: Served,
     own: Contender<'a>,
+    /// The other vCPUs with a server, each at its slot. They are the same for every time that is looked at.
+    others: [Option<Contender<'a>>; MAX_SLOTS],
     /// The longest stretch in which a server has something to do.
     busy: Ticks,
 }
@@ -279,15 +281,22 @@ impl<'a> EdfSupply<'a> {
             is_prompt: true,
             deadline: own.deadline,
         };
+        let mut others = [None; MAX_SLOTS];
+        for (number, other) in others.iter_mut().enumerate() {
+            if number != slot {
+                *other = Contender::new(shared, number);
+            }
+        }
         let mut supply = Self {
             shared,
             slot,
             served,
             own,
+            others,
             busy: 0,
         };
         let step = |time| {
-            let all = |sum: Ticks, one: Contender| sum.saturating_add(one.by_time(time));
+            let all = |sum: Ticks, one: &Contender| sum.saturating_add(one.by_time(time));
             supply.contenders().fold(own.by_time(time), all)
         };
         supply.busy = fixed_point(1, HORIZON, step).unwrap_or(HORIZON);
@@ -295,10 +304,8 @@ impl<'a> EdfSupply<'a> {
     }
 
     /// Returns the other vCPUs with a server.
-    fn contenders(&self) -> impl Iterator<Item = Contender<'a>> + use<'a> {
-        let (shared, own) = (self.shared, self.slot);
-        let others = (0..shared.vcpus.len()).filter(move |slot| *slot != own);
-        others.filter_map(move |slot| Contender::new(shared, slot))
+    fn contenders(&self) -> impl Iterator<Item = &Contender<'a>> {
+        self.others.iter().flatten()
     }
 
     /// Returns the time for `work`, at most a budget, from the start of the budget's period.

@@ -282,6 +282,23 @@ fn a_clock_is_late_if_it_was_or_if_it_is_due_and_has_not_come() {
 }
 
 #[test]
+fn a_clock_that_is_due_in_a_month_is_not_late() {
+    let at = offset_of!(Area, pcpus);
+    // The limit of a run without `--timeout`: 4,000,000 s at 62.5 MHz.
+    let limit = in_steps(4_000_000 * 62_500_000);
+    let bytes = area(&[
+        (offset_of!(Header, pcpus), &[1]),
+        (offset_of!(Header, noted), &(10 * CLOCK_STEP).to_le_bytes()),
+        (at + offset_of!(Pcpu, due), &limit.to_le_bytes()),
+    ]);
+    assert!(
+        10_u32.wrapping_sub(limit) < u32::MAX / 2,
+        "the lower bits are those of the past"
+    );
+    assert_eq!(LogArea::find(&bytes).unwrap().1.delays(), [0]);
+}
+
+#[test]
 fn a_crash_counts_when_its_record_is_complete() {
     let base = offset_of!(Area, crash);
     let mut bytes = area(&[
