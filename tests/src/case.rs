@@ -293,8 +293,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
     for (console, texts) in base.expect.iter().chain(&case.expect) {
         expect.insert(console.clone(), patterns(texts)?);
     }
-    let mut at_most = base.at_most.clone();
-    at_most.extend(case.at_most.clone());
+    let at_most = merged(&base.at_most, &case.at_most);
     let end = case.end.or(base.end).unwrap_or_default();
     let mut forbid = patterns(&base.forbid)?;
     forbid.extend(patterns(&case.forbid)?);
@@ -312,13 +311,8 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
     let time_limit = case.time_limit.or(base.time_limit).unwrap_or(20.0);
     let real_limit = case.real_limit.or(base.real_limit).unwrap_or(120.0);
     let exits_agree = case.exits_agree.or(base.exits_agree).unwrap_or(false);
-    if exits_agree && end != End::PowerOff {
-        return Err(format!("{name}: `exits-agree` needs a run that ends by itself"));
-    }
     let registers_agree = case.registers_agree.or(base.registers_agree).unwrap_or(false);
-    if registers_agree && !exits_agree {
-        return Err(format!("{name}: `registers-agree` needs `exits-agree`"));
-    }
+    agreements_fit((exits_agree, registers_agree), end).map_err(|why| format!("{name}: {why}"))?;
     let damage = case.damage.clone().or_else(|| base.damage.clone());
     let share = case.share.as_ref().or(base.share.as_ref());
     let share = share.map(Share::patterns).transpose()?;
@@ -341,11 +335,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         agrees_within_us: case.agrees_within_us.or(base.agrees_within_us),
         longest: case.longest.or(base.longest).unwrap_or(false),
         exits_agree,
-        entries_at_most: if case.entries_at_most.is_empty() {
-            base.entries_at_most.clone()
-        } else {
-            case.entries_at_most.clone()
-        },
+        entries_at_most: merged(&base.entries_at_most, &case.entries_at_most),
         exits_traced: case.exits_traced.or(base.exits_traced).unwrap_or(false),
         registers_agree,
         shift: case.shift.or(base.shift),
@@ -361,6 +351,24 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
             .or_else(|| base.bare.clone())
             .unwrap_or_default(),
     })
+}
+
+/// Returns the numbers of all cases, with those of one case before them.
+fn merged(base: &BTreeMap<String, u64>, case: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    let mut all = base.clone();
+    all.extend(case.clone());
+    all
+}
+
+/// Refuses what cannot be compared.
+fn agreements_fit((exits, registers): (bool, bool), end: End) -> Result<(), &'static str> {
+    if exits && end != End::PowerOff {
+        return Err("`exits-agree` needs a run that ends by itself");
+    }
+    if registers && !exits {
+        return Err("`registers-agree` needs `exits-agree`");
+    }
+    Ok(())
 }
 
 impl Share {

@@ -123,18 +123,11 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
     };
     let wanted = instrument.iter().flat_map(Instrument::arguments);
     emulator.arguments.extend(wanted.cloned());
-    let exceptions = case.exits_agree.then(|| Exceptions::new(&prepared));
-    let record = exceptions.iter().flat_map(Exceptions::arguments);
-    emulator.arguments.extend(record);
-    let entries = (!case.entries_at_most.is_empty()).then(|| Entries::new(&prepared));
-    let record = entries.iter().flat_map(Entries::arguments);
-    emulator.arguments.extend(record);
-    let blocks = match blocks(case, &prepared) {
-        Ok(blocks) => blocks,
+    let records = match Records::new(case, &prepared) {
+        Ok(records) => records,
         Err(why) => return vec![why],
     };
-    let record = blocks.iter().flat_map(Blocks::arguments);
-    emulator.arguments.extend(record);
+    emulator.arguments.extend(records.arguments());
     let mut judge = Judge::new(case);
     match launch::run(
         &launch,
@@ -151,23 +144,52 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
             findings.extend(disagreement(case, &prepared, &outcome));
             findings.extend(case.exits_traced.then(|| untraced(&outcome)).flatten());
             findings.extend(other_objects(case, &prepared, &outcome, was_up));
-            if let Some(record) = &exceptions {
-                findings.extend(record.difference(&outcome));
-                let others = case.registers_agree.then(|| record.other_registers());
-                findings.extend(others.flatten());
-            }
-            findings.extend(
-                entries
-                    .iter()
-                    .flat_map(|entries| entries.findings(&case.entries_at_most)),
-            );
-            findings.extend(blocks.and_then(|blocks| blocks.finding()));
+            findings.extend(records.findings(case, &outcome));
             findings.extend(bare::differences(case, &prepared, &launch, &heard));
             findings.extend(peer.and_then(Peer::finding));
             findings.extend(instrument.and_then(|instrument| too_long(case, &instrument)));
             findings
         }
         Err(problem) => vec![problem.to_string()],
+    }
+}
+
+/// The records that the emulator writes for a case.
+struct Records {
+    exceptions: Option<Exceptions>,
+    entries: Option<Entries>,
+    blocks: Option<Blocks>,
+}
+
+impl Records {
+    fn new(case: &Case, prepared: &Prepared) -> Result<Self, String> {
+        Ok(Self {
+            exceptions: case.exits_agree.then(|| Exceptions::new(prepared)),
+            entries: (!case.entries_at_most.is_empty()).then(|| Entries::new(prepared)),
+            blocks: blocks(case, prepared)?,
+        })
+    }
+
+    /// Returns the arguments of the emulator that write the records.
+    fn arguments(&self) -> Vec<String> {
+        let exceptions = self.exceptions.iter().flat_map(Exceptions::arguments);
+        let entries = self.entries.iter().flat_map(Entries::arguments);
+        let blocks = self.blocks.iter().flat_map(Blocks::arguments);
+        exceptions.chain(entries).chain(blocks).collect()
+    }
+
+    fn findings(self, case: &Case, outcome: &Outcome) -> Vec<String> {
+        let mut findings = Vec::new();
+        if let Some(record) = &self.exceptions {
+            findings.extend(record.difference(outcome));
+            let others = case.registers_agree.then(|| record.other_registers());
+            findings.extend(others.flatten());
+        }
+        if let Some(entries) = &self.entries {
+            findings.extend(entries.findings(&case.entries_at_most));
+        }
+        findings.extend(self.blocks.and_then(|blocks| blocks.finding()));
+        findings
     }
 }
 

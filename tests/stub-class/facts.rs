@@ -15,6 +15,7 @@ pub const FACTS: ClassFacts = ClassFacts {
     guest_address_limit: 1 << 32,
     translates: true,
     protects: false,
+    direct: false,
     entry_bits: 0,
     programs: &[],
     first_device_line: 0,

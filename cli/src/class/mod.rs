@@ -84,6 +84,10 @@ pub trait Tool: Sync {
     fn starts_from_disc(&self) -> bool {
         false
     }
+    /// Returns the showcase of the class, if there is one.
+    fn showcase(&self) -> Option<Showcase> {
+        None
+    }
     /// Returns the settings of the debugger.
     fn debugger(&self) -> Debugger;
     /// Returns the first files of a new folder.
@@ -97,6 +101,21 @@ pub trait Tool: Sync {
     fn is_asynchronous(&self, syndrome: u64) -> bool;
     /// Returns a probable remedy against an event that this class alone knows.
     fn remedy(&self, event: &Event) -> Option<&'static str>;
+}
+
+/// The showcase of a class.
+#[derive(Debug, Clone, Copy)]
+pub struct Showcase {
+    /// The manifest, from the root of the repository on.
+    pub example: &'static str,
+    /// The number of CPUs that Linux has.
+    pub cpus: &'static str,
+    /// The word for the board.
+    pub board: &'static str,
+    /// The words for the kernel of Linux.
+    pub kernel: &'static str,
+    /// The words for the place of the control loop.
+    pub place: &'static str,
 }
 
 /// Returns all classes.

@@ -7,6 +7,7 @@
 
 use crate::build::artifacts::Workspace;
 use crate::build::prepare::{Options, prepare};
+use crate::class::{self, Showcase};
 use crate::emulator::launch::{self, Launch};
 use crate::emulator::session::{Ending, NoInput, Outcome};
 use crate::log::summary::Summary;
@@ -22,52 +23,36 @@ use std::os::fd::AsFd;
 /// Seconds of the board's time after which the showcase has failed.
 const LIMIT: f64 = 60.0;
 
-/// A class that has a showcase. The partitions have the same names in all, so the promises are the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Class {
-    /// Arm, 64 bits
-    #[value(name = "aarch64")]
-    Aarch64,
-    /// PC with AMD-V
-    #[value(name = "x86_64")]
-    X86,
+/// Returns the class of this name, and its showcase.
+fn showcase(name: Option<&str>) -> Result<Showcase, Problem> {
+    let tool = match name {
+        None => Some(class::default()),
+        Some(name) => class::all().find(|tool| tool.facts().name == name),
+    };
+    tool.and_then(class::Tool::showcase).ok_or_else(|| {
+        let with = class::all().filter(|tool| tool.showcase().is_some());
+        let known: Vec<&str> = with.map(|tool| tool.facts().name).collect();
+        Problem::usage(format!(
+            "there is no showcase of class `{}`",
+            name.unwrap_or_default()
+        ))
+        .remedy(format!("classes with a showcase: {}", known.join(", ")))
+    })
 }
 
-impl Class {
-    const fn example(self) -> &'static str {
-        match self {
-            Self::Aarch64 => "examples/aarch64-linux-rt/system.toml",
-            Self::X86 => "examples/x86-linux-rt/system.toml",
-        }
-    }
-
-    /// Returns the number of CPUs that Linux has.
-    const fn cpus(self) -> &'static str {
-        match self {
-            Self::Aarch64 => "2",
-            Self::X86 => "1",
-        }
-    }
-
-    fn headline(self) -> String {
-        let (board, kernel, vcpus) = match self {
-            Self::Aarch64 => (
-                "Arm board",
-                "arm64 kernel, unmodified, on 2 vCPUs",
-                "one of the same two CPUs",
-            ),
-            Self::X86 => ("PC", "amd64 kernel, unmodified", "the same CPU"),
-        };
-        format!(
-            "\
+fn headline(showcase: &Showcase) -> String {
+    let Showcase {
+        board, kernel, place, ..
+    } = showcase;
+    format!(
+        "\
 Four partitions of mixed criticality on one emulated two-core {board}, isolated by Bulkhead:
   linux       Debian's own {kernel}
-  control     bare-metal control loop, 1 kHz, on {vcpus}
+  control     bare-metal control loop, 1 kHz, on {place}
   supervisor  task without an operating system, watches the others by capability
   rogue       will write to memory that is not its own
 "
-        )
-    }
+    )
 }
 
 /// Something the showcase promises.
@@ -129,13 +114,15 @@ const PROMISES: &[Promise] = &[
 /// The promise that cannot be ticked off early: it must hold in every line.
 const NO_MISS: &str = r"^control: second .*, missed (\d+),";
 
-/// Runs the showcase of a class.
-pub(super) fn run(class: Class) -> Result<Code, Problem> {
+/// Runs the showcase of the class of this name, or of the default class. The partitions have the same names
+/// in all, so the promises are the same.
+pub(super) fn run(class: Option<&str>) -> Result<Code, Problem> {
+    let showcase = showcase(class)?;
     let workspace = Workspace::locate()?;
-    super::print(&format!("{}\n", class.headline()))?;
+    super::print(&format!("{}\n", headline(&showcase)))?;
     let progress = Progress::new();
     let prepared = prepare(
-        &workspace.root().join(class.example()),
+        &workspace.root().join(showcase.example),
         &Options {
             stop_after: Some(LIMIT),
             trace_records: None,
@@ -150,7 +137,7 @@ pub(super) fn run(class: Class) -> Result<Code, Problem> {
         colour: terminal::has_colour(),
         live: None,
     };
-    let mut audience = Audience::new(class, Screen::new(stdout(), look, &prepared.consoles()))?;
+    let mut audience = Audience::new(&showcase, Screen::new(stdout(), look, &prepared.consoles()))?;
     let launch = Launch {
         deterministic: true,
         virtual_seconds: Some(LIMIT),
@@ -166,7 +153,7 @@ pub(super) fn run(class: Class) -> Result<Code, Problem> {
         &mut NoInput,
         Some(signals.stream.as_fd()),
     )?;
-    audience.conclude(class, &outcome, look.colour)
+    audience.conclude(&showcase, &outcome, look.colour)
 }
 
 /// Watches the showcase.
@@ -180,11 +167,11 @@ struct Audience {
 }
 
 impl Audience {
-    fn new(class: Class, screen: Screen<Stdout>) -> Result<Self, Problem> {
+    fn new(showcase: &Showcase, screen: Screen<Stdout>) -> Result<Self, Problem> {
         let compile = |text: &str| Pattern::new(text).map_err(Problem::new);
         let promises = PROMISES.iter().map(|promise| {
             Ok((
-                compile(&promise.pattern.replace("CPUS", class.cpus()))?,
+                compile(&promise.pattern.replace("CPUS", showcase.cpus))?,
                 0,
                 String::new(),
             ))
@@ -221,7 +208,7 @@ impl Audience {
             .all(|(promise, (_, count, _))| *count >= promise.times)
     }
 
-    fn conclude(mut self, class: Class, outcome: &Outcome, colour: bool) -> Result<Code, Problem> {
+    fn conclude(mut self, showcase: &Showcase, outcome: &Outcome, colour: bool) -> Result<Code, Problem> {
         // A screen that cannot be written any more is not the showcase's fault.
         let _ = self.screen.close();
         let mut list: Vec<(bool, String)> = PROMISES
@@ -265,7 +252,7 @@ impl Audience {
         } else {
             text.push_str(&format!(
                 "\nNext: ./bulkhead run {}   (type into Linux; Ctrl-A ? helps)\n",
-                class.example()
+                showcase.example
             ));
         }
         super::print(&text)?;
@@ -317,7 +304,11 @@ mod tests {
     use crate::serial::framing::VirtualTime;
 
     fn audience() -> Audience {
-        Audience::new(Class::Aarch64, Screen::new(stdout(), Look::default(), &[])).unwrap()
+        Audience::new(
+            &showcase(None).unwrap(),
+            Screen::new(stdout(), Look::default(), &[]),
+        )
+        .unwrap()
     }
 
     fn show(audience: &mut Audience, console: &str, text: &str) -> bool {

@@ -17,7 +17,7 @@ pub(super) fn check(partition: &PartitionSpec, manifest: &Manifest, board: &Boar
     };
     if !board.class.facts().direct {
         let message = format!("no partition of class `{}` can be `direct`", board.class.name());
-        return refuse(message, "remove it, or choose a board of class `x86_64`");
+        return refuse(message, "remove `direct`, or choose a board of another class");
     }
     if partition.kind != Kind::Vm {
         refuse(
@@ -25,7 +25,7 @@ pub(super) fn check(partition: &PartitionSpec, manifest: &Manifest, board: &Boar
             "only a VM has interrupts of its own",
         );
     }
-    let &[ref vcpu] = &partition.vcpus.value[..] else {
+    let [vcpu] = &partition.vcpus.value[..] else {
         return refuse(
             format!(
                 "`{name}` is `direct` and has {} vCPUs",

@@ -3,7 +3,7 @@
 
 mod syndrome;
 
-use super::{Debugger, Symbols, Template, Tool, Variant};
+use super::{Debugger, Showcase, Symbols, Template, Tool, Variant};
 use crate::build::linker::Link;
 use crate::explain::Event;
 use bulkhead_arch_api::ClassFacts;
@@ -59,6 +59,16 @@ impl Tool for Aarch64 {
 
     fn flash_name(&self) -> &'static str {
         "bulkhead.bin"
+    }
+
+    fn showcase(&self) -> Option<Showcase> {
+        Some(Showcase {
+            example: "examples/aarch64-linux-rt/system.toml",
+            cpus: "2",
+            board: "Arm board",
+            kernel: "arm64 kernel, unmodified, on 2 vCPUs",
+            place: "one of the same two CPUs",
+        })
     }
 
     fn debugger(&self) -> Debugger {

@@ -3,7 +3,7 @@
 
 mod exits;
 
-use super::{Debugger, Symbols, Template, Tool, Variant};
+use super::{Debugger, Showcase, Symbols, Template, Tool, Variant};
 use crate::build::linker::Link;
 use crate::explain::Event;
 use bulkhead_arch_api::ClassFacts;
@@ -42,6 +42,16 @@ impl Tool for X86 {
 
     fn starts_from_disc(&self) -> bool {
         true
+    }
+
+    fn showcase(&self) -> Option<Showcase> {
+        Some(Showcase {
+            example: "examples/x86-linux-rt/system.toml",
+            cpus: "1",
+            board: "PC",
+            kernel: "amd64 kernel, unmodified",
+            place: "the same CPU",
+        })
     }
 
     fn debugger(&self) -> Debugger {

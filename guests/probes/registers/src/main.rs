@@ -2,9 +2,10 @@
 //! Reads and writes every system register, and executes every system instruction, once.
 //!
 //! The program visits each encoding of MRS and MSR (op0 2 and 3) and of SYSL and SYS (op0 1), whether the CPU
-//! has it or not. Groups to which the architecture gives no meaning are left out ([`is_allocated`]). A register
-//! that can be read is written with its own value, and any other one with [`BLANK`]. The emulator writes down which accesses came to the hypervisor. The program does not know:
-//! it prints how many accesses had an effect, and ends.
+//! has it or not. Groups to which the architecture gives no meaning are left out ([`is_allocated`]). A
+//! register that can be read is written with its own value, and any other one with [`BLANK`]. The emulator
+//! writes down which accesses came to the hypervisor. The program does not know: it prints how many accesses
+//! had an effect, and ends.
 //!
 //! Each access is made in the sandbox. The sandbox leaves out writes that it would not survive (`SCTLR_EL1`,
 //! `TCR_EL1`, `TTBR1_EL1`, `MAIR_EL1`, `VBAR_EL1`). It makes them itself when it starts.

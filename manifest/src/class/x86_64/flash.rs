@@ -31,9 +31,9 @@ const ENTRY_NOTE: u32 = 18;
 const NOTE_AT: usize = HEADER + 3 * PROGRAM_HEADER;
 /// Bytes of the note: three words, a name of four bytes, the entry point.
 const NOTE_SIZE: usize = 24;
-/// Multiboot2 Specification 2.0, 3.1.1: magic number, architecture (32-bit protected mode of i386), length of
-/// the header, checksum, and the tag that ends the header. The header is in the first 32 KiB, at a multiple of
-/// 8 bytes.
+/// Multiboot2 Specification 2.0, 3.1.1: magic number, architecture (32-bit protected mode of i386), length
+/// of the header, checksum, and the tag that ends the header. The header is in the first 32 KiB, at a
+/// multiple of 8 bytes.
 const MULTIBOOT2: [u32; 6] = {
     let (magic, architecture, length) = (0xE852_50D6_u32, 0, 24);
     let sum = magic.wrapping_add(architecture).wrapping_add(length);
