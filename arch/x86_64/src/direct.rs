@@ -14,7 +14,7 @@ use crate::board::BOARD;
 use crate::context::Context;
 use crate::machine::Machine;
 use crate::note::{self, KICKED, SIGNALLED};
-use crate::{entry, physical, platform, svm, sysreg, traps};
+use crate::{entry, physical, svm, sysreg};
 use bulkhead_arch_api::{Cpus, Exit, Ticks};
 
 /// Interrupts taken before the guest is entered: those of the hypervisor's own that may be pending.
@@ -29,6 +29,16 @@ const NOT_ENTERED: u64 = u64::MAX - 1;
 /// Masks the 8259, which a guest that is stopped has left as it was.
 pub(crate) fn silence() {
     sysreg::write_port8(PIC_MASK, 0xFF);
+}
+
+/// The outcome of an entry of a vCPU that takes the interrupts of its pCPU itself.
+pub(crate) enum Entered {
+    /// The guest ran, and has left by an exit.
+    Ran,
+    /// A note came just before, and was taken. The vCPU is to be prepared anew.
+    Noted,
+    /// The kernel is needed. The guest did not run.
+    Left(Exit),
 }
 
 impl Machine {
@@ -80,25 +90,18 @@ impl Machine {
         (0..BURST).find_map(|_| self.take_interrupt())
     }
 
-    /// Runs a vCPU that takes the interrupts of its pCPU itself, until something needs the kernel.
-    pub(crate) fn run_direct(&mut self, context: &mut Context) -> Exit {
-        if let Some(exit) = self.quieten() {
-            return exit;
+    /// Does what precedes the run of a vCPU that takes the interrupts of its pCPU itself. Returns an exit if
+    /// something needs the kernel.
+    ///
+    /// A deadline is set only when another pCPU stops the vCPU's partition too often. The vCPU is held until
+    /// then, because nothing could end its turn at that time.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn begin_direct(&mut self) -> Option<Exit> {
+        let exit = self.quieten();
+        if exit.is_none() && self.deadline != Ticks::NEVER {
+            return Some(self.hold());
         }
-        if !core::ptr::eq(self.current, context) {
-            self.switch_to(context);
-        }
-        context.idle_until = 0;
-        self.looks = true;
-        platform::note_running(context.id, true);
-        // A deadline is set only when another pCPU stops the vCPU's partition too often. The vCPU is held
-        // until then, because nothing could end its turn at that time.
-        let exit = if self.deadline == Ticks::NEVER {
-            self.turns(context)
-        } else {
-            self.hold()
-        };
-        platform::note_running(context.id, false);
         exit
     }
 
@@ -111,25 +114,22 @@ impl Machine {
         exit
     }
 
-    /// Enters the guest again after each exit, until one needs the kernel.
-    fn turns(&mut self, context: &mut Context) -> Exit {
+    /// Enters the guest, unless a note says that this pCPU is wanted.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn enter_direct(&mut self, context: &mut Context) -> Entered {
         let note = note::place(self.own_id());
         if note.is_null() {
             // No board has such a processor: the ids of class x86_64 are bytes.
-            return Exit::Failed { code: NOT_ENTERED };
+            return Entered::Left(Exit::Failed { code: NOT_ENTERED });
         }
-        loop {
-            if let Some(exit) = self.take_note().or_else(|| self.prepare(context)) {
-                return exit;
-            }
-            context.vmcb.set(svm::EXIT_CODE, NOT_ENTERED);
-            // SAFETY: as in `run_noted`; the note is a byte that lives for ever, and is only read.
-            unsafe { entry::bulkhead_enter_direct(context, self.host, note) }
-            if context.vmcb.get(svm::EXIT_CODE) == NOT_ENTERED {
-                context.event = context.vmcb.get(svm::EVENT);
-            } else if let Some(exit) = traps::handle(self, context) {
-                return exit;
-            }
+        context.vmcb.set(svm::EXIT_CODE, NOT_ENTERED);
+        // SAFETY: as in `run_noted`; the note is a byte that lives for ever, and is only read.
+        unsafe { entry::bulkhead_enter_direct(context, self.host, note) }
+        if context.vmcb.get(svm::EXIT_CODE) == NOT_ENTERED {
+            context.event = context.vmcb.get(svm::EVENT);
+            return self.take_note().map_or(Entered::Noted, Entered::Left);
         }
+        Entered::Ran
     }
 }

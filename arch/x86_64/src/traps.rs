@@ -35,7 +35,6 @@ fn counter(exits: &Exits, code: u64) -> &AtomicU32 {
 }
 
 /// Handles the exit of a guest. `None`: it goes on.
-#[inline(always)]
 pub(crate) fn handle(machine: &mut Machine, context: &mut Context) -> Option<Exit> {
     let code = context.vmcb.get(svm::EXIT_CODE);
     if let Some(exits) = context.exits {

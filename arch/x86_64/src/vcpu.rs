@@ -169,8 +169,10 @@ impl Machine {
     /// Runs a vCPU until something needs the kernel. Meanwhile others do not tell the kernel what they have
     /// for it, but its pCPU.
     fn run_context(&mut self, context: &mut Context) -> Exit {
-        if context.plan.direct {
-            return self.run_direct(context);
+        if context.plan.direct
+            && let Some(exit) = self.begin_direct()
+        {
+            return exit;
         }
         platform::note_running(context.id, true);
         self.looks = true;
@@ -189,12 +191,13 @@ impl Machine {
 
     /// Runs a vCPU that is noted as running. Each turn is an exit; a pending interrupt of the pCPU ends the
     /// next one at once, so no guest can stay here beyond the kernel's deadline.
-    pub(crate) fn run_noted(&mut self, context: &mut Context) -> Exit {
+    fn run_noted(&mut self, context: &mut Context) -> Exit {
         if !core::ptr::eq(self.current, context) {
             self.switch_to(context);
         }
         context.idle_until = 0;
         if context.halted
+            && !context.plan.direct
             && let Some(exit) = self.idle_in_place(context)
         {
             return exit;
@@ -203,9 +206,17 @@ impl Machine {
             if let Some(exit) = self.prepare(context) {
                 return exit;
             }
-            // SAFETY: the context is adopted by this pCPU and prepared; nothing else refers to it until the
-            // return.
-            unsafe { entry::bulkhead_enter(context, self.host) }
+            if context.plan.direct {
+                match self.enter_direct(context) {
+                    direct::Entered::Ran => {}
+                    direct::Entered::Noted => continue,
+                    direct::Entered::Left(exit) => return exit,
+                }
+            } else {
+                // SAFETY: the context is adopted by this pCPU and prepared; nothing else refers to it until the
+                // return.
+                unsafe { entry::bulkhead_enter(context, self.host) }
+            }
             if let Some(exit) = traps::handle(self, context) {
                 return exit;
             }

@@ -187,12 +187,12 @@ const WAIVERS: &[Waiver] = &[
     waiver("ipi-other-idle", 1235, MESSAGE),
     waiver(
         "switch",
-        870,
+        930,
         "policies are general, and each entry of another vCPU looks at its interrupts",
     ),
     waiver(
         SIZE,
-        250_000,
+        268_000,
         "one binary has all policies, all kernel objects, all rules of the image and all of its class",
     ),
 ];
