@@ -213,8 +213,8 @@ impl Machine {
                     direct::Entered::Left(exit) => return exit,
                 }
             } else {
-                // SAFETY: the context is adopted by this pCPU and prepared; nothing else refers to it until the
-                // return.
+                // SAFETY: the context is adopted by this pCPU and prepared; nothing else refers to it until
+                // the return.
                 unsafe { entry::bulkhead_enter(context, self.host) }
             }
             if let Some(exit) = traps::handle(self, context) {
