@@ -33,10 +33,10 @@ const FLASH: std::ops::Range<u32> = 0..0x40_0000;
 
 /// Halfwords that mean something to the loader: each sensitive instruction, their halves, their replacements,
 /// and words that look like them.
-const HALFWORDS: [u16; 34] = [
+const HALFWORDS: [u16; 38] = [
     0xb672, 0xb662, 0xb671, 0xb660, 0xb67f, 0xbf30, 0xbf20, 0xbf00, 0xf3ef, 0x8010, 0x8000, 0x8114, 0xf380,
     0x8811, 0x8800, 0x8c00, 0xf3af, 0x8003, 0xf3bf, 0x8f6f, 0xde80, 0xdeb1, 0xdeff, 0xdea2, 0xf7f0, 0xa110,
-    0xf7fa, 0xa311, 0xe7fe, 0xf000, 0x4770, 0, 0xbf40, 0x8002,
+    0xf7fa, 0xa311, 0xe7fe, 0xf000, 0x4770, 0, 0xbf40, 0x8002, 0xf851, 0x0e04, 0xf9f1, 0x0504,
 ];
 
 /// Reads an input from its beginning; behind its end it is zeros.
@@ -140,7 +140,22 @@ impl Flashed {
     }
 }
 
-/// Returns the instruction that a replacement stands for, by the operands in its immediate.
+/// Tells whether this is a load or store with the rights of unprivileged code (Arm DDI 0403E: STRBT, LDRBT,
+/// STRHT, LDRHT, STRT, LDRT, LDRSBT, LDRSHT).
+fn is_unprivileged(first: u16, second: u16) -> bool {
+    let kinds = [
+        0xf800, 0xf810, 0xf820, 0xf830, 0xf840, 0xf850, 0xf910, 0xf930,
+    ];
+    kinds.contains(&(first & 0xfff0)) && first & 0xf != 0xf && second & 0x0f00 == 0x0e00
+}
+
+/// Returns the load or store whose replacement would have these halfwords.
+fn unprivileged(first: u16, second: u16) -> (u16, u16) {
+    let kind = (second & 0x0800) >> 3 | (second & 0x0700) >> 4;
+    (0xf800 | kind | first & 0xf, second & 0xf0ff | 0x0e00)
+}
+
+/// Returns the instruction that a replacement stands for, by the operands that it carries.
 fn original(first: u16, second: Option<u16>) -> (u16, Option<u16>) {
     let Some(second) = second else {
         return (
@@ -151,6 +166,10 @@ fn original(first: u16, second: Option<u16>) -> (u16, Option<u16>) {
             None,
         );
     };
+    if first & 0xfff0 == 0xf9f0 {
+        let (first, second) = unprivileged(first, second);
+        return (first, Some(second));
+    }
     let immediate = (first & 0xf) << 12 | second & 0xfff;
     match immediate {
         0x4002..=0x4004 => (0xf3af, Some(0x8000 | immediate & 0xf)),
@@ -167,6 +186,7 @@ fn original(first: u16, second: Option<u16>) -> (u16, Option<u16>) {
 fn is_sensitive(first: u16, second: Option<u16>) -> bool {
     match second {
         None => matches!(first, 0xbf20 | 0xbf30 | 0xbf40) || first & 0xffe0 == 0xb660,
+        Some(second) if is_unprivileged(first, second) => true,
         Some(second) if second & 0xd000 != 0x8000 => false,
         Some(second) => {
             first & 0xffe0 == 0xf3e0 && second & 0xff != 0
@@ -185,7 +205,11 @@ fn stands_for_another(first: u16, second: Option<u16>) -> bool {
             let immediate = (first & 0xf) << 12 | second & 0xfff;
             matches!(immediate, 0x4002..=0x4004 | 0..=0xfff) || immediate & 0xc000 == 0x8000
         }
-        (0xf7f0..=0xf7ff, None) => true,
+        (0xf9f0..=0xf9ff, Some(second)) => {
+            let (first, second) = unprivileged(first, second);
+            is_unprivileged(first, second)
+        }
+        (0xf7f0..=0xf7ff | 0xf9f0..=0xf9ff, None) => true,
         _ => false,
     }
 }
@@ -253,6 +277,10 @@ fn instruction(elf: &Elf<'_>, offset: u32, address: u32, flashed: &Flashed, repl
         assert!(new.is_some_and(|new| stands_for_another(new, new_second)), "{address:#x} is not replaced");
         replaced.push(address);
         let (first, second) = original(new.expect("it is flashed"), new_second);
+        if old_second.is_some_and(|second| is_unprivileged(old, second)) {
+            assert_eq!((first, second), (old, old_second), "{address:#x}");
+            return 4;
+        }
         // Register of MRS: all ones; of MSR: bit 20 of the first halfword is zero (should be, in both).
         assert_eq!(
             first & !0x1f | first & 0xf,
