@@ -7,8 +7,9 @@ mod support;
 use std::path::Path;
 
 use bulkhead_manifest::timing::{self, PcpuTiming};
-use bulkhead_manifest::{System, load_text};
+use bulkhead_manifest::{Report, System, load_text};
 use bulkhead_sched::Slot;
+use bulkhead_sched::analysis::Steps;
 use bulkhead_sched::simulate::{Simulator, Source, SourceState};
 
 fn system(pcpu: &str, partitions: &[(&str, &str, &str)]) -> System {
@@ -228,4 +229,118 @@ fn stops_that_another_pcpu_can_order_are_charged() {
     let port = "capabilities.box = { port = \"box\", rights = [\"write\", \"grant\"] }\n[port.box]\n";
     let (sent, overheads) = bound(&(boss(0, "\"control\"") + port));
     assert_eq!(sent, here + overheads.ordered(sent));
+}
+
+/// An overloaded pCPU under `edf`, with 20 vCPUs whose budgets are short of what their two tasks need, and
+/// periods without a common divisor. Without a limit the search for remedies took minutes.
+fn overloaded() -> System {
+    const PERIODS: [u64; 20] = [
+        4999, 5003, 5009, 5011, 5021, 5023, 5039, 5051, 5059, 5077, 5081, 5087, 5099, 5101, 5107, 5113, 5119,
+        5147, 5153, 5167,
+    ];
+    let partition = |(number, period): (usize, &u64)| {
+        let wcet = period * 3 / 100;
+        let vcpu = format!(r#"budget = "{}us", period = "{period}us""#, wcet * 3 / 2);
+        let tasks = format!(
+            r#"{{ name = "t", period = "{period}us", wcet = "{wcet}us" }}, {{ name = "u", period = "{}us", wcet = "{wcet}us" }}"#,
+            2 * period + 2
+        );
+        (format!("p{number}"), vcpu, tasks)
+    };
+    let all: Vec<_> = PERIODS.iter().enumerate().map(partition).collect();
+    let all: Vec<_> = all
+        .iter()
+        .map(|(name, vcpu, tasks)| (name.as_str(), vcpu.as_str(), tasks.as_str()))
+        .collect();
+    system("[pcpu.0]\npolicy = \"edf\"", &all)
+}
+
+#[test]
+fn a_search_for_remedies_ends_after_a_number_of_steps_and_says_so() {
+    let system = overloaded();
+    let without = timing::judge_within(&system, &Steps::new(0));
+    for limit in [100_000, 3_000_000] {
+        let steps = Steps::new(limit);
+        let report = timing::judge_within(&system, &steps);
+        assert_eq!(steps.left(), 0, "the search takes longer than {limit} steps");
+        // Work that was under way when the steps ended asks for some more, and gets none.
+        assert!(steps.drawn() < limit + limit / 4, "{} of {limit}", steps.drawn());
+        let messages = |report: &Report| -> Vec<String> {
+            let all = report.diagnostics.iter();
+            all.map(|finding| finding.message.clone()).collect()
+        };
+        assert_eq!(
+            messages(&report),
+            messages(&without),
+            "the errors do not depend on the search"
+        );
+        let mut helps = report.diagnostics.iter().map(|finding| &finding.help);
+        assert!(
+            helps.any(|help| help.contains("was given up; it is left to try: ")),
+            "{report}"
+        );
+    }
+}
+
+#[test]
+fn each_late_vcpu_has_a_part_of_the_steps() {
+    // The first search cannot take what the others need: each of them gets as far as the one before.
+    let system = overloaded();
+    let report = timing::judge_within(&system, &Steps::new(3_000_000));
+    let helps: Vec<_> = report
+        .diagnostics
+        .iter()
+        .map(|finding| finding.help.as_str())
+        .collect();
+    let left = |help: &str| {
+        help.split("left to try: ")
+            .nth(1)
+            .map(|left| left.split(", ").count())
+    };
+    let least = helps.iter().filter_map(|help| left(help)).min();
+    let most = helps.iter().filter_map(|help| left(help)).max();
+    assert!(
+        least.is_some() && most <= least.map(|least| least + 1),
+        "{helps:#?}"
+    );
+}
+
+#[test]
+fn no_remedy_proposes_a_budget_that_a_manifest_cannot_have() {
+    let mut proposals = 0;
+    let budgets = (9_500..9_600).step_by(3);
+    for (budget, rest) in budgets.flat_map(|budget| [10, 20, 40, 80].map(|rest| (budget, rest))) {
+        let vcpu = format!(r#"budget = "{budget}us", period = "10ms""#);
+        let task = format!(
+            r#"{{ name = "a", period = "10ms", wcet = "{}us" }}"#,
+            budget - rest
+        );
+        // Only almost all of this one's budget would be enough for the first.
+        let second = r#"budget = "400us", period = "10ms""#;
+        let system = system(
+            "[pcpu.0]\npolicy = \"edf\"",
+            &[("first", &vcpu, &task), ("second", second, "")],
+        );
+        for finding in timing::judge(&system).diagnostics {
+            let Some(proposed) = finding.help.split("budget = \"").nth(1) else {
+                continue;
+            };
+            let proposed = proposed.split('"').next().unwrap_or_default();
+            let time: f64 = proposed.trim_end_matches(char::is_alphabetic).parse().unwrap();
+            let unit = proposed.trim_start_matches(|c: char| !c.is_alphabetic());
+            let micros = time
+                * match unit {
+                    "ns" => 0.001,
+                    "us" => 1.0,
+                    "ms" => 1000.0,
+                    _ => 1e6,
+                };
+            assert!(micros >= 10.0, "{}", finding.help);
+            proposals += 1;
+        }
+    }
+    assert!(
+        proposals > 0,
+        "some of these systems can be mended by another budget"
+    );
 }

@@ -34,6 +34,7 @@ use crate::model::{Manifest, PartitionSpec};
 pub(crate) use devices::{chooses_ram_base, does_trusted_dma, needs_identity, owned, registers};
 pub(crate) use emulator::disks_are_files;
 pub(crate) use memory::virtual_areas;
+pub(crate) use scheduling::BUDGET;
 
 /// Runs all rules. Rules about hardware run only if the board is known.
 pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {

@@ -23,7 +23,7 @@ use crate::system::{policy_of, spec_of};
 use crate::units::format_duration;
 
 /// Possible budgets. A switch and an interrupt would use up a shorter one.
-const BUDGET: RangeInclusive<u64> = 10_000..=10_000_000_000;
+pub(crate) const BUDGET: RangeInclusive<u64> = 10_000..=10_000_000_000;
 const PERIOD: RangeInclusive<u64> = 100_000..=10_000_000_000;
 const FRAME: RangeInclusive<u64> = 100_000..=100_000_000_000;
 const WINDOW: RangeInclusive<u64> = 10_000..=100_000_000_000;

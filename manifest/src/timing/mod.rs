@@ -13,7 +13,7 @@ pub use suggest::suggest;
 use bulkhead_abi::hypercall::ORDER_SPACE_NS;
 use bulkhead_abi::{ObjectKind, Rights};
 use bulkhead_sched::analysis::{
-    Bound, Demand, Miss, Orders, Overheads, PolicyModel, Responses, Shared, Task, TaskScheduler, Vcpu,
+    Bound, Demand, Miss, Orders, Overheads, PolicyModel, Responses, Shared, Steps, Task, TaskScheduler, Vcpu,
     slot_bounds,
 };
 use bulkhead_sched::simulate::{Pattern, Source};
@@ -450,9 +450,14 @@ impl PcpuTiming {
     /// Returns the bounds of all declared tasks, vCPU by vCPU.
     #[must_use]
     pub fn verdicts(&self) -> Vec<Verdict> {
+        self.verdicts_within(None)
+    }
+
+    /// Returns the bounds of all declared tasks, vCPU by vCPU, as far as the steps reach.
+    fn verdicts_within(&self, steps: Option<&Steps>) -> Vec<Verdict> {
         let tasks = self.tasks();
         let vcpus = self.analysed(&tasks);
-        let analysis = Analysis::new(self, &vcpus);
+        let analysis = Analysis::new(self, &vcpus, steps);
         let slots = 0..self.vcpus.len();
         slots.flat_map(|slot| analysis.verdicts_of(slot)).collect()
     }
@@ -480,15 +485,15 @@ impl PcpuTiming {
     /// Tells whether all declared tasks are in time.
     #[must_use]
     pub fn is_schedulable(&self) -> bool {
-        self.are_in_time(None, &[])
+        self.are_in_time(None, &[], None)
     }
 
     /// Tells whether all declared tasks are in time. The slots in `late` do not count. The tasks of `first`
-    /// are looked at first.
-    fn are_in_time(&self, first: Option<usize>, late: &[usize]) -> bool {
+    /// are looked at first. False if `steps` are all used.
+    fn are_in_time(&self, first: Option<usize>, late: &[usize], steps: Option<&Steps>) -> bool {
         let tasks = self.tasks();
         let vcpus = self.analysed(&tasks);
-        let analysis = Analysis::new(self, &vcpus);
+        let analysis = Analysis::new(self, &vcpus, steps);
         let others = (0..self.vcpus.len()).filter(|slot| Some(*slot) != first);
         let mut slots = first
             .into_iter()
@@ -517,8 +522,11 @@ struct Analysis<'a> {
 }
 
 impl<'a> Analysis<'a> {
-    fn new(pcpu: &'a PcpuTiming, vcpus: &'a [Vcpu<'a>]) -> Self {
-        let shared = Shared::new(vcpus, pcpu.overheads);
+    fn new(pcpu: &'a PcpuTiming, vcpus: &'a [Vcpu<'a>], steps: Option<&'a Steps>) -> Self {
+        let shared = Shared {
+            steps,
+            ..Shared::new(vcpus, pcpu.overheads)
+        };
         let models = pcpu.models().into_iter();
         Self {
             pcpu,
@@ -564,27 +572,61 @@ fn worse(one: Bound, other: Bound) -> Bound {
     }
 }
 
+/// The steps of the analysis that all searches for remedies of a system may take together.
+pub const REMEDY_STEPS: u64 = 500_000_000;
+
 /// Reports the tasks that cannot be shown to be in time.
 #[must_use]
 pub fn judge(system: &System) -> Report {
+    judge_within(system, &Steps::new(REMEDY_STEPS))
+}
+
+/// Reports the tasks that cannot be shown to be in time. The searches for remedies share `steps`. Each vCPU
+/// that is late gets an equal part of the steps that those before it have left.
+#[must_use]
+pub fn judge_within(system: &System, steps: &Steps) -> Report {
     let mut report = Report {
         diagnostics: Vec::new(),
         sources: system.report.sources.clone(),
     };
-    for pcpu in pcpus(system) {
+    let judged: Vec<_> = pcpus(system)
+        .into_iter()
+        .map(|pcpu| {
+            let verdicts = pcpu.verdicts();
+            (pcpu, verdicts)
+        })
+        .collect();
+    let mut searches: u64 = judged
+        .iter()
+        .map(|(_, verdicts)| late(verdicts).len() as u64)
+        .sum();
+    for (pcpu, verdicts) in &judged {
+        let late = late(verdicts);
         let mut mended = None;
-        for verdict in pcpu.verdicts() {
+        for verdict in verdicts {
             let Err(miss) = verdict.bound else { continue };
             // The remedy for one of a vCPU's tasks is the remedy for all its tasks, so it is given once.
             let remedy = if mended.replace(verdict.slot) == Some(verdict.slot) {
                 Some("see above".to_owned())
             } else {
-                remedy::find(&pcpu, verdict.slot)
+                let part = Steps::new(steps.left() / searches.max(1));
+                searches -= 1;
+                let remedy = remedy::find(pcpu, verdict.slot, &late, &part);
+                steps.draw(part.drawn());
+                remedy
             };
-            report.push(refusal(&pcpu, &verdict, miss, remedy));
+            report.push(refusal(pcpu, verdict, miss, remedy));
         }
     }
     report
+}
+
+/// Returns the slots that are not shown to be in time, each once.
+fn late(verdicts: &[Verdict]) -> Vec<usize> {
+    let refused = verdicts.iter().filter(|verdict| verdict.bound.is_err());
+    let mut slots: Vec<usize> = refused.map(|verdict| verdict.slot).collect();
+    slots.dedup();
+    slots
 }
 
 fn refusal(pcpu: &PcpuTiming, verdict: &Verdict, miss: Miss, remedy: Option<String>) -> Diagnostic {

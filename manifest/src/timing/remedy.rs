@@ -5,14 +5,16 @@
 //! time with the new value. The least such value is found in two steps: some places in the range are tried,
 //! and then the values between the first place that is enough and the place before it. A change counts only
 //! if exactly the proposed value was tried. Kinds of changes that take nothing from others come first.
+//!
+//! A trial is an analysis of the pCPU, and may take long. So the search has a limit of [`Steps`], which count
+//! what the analysis looks at.
 
-use std::cell::Cell;
-
-use bulkhead_sched::analysis::Task;
+use bulkhead_sched::analysis::{Steps, Task};
 use bulkhead_sched::{Server, ServerKind, Window};
 
 use super::{NamedTask, PcpuTiming};
 use crate::model::Policy;
+use crate::rules::BUDGET;
 use crate::units::format_duration;
 
 /// Times are tried in multiples of this step.
@@ -21,18 +23,15 @@ const STEP: u64 = 10_000;
 /// Number of places in a range that are tried before the least value is looked for between two of them.
 const GRID: u64 = 64;
 
-/// The work of a search. Each trial looks at all tasks, in each window, under each change of the schedule.
-const WORK: u64 = 1_000_000;
-
-/// Changes of a pCPU that are tried at least.
-const LEAST_TRIALS: u64 = 16;
+/// No shorter budget is proposed: the manifest takes none.
+const LEAST_BUDGET: u64 = *BUDGET.start();
 
 /// A kind of change: its name, and the search for the least that is enough.
 type Candidate = (&'static str, fn(&Goal) -> Option<String>);
 
 /// Tells what would make the vCPU in `slot` pass, and all others that do already. If that takes too many
-/// trials, tells what was not looked for.
-pub(super) fn find(pcpu: &PcpuTiming, slot: usize) -> Option<String> {
+/// steps, tells what was not looked for. `late` are all slots that do not pass.
+pub(super) fn find(pcpu: &PcpuTiming, slot: usize, late: &[usize], steps: &Steps) -> Option<String> {
     let less_work: Candidate = ("less work", less_work);
     let declarations: Candidate = ("the demand of others", declarations);
     let more_budget: Candidate = ("a longer budget", more_budget);
@@ -59,10 +58,15 @@ pub(super) fn find(pcpu: &PcpuTiming, slot: usize) -> Option<String> {
             less_work,
         ],
     };
-    let goal = Goal::new(pcpu, slot);
+    let goal = Goal {
+        pcpu,
+        slot,
+        late: late.iter().copied().filter(|late| *late != slot).collect(),
+        steps,
+    };
     for (number, (_, candidate)) in candidates.iter().enumerate() {
         let found = candidate(&goal);
-        let is_given_up = goal.trials.get() == 0;
+        let is_given_up = steps.left() == 0;
         if let Some(found) = found {
             let note = " (the search was given up: less may do)";
             return Some(found + if is_given_up { note } else { "" });
@@ -70,22 +74,12 @@ pub(super) fn find(pcpu: &PcpuTiming, slot: usize) -> Option<String> {
         if is_given_up {
             let names: Vec<&str> = candidates[number..].iter().map(|(name, _)| *name).collect();
             return Some(format!(
-                "the search for a change that is enough was given up after {} trials; it is left to try: {}",
-                most_trials(pcpu),
+                "the search for a change that is enough took too long and was given up; it is left to try: {}",
                 names.join(", ")
             ));
         }
     }
     None
-}
-
-/// Returns how many changes of a pCPU are tried: fewer, the longer each trial takes.
-fn most_trials(pcpu: &PcpuTiming) -> u64 {
-    let tasks = pcpu.vcpus.iter().flat_map(|vcpu| &vcpu.tasks).flatten().count() as u64;
-    let schedules = (pcpu.schedules.len() as u64).max(1);
-    let windows = (pcpu.windows.len() as u64).max(1);
-    let each = (tasks * schedules * schedules * windows).max(1);
-    (WORK / each).max(LEAST_TRIALS)
 }
 
 /// The goal of a change.
@@ -94,32 +88,27 @@ struct Goal<'a> {
     slot: usize,
     /// Slots of other vCPUs that are late, and may stay so.
     late: Vec<usize>,
-    /// Changes that may still be tried.
-    trials: Cell<u64>,
+    /// The limit of the search.
+    steps: &'a Steps,
 }
 
-impl<'a> Goal<'a> {
-    fn new(pcpu: &'a PcpuTiming, slot: usize) -> Self {
-        let verdicts = pcpu.verdicts();
-        let late = verdicts.iter().filter(|verdict| verdict.bound.is_err());
-        let late = late.map(|verdict| verdict.slot).filter(|late| *late != slot);
-        Self {
-            pcpu,
-            slot,
-            late: late.collect(),
-            trials: Cell::new(most_trials(pcpu)),
-        }
-    }
-
+impl Goal<'_> {
     /// Tells whether the pCPU with this change meets the goal.
     fn is_met(&self, change: impl Fn(&mut PcpuTiming)) -> bool {
-        let Some(left) = self.trials.get().checked_sub(1) else {
+        // Whoever has steps left at the end has not met any refusal for the lack of steps.
+        if !self.steps.draw(self.size()) {
             return false;
-        };
-        self.trials.set(left);
+        }
         let mut changed = self.pcpu.clone();
         change(&mut changed);
-        changed.are_in_time(Some(self.slot), &self.late)
+        changed.are_in_time(Some(self.slot), &self.late, Some(self.steps))
+    }
+
+    /// Returns the steps that a copy of the pCPU counts as.
+    fn size(&self) -> u64 {
+        let vcpus = &self.pcpu.vcpus;
+        let tasks: usize = vcpus.iter().map(|vcpu| vcpu.tasks.iter().flatten().count()).sum();
+        (vcpus.len() + tasks + self.pcpu.windows.len()) as u64
     }
 
     /// Returns the value nearest to `near` that is enough, in steps. `far` is enough, and `near` is not.
@@ -164,12 +153,13 @@ impl<'a> Goal<'a> {
         Some(self.nearest(at(first), at(first - 1), change))
     }
 
-    /// Returns the greatest value below `now` that is enough; `None` if no value is.
-    fn greatest_below(&self, now: u64, change: impl Fn(&mut PcpuTiming, u64)) -> Option<u64> {
+    /// Returns the greatest value from `low` to below `now` that is enough; `None` if no value is.
+    fn greatest_below(&self, now: u64, low: u64, change: impl Fn(&mut PcpuTiming, u64)) -> Option<u64> {
+        let room = now.checked_sub(low).filter(|room| *room > 0)?;
         let at = |part: u64| {
-            u64::try_from(u128::from(now) * u128::from(GRID - part) / u128::from(GRID)).unwrap_or(0)
+            low + u64::try_from(u128::from(room) * u128::from(GRID - part) / u128::from(GRID)).unwrap_or(0)
         };
-        let first = (1..GRID).find(|part| self.is_met(|pcpu| change(pcpu, at(*part))))?;
+        let first = (1..=GRID).find(|part| self.is_met(|pcpu| change(pcpu, at(*part))))?;
         Some(self.nearest(at(first), at(first - 1), change))
     }
 
@@ -219,7 +209,8 @@ fn a_budget(goal: &Goal) -> Option<String> {
         let kind = ServerKind::ConstantBandwidth;
         pcpu.vcpus[goal.slot].parameters.server = Some(Server { budget, period, kind });
     };
-    let budget = goal.least(0, period, set)?;
+    let below = LEAST_BUDGET.saturating_sub(1);
+    let budget = goal.least(below, period.max(below), set)?;
     Some(format!(
         "with budget = \"{}\", period = \"{}\" (now none) for `{}` {}",
         format_duration(budget),
@@ -236,7 +227,7 @@ fn less_budget(goal: &Goal) -> Option<String> {
     std::iter::once(goal.slot).chain(others).find_map(|slot| {
         let vcpu = &goal.pcpu.vcpus[slot];
         let server = vcpu.parameters.server?;
-        let budget = goal.greatest_below(server.budget, |pcpu, budget| {
+        let budget = goal.greatest_below(server.budget, LEAST_BUDGET, |pcpu, budget| {
             pcpu.vcpus[slot].parameters.server = Some(Server { budget, ..server });
         })?;
         Some(format!(
@@ -274,7 +265,7 @@ fn declarations(goal: &Goal) -> Option<String> {
     }
     // It does not matter whether the other vCPUs would be in time themselves.
     let is_other = |slot: usize| pcpu.vcpus[slot].tasks.is_none() || goal.late.contains(&slot);
-    let verdicts = changed.verdicts();
+    let verdicts = changed.verdicts_within(Some(goal.steps));
     let passes = verdicts
         .iter()
         .all(|verdict| verdict.bound.is_ok() || is_other(verdict.slot));

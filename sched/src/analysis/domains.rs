@@ -14,7 +14,7 @@
 //! of what domain 0 does anyway, within its budget. A vCPU with critical interrupts is itself only promised
 //! the time of its own domain, because not everything that wakes it is critical.
 
-use super::{HORIZON, Shared, Supply, Vcpu, fixed_point};
+use super::{HORIZON, Shared, Supply, Vcpu};
 use crate::{Domain, SlotSet, Ticks};
 
 /// The supply of one domain.
@@ -123,7 +123,8 @@ impl Supply for DomainSupply<'_> {
             let by_demand = self.asked_of_zero(time, turns);
             without_zero.saturating_add(by_budget.min(by_demand))
         };
-        fixed_point(without_zero, HORIZON, step).unwrap_or_else(|| without_zero.saturating_add(by_budget))
+        let time = self.shared.fixed_point(without_zero, HORIZON, step);
+        time.unwrap_or_else(|| without_zero.saturating_add(by_budget))
     }
 
     /// Limits vCPUs of domain 0 that declare nothing by the budget of the domain alone: it pays for their

@@ -16,7 +16,7 @@
 //! next period ([`served`](super::served)).
 
 use super::served::Served;
-use super::{HORIZON, ONE, Shared, Supply, Vcpu, fixed_point, ratio, releases};
+use super::{HORIZON, ONE, Shared, Supply, Vcpu, ratio, releases};
 use crate::{MAX_SLOTS, Server, Ticks};
 
 /// Steps in which a share of the time counts, for each relative deadline.
@@ -56,6 +56,7 @@ impl<'a> Contender<'a> {
     fn new(shared: Shared<'a>, slot: usize) -> Option<Self> {
         let vcpu = shared.vcpus.get(slot)?;
         let server = vcpu.parameters.server?;
+        shared.draw_all();
         let mut contender = Self {
             shared,
             slot,
@@ -255,7 +256,8 @@ impl<'a> Contender<'a> {
 }
 
 impl<'a> EdfSupply<'a> {
-    /// Returns the supply of `slot`, or `None` if it has no server, or if the pCPU is overloaded.
+    /// Returns the supply of `slot`, or `None` if it has no server, or if the pCPU is overloaded, or if all
+    /// steps are used.
     #[must_use]
     pub fn new(shared: Shared<'a>, slot: usize) -> Option<Self> {
         let own = Contender::new(shared, slot)?;
@@ -281,6 +283,9 @@ impl<'a> EdfSupply<'a> {
             is_prompt: true,
             deadline: own.deadline,
         };
+        if !shared.draw_all() {
+            return None;
+        }
         let mut others = [None; MAX_SLOTS];
         for (number, other) in others.iter_mut().enumerate() {
             if number != slot {
@@ -299,7 +304,7 @@ impl<'a> EdfSupply<'a> {
             let all = |sum: Ticks, one: &Contender| sum.saturating_add(one.by_time(time));
             supply.contenders().fold(own.by_time(time), all)
         };
-        supply.busy = fixed_point(1, HORIZON, step).unwrap_or(HORIZON);
+        supply.busy = shared.fixed_point(1, HORIZON, step).unwrap_or(HORIZON);
         Some(supply)
     }
 
@@ -355,7 +360,7 @@ impl<'a> EdfSupply<'a> {
             })
         };
         let from = own.max(offset.saturating_add(at_least)).max(1);
-        let time = fixed_point(from, end, step)?;
+        let time = self.shared.fixed_point(from, end, step)?;
         Some(time.saturating_sub(offset))
     }
 }

@@ -27,6 +27,7 @@ mod inner;
 mod pcpu;
 mod priority;
 mod served;
+mod steps;
 mod windows;
 
 pub use domains::DomainSupply;
@@ -35,6 +36,7 @@ pub use history::Responses;
 pub use inner::bounds;
 pub use pcpu::{MAX_TASKS, PolicyModel, slot_bounds};
 pub use priority::{Level, PrioritySupply, Sharing};
+pub use steps::Steps;
 pub use windows::{ChangeSupply, WindowSupply};
 
 use crate::{Server, ServerKind, SlotSet, Ticks, VcpuParameters};
@@ -229,6 +231,8 @@ pub struct Shared<'a> {
     pub overheads: Overheads,
     /// The longest responses of all tasks; `None`: their deadlines.
     pub responses: Option<&'a Responses>,
+    /// The limit to the work of the analysis; `None`: only that of its iterations.
+    pub steps: Option<&'a Steps>,
 }
 
 impl<'a> Shared<'a> {
@@ -239,6 +243,7 @@ impl<'a> Shared<'a> {
             vcpus,
             overheads,
             responses: None,
+            steps: None,
         }
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! All policies under one name: the bounds of the tasks of a slot, whatever the policy of its pCPU.
 
+use super::steps::Counted;
 use super::{
     Bound, ChangeSupply, Demand, DomainSupply, EdfSupply, Level, Miss, PrioritySupply, Shared, Sharing,
     Supply, WindowSupply, inner,
@@ -80,35 +81,45 @@ pub fn slot_bounds(policy: &PolicyModel, shared: Shared, slot: usize, results: &
         }
         PolicyModel::Edf(_) => best(&demand, shared, [EdfSupply::new(shared, slot)], results),
         PolicyModel::Arinc653(parameters, schedule) => {
+            // For each window of the partition, a walk along all windows.
+            let each = parameters.windows.len().saturating_pow(2);
             let given = windows(&shared, slot, parameters, *schedule);
             let supply = |sharing| {
                 let given = given?;
                 let level = level(given.slots(), parameters.quantum, sharing, false);
-                PrioritySupply::new(shared, slot, level, given)
+                PrioritySupply::new(shared, slot, level, counted(shared, given, each))
             };
             best(&demand, shared, SHARINGS.map(supply), results);
         }
         PolicyModel::ScheduleChange(parameters, from, to) => {
+            let each = parameters.windows.len().saturating_pow(2).saturating_mul(4);
             let from = windows(&shared, slot, parameters, *from);
             let given = from.zip(windows(&shared, slot, parameters, *to));
             let given = given.map(|(from, to)| ChangeSupply::new(from, to));
             let supply = |sharing| {
                 let given = given?;
                 let level = level(given.slots(), parameters.quantum, sharing, false);
-                PrioritySupply::new(shared, slot, level, given)
+                PrioritySupply::new(shared, slot, level, counted(shared, given, each))
             };
             best(&demand, shared, SHARINGS.map(supply), results);
         }
         PolicyModel::Domains(parameters) => {
+            let each = parameters.domains.len();
             let given = DomainSupply::new(shared, slot, parameters.domains);
             let supply = |sharing| {
                 let given = given?;
                 let level = level(given.slots(), parameters.quantum, sharing, false);
-                PrioritySupply::new(shared, slot, level, given)
+                PrioritySupply::new(shared, slot, level, counted(shared, given, each))
             };
             best(&demand, shared, SHARINGS.map(supply), results);
         }
     }
+}
+
+/// Returns `supply` with `each` steps drawn for an answer, one at least.
+fn counted<S: Supply>(shared: Shared<'_>, supply: S, each: usize) -> Counted<'_, S> {
+    let each = (each as u64).max(1);
+    Counted { supply, shared, each }
 }
 
 /// Returns the longest time for which others keep `slot` waiting, from when it becomes ready to when it has
@@ -152,12 +163,13 @@ fn best<S: Supply, const N: usize>(
     results: &mut [Bound],
 ) {
     results.fill(Err(Miss::Late(Ticks::MAX)));
-    for supply in supplies.iter().flatten() {
+    for supply in supplies.into_iter().flatten() {
         let mut others = [Err(Miss::Late(Ticks::MAX)); MAX_TASKS];
         let Some(others) = others.get_mut(..demand.tasks.len()) else {
             return;
         };
-        inner::bounds(demand, supply, &shared.overheads, others);
+        let supply = counted(shared, supply, demand.tasks.len());
+        inner::bounds(demand, &supply, &shared.overheads, others);
         for (result, other) in results.iter_mut().zip(others) {
             *result = inner::better(*result, *other);
         }

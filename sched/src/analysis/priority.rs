@@ -17,7 +17,7 @@
 //! A server counts as none if its declared tasks cannot use it up, all of them being in time.
 
 use super::served::Served;
-use super::{HORIZON, ONE, Shared, Supply, Vcpu, budgets, fixed_point, ratio, releases};
+use super::{HORIZON, ONE, Shared, Supply, Vcpu, budgets, ratio, releases};
 use crate::{Server, ServerKind, SlotSet, Ticks};
 
 /// Activations within a period up to which no piece of a sporadic budget comes back later than it might.
@@ -64,6 +64,9 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
     /// Returns the supply of `slot`, or `None` if there is no such slot.
     #[must_use]
     pub fn new(shared: Shared<'a>, slot: usize, level: Level, given: S) -> Option<Self> {
+        if !shared.draw_all() {
+            return None;
+        }
         let own = shared.vcpus.get(slot)?;
         let priority = own.parameters.priority;
         let group = |set: SlotSet| SlotSet(set.0 & level.group.0);
@@ -304,7 +307,7 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
     pub(super) fn longest_delay(&self) -> Ticks {
         let slot = self.slot;
         let step = |time| self.while_paid(self.shared.released(slot, time));
-        match fixed_point(1, HORIZON, step) {
+        match self.shared.fixed_point(1, HORIZON, step) {
             Some(time) if time <= HORIZON => time.saturating_sub(self.shared.released(slot, time)),
             _ => Ticks::MAX,
         }
@@ -363,7 +366,7 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
             let gaps = periods.saturating_mul(gap).saturating_add(rest.min(gap));
             self.while_paid(work.saturating_add(gaps.saturating_mul(pieces)))
         };
-        match fixed_point(work, HORIZON, step) {
+        match self.shared.fixed_point(work, HORIZON, step) {
             Some(time) if time <= HORIZON => time.min(once),
             _ => once,
         }
@@ -381,7 +384,7 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
                 .saturating_add(self.shared_with_equals(work, time));
             self.given.time_for(all)
         };
-        match fixed_point(base, HORIZON, step) {
+        match self.shared.fixed_point(base, HORIZON, step) {
             Some(time) if time <= HORIZON => time,
             _ => Ticks::MAX,
         }

@@ -11,7 +11,7 @@
 //!   ([`history`](super::history)). The longest time is at a phase at which that part stops to grow. A vCPU
 //!   with a single task becomes ready with its releases. So its earlier jobs are whole periods before.
 
-use super::{Shared, fixed_point};
+use super::Shared;
 use crate::{Server, ServerKind, Ticks};
 
 /// Phases that are looked at before only the first bound counts.
@@ -130,6 +130,9 @@ impl Served {
 
     /// Returns the part of the budget that may be used after this much of a period.
     fn spent(&self, shared: &Shared, phase: Ticks) -> Ticks {
+        if !shared.draw(shared.known(self.slot).count() as u64) {
+            return self.useful;
+        }
         let ran = if is_single(shared, self.slot) {
             self.ran_before(shared, phase)
         } else {
@@ -171,7 +174,7 @@ impl Served {
         if is_single(shared, self.slot) {
             return 0;
         }
-        let phase = fixed_point(1, period, |phase| self.spent(shared, phase));
+        let phase = shared.fixed_point(1, period, |phase| self.spent(shared, phase));
         phase.map_or(period, |phase| phase.min(period))
     }
 
