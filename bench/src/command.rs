@@ -4,7 +4,7 @@
 use crate::latency::Certainty;
 use crate::{Charge, Timing, board_named, differences, latency, latency_charges, linux, pages, timing};
 use bulkhead::build::artifacts::Workspace;
-use bulkhead::command::{exit_code, print};
+use bulkhead::command::{exit_code, print, refused_line};
 use bulkhead::emulator::launch::clean_up_when_killed;
 use bulkhead::problem::{Code, Problem};
 use bulkhead::ui::progress::Progress;
@@ -57,7 +57,8 @@ struct BenchArgs {
 /// Runs the bench with the arguments of the process.
 #[must_use]
 pub fn main() -> ExitCode {
-    exit_code(run(&BenchArgs::parse()))
+    let args = BenchArgs::try_parse().unwrap_or_else(|refusal| refused_line(&refusal, Some("bench")));
+    exit_code(run(&args), args.json.then_some("bench"))
 }
 
 fn run(args: &BenchArgs) -> Result<Code, Problem> {

@@ -4,6 +4,7 @@
 //! Sizes and addresses are numbers of bytes, times are nanoseconds. A key that has no value is null, and no
 //! key is ever left out.
 
+use crate::problem::Problem;
 use bulkhead_manifest::Report;
 use bulkhead_manifest::diagnostic::{Diagnostic, Place, Severity, Sources};
 use serde_json::{Value, json};
@@ -20,6 +21,19 @@ pub fn document(command: &str, body: Value) -> String {
         all.extend(body);
     }
     format!("{document:#}\n")
+}
+
+/// Returns the document of a `command` that could not give its answer.
+#[must_use]
+pub fn problem(command: &str, problem: &Problem) -> String {
+    let body = json!({
+        "command": command,
+        "message": problem.message(),
+        "help": problem.help(),
+        "findings": problem.findings(),
+        "exit_code": problem.code() as u8,
+    });
+    document("problem", body)
 }
 
 /// Returns the findings of a check as a list.

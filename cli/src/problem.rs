@@ -4,6 +4,7 @@
 //! The whole tool has one type of problem: a problem is shown once, at the end, and nobody branches on its
 //! kind. Only the exit code differs.
 
+use serde_json::Value;
 use std::fmt;
 use std::io;
 
@@ -32,8 +33,8 @@ pub struct Problem {
     what: String,
     remedy: Option<String>,
     code: Code,
-    /// True if the text is complete as it is: a rendered report.
-    reported: bool,
+    /// The findings that the text shows, complete as it is; `None`: the text is a message.
+    findings: Option<Vec<Value>>,
 }
 
 impl Problem {
@@ -43,7 +44,7 @@ impl Problem {
             what: what.into(),
             remedy: None,
             code: Code::Fault,
-            reported: false,
+            findings: None,
         }
     }
 
@@ -55,10 +56,10 @@ impl Problem {
         }
     }
 
-    /// Makes the problem of a manifest whose findings are rendered already.
-    pub fn reported(text: impl Into<String>) -> Self {
+    /// Makes the problem of a manifest whose findings are rendered already, for people and for programs.
+    pub fn reported(text: impl Into<String>, findings: Vec<Value>) -> Self {
         Self {
-            reported: true,
+            findings: Some(findings),
             ..Self::new(text)
         }
     }
@@ -77,6 +78,27 @@ impl Problem {
         move |error| Self::new(format!("{subject}: {error}"))
     }
 
+    /// Returns what is wrong, in one sentence or a few.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        match self.findings {
+            Some(_) => "the manifest is refused",
+            None => &self.what,
+        }
+    }
+
+    /// Returns the remedy.
+    #[must_use]
+    pub fn help(&self) -> Option<&str> {
+        self.remedy.as_deref()
+    }
+
+    /// Returns the findings about the manifest, as [`crate::json::findings`] has them.
+    #[must_use]
+    pub fn findings(&self) -> &[Value] {
+        self.findings.as_deref().unwrap_or_default()
+    }
+
     /// Returns the exit code.
     #[must_use]
     pub fn code(&self) -> Code {
@@ -88,7 +110,7 @@ impl Problem {
     /// Returns the text for standard error.
     #[must_use]
     pub fn display(&self) -> String {
-        if self.reported {
+        if self.findings.is_some() {
             self.what.trim_end().to_owned()
         } else {
             format!("error: {self}")

@@ -258,3 +258,86 @@ fn a_step_says_how_long_it_took_by_the_clock() {
 fn policies() {
     is_in_file("policies.txt", &tool(&["policies"]));
 }
+
+/// Command lines that end in a problem, and what the problem's document says: the command, the exit code, and
+/// whether there are findings about a manifest.
+const REFUSED: [(&[&str], &str, u64, bool); 8] = [
+    (
+        &["simulate", "tests/config-bad/bad-task.toml", "--json"],
+        "simulate",
+        1,
+        true,
+    ),
+    (&["simulate", "no-such.toml", "--json"], "simulate", 1, true),
+    (
+        &["simulate", SYSTEM, "--json", "--html", "no-such/folder/x.html"],
+        "simulate",
+        1,
+        false,
+    ),
+    (
+        &[
+            "simulate",
+            SYSTEM,
+            "--json",
+            "--duration",
+            "0.01",
+            "--html",
+            "/dev/full",
+        ],
+        "simulate",
+        1,
+        false,
+    ),
+    (&["report", "no-such.trace", "--json"], "report", 1, false),
+    (&["report", SYSTEM, "--json"], "report", 1, false),
+    (&["check", "--json"], "check", 2, false),
+    (&["boards", "--json", "--nonsense"], "boards", 2, false),
+];
+
+#[test]
+fn a_program_that_asked_for_a_document_gets_one_when_there_is_a_problem() {
+    let page = fs::read_to_string(root().join("docs/json.md")).expect("there is a page");
+    for (line, command, code, has_findings) in REFUSED {
+        let output = Command::new(env!("CARGO_BIN_EXE_bulkhead"))
+            .current_dir(root())
+            .args(line)
+            .output()
+            .expect("the tool runs");
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{line:?}: {error}: {}", String::from_utf8_lossy(&output.stdout)));
+        assert_eq!(document["format"], "bulkhead-problem", "{line:?}");
+        assert_eq!(document["command"], command, "{line:?}");
+        assert_eq!(document["exit_code"], code, "{line:?}");
+        assert_eq!(output.status.code(), i32::try_from(code).ok(), "{line:?}");
+        assert_ne!(document["message"].as_str().unwrap_or_default(), "", "{line:?}");
+        let findings = document["findings"].as_array().expect("a list");
+        assert_eq!(!findings.is_empty(), has_findings, "{line:?}: {document}");
+        assert!(!output.stderr.is_empty(), "{line:?}: people read standard error");
+        let mut keys = Vec::new();
+        keys_of(&document, &mut keys);
+        for key in keys {
+            assert!(page.contains(&format!("`{key}`")), "{key} is not in docs/json.md");
+        }
+    }
+}
+
+#[test]
+fn no_message_can_end_the_tool_when_nobody_reads_it() {
+    // `eprintln!` and `eprint!` panic if standard error is full or closed.
+    let mut folders = vec![root().join("cli/src"), root().join("bench/src")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = fs::read_to_string(&path).unwrap_or_default();
+            for (number, line) in text.lines().enumerate() {
+                let printing = ["eprintln!(", "eprint!("].iter().any(|name| line.contains(name));
+                assert!(!printing, "{}:{}: {line}", path.display(), number + 1);
+            }
+        }
+    }
+}

@@ -294,7 +294,10 @@ pub fn inspect(path: &Path, progress: &Progress) -> Result<Result<System, Report
 /// Returns the problem of a user whose manifest was refused with these findings.
 #[must_use]
 pub fn refusal(report: &Report) -> Problem {
-    Problem::reported(report.render(terminal::has_colour()))
+    Problem::reported(
+        report.render(terminal::has_colour()),
+        crate::json::findings(report),
+    )
 }
 
 /// Shows the warnings of the check about a system that it accepts.

@@ -5,6 +5,7 @@ use crate::build::prepare::Prepared;
 use crate::class::{self, Symbols};
 use crate::emulator::launch::TemporaryFile;
 use crate::problem::Problem;
+use crate::ui::terminal::tell;
 use std::fs;
 
 /// Writes the command file and shows the user the command to type in another terminal. The file is there as
@@ -31,17 +32,17 @@ pub(super) fn announce(
         if fs::read(&image).is_ok_and(|bytes| bytes.starts_with(b"\x7fELF")) {
             commands.push_str(&format!("add-symbol-file {}\n", image.display()));
         } else {
-            eprintln!("bulkhead: {} has no symbols", image.display());
+            tell(format_args!("bulkhead: {} has no symbols", image.display()));
         }
     }
     commands.push_str(&format!("target remote :{port}\n"));
     let file = TemporaryFile::write("gdb", commands.as_bytes())?;
-    eprintln!(
+    tell(format_args!(
         "bulkhead: stopped at the first instruction; in another terminal:\n  gdb-multiarch -x {}",
         file.path().display()
-    );
+    ));
     if !crate::build::host::is_installed("gdb-multiarch") {
-        eprintln!("  (apt-get install gdb-multiarch)");
+        tell("  (apt-get install gdb-multiarch)");
     }
     Ok(file)
 }

@@ -24,7 +24,7 @@ pub(super) fn run(args: &ImportArgs) -> Result<Code, Problem> {
         }
         text
     };
-    let (module, notes) = read(&text).map_err(|findings| Problem::reported(shown(&findings)))?;
+    let (module, notes) = read(&text).map_err(|findings| Problem::reported(shown(&findings), Vec::new()))?;
     let mut names = module.partitions.iter().map(|partition| partition.name.as_str());
     if let Some((stranger, _)) = args
         .images
@@ -35,7 +35,9 @@ pub(super) fn run(args: &ImportArgs) -> Result<Code, Problem> {
         return Err(Problem::usage(format!("{file} has no partition `{stranger}`"))
             .remedy(format!("partitions: {}", known.join(", "))));
     }
-    eprint!("{}", shown(&notes));
+    if !notes.is_empty() {
+        crate::ui::terminal::tell(shown(&notes).trim_end());
+    }
     let wishes = Wishes {
         board: args.board.clone(),
         origin: args

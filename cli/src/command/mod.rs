@@ -427,7 +427,9 @@ fn seconds(text: &str) -> Result<f64, String> {
 /// Runs the tool with the arguments of the process.
 #[must_use]
 pub fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let cli = Cli::try_parse().unwrap_or_else(|refusal| refused_line(&refusal, None));
+    let json = cli.command.answers_in_json();
+    let result = match cli.command {
         Command::Demo { class } => demo::run(class.as_deref()),
         Command::Test(args) => test::run(&args),
         Command::Check(args) => check::run(&args),
@@ -445,7 +447,35 @@ pub fn main() -> ExitCode {
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
     };
-    exit_code(result)
+    exit_code(result, json)
+}
+
+impl Command {
+    /// Returns the command's name if its answer is to be a JSON document.
+    fn answers_in_json(&self) -> Option<&'static str> {
+        let (name, json) = match self {
+            Self::Check(args) => ("check", args.json),
+            Self::Simulate(args) => ("simulate", args.json),
+            Self::Report(args) => ("report", args.json),
+            Self::Boards(args) => ("boards", args.json),
+            Self::Bench { arguments } => ("bench", arguments.iter().any(|argument| argument == "--json")),
+            _ => return None,
+        };
+        json.then_some(name)
+    }
+}
+
+/// Ends the tool, whose command line makes no sense, or asks for help. A program that asked for a document of
+/// `command`, or of the command that the line begins with, gets one.
+pub fn refused_line(refusal: &clap::Error, command: Option<&str>) -> ! {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    if refusal.use_stderr() && arguments.iter().any(|argument| argument == "--json") {
+        let problem = Problem::usage(refusal.to_string().trim_end());
+        let first = arguments[0].to_string_lossy();
+        // Nobody is left to be told that standard output cannot be written.
+        let _ = print(&crate::json::problem(command.unwrap_or(&first), &problem));
+    }
+    refusal.exit()
 }
 
 /// Returns the command as the user typed it: what is printed for the user to type begins with this.
@@ -457,10 +487,15 @@ fn as_typed() -> String {
     )
 }
 
-/// Returns the exit code of a command, and reports its problem.
+/// Returns the exit code of a command, and reports its problem. If the answer of the command `json` was to be
+/// a JSON document, the problem is one too.
 #[must_use]
-pub fn exit_code(result: Result<Code, Problem>) -> ExitCode {
+pub fn exit_code(result: Result<Code, Problem>, json: Option<&str>) -> ExitCode {
     let code = result.unwrap_or_else(|problem| {
+        if let Some(command) = json {
+            // The problem may be that standard output cannot be written.
+            let _ = print(&crate::json::problem(command, &problem));
+        }
         crate::ui::terminal::tell(problem.display());
         problem.code()
     });

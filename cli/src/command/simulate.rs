@@ -178,22 +178,21 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Code, Problem> {
         .flat_map(|outcome| &outcome.statistics)
         .map(|statistics| statistics.missed)
         .sum();
-    if args.json {
-        super::print(&json::document("simulate", body(&outcomes, args, end, missed)))?;
-    } else {
-        let mut text = text(&outcomes, end, missed);
-        if (html.is_some() || recorded.is_some())
-            && let Some(fragment) = fragment(&outcomes, end)
-        {
-            text.push_str(&format!("The {fragment}.\n"));
-        }
-        super::print(&text)?;
-    }
+    let is_drawn = html.is_some() || recorded.is_some();
     if let Some(output) = html {
         output.write(gantt::page(&chart(&system, &outcomes, args)))?;
     }
     if let Some(output) = recorded {
         output.write(trace(&system, &outcomes).encode())?;
+    }
+    if args.json {
+        super::print(&json::document("simulate", body(&outcomes, args, end, missed)))?;
+    } else {
+        let mut text = text(&outcomes, end, missed);
+        if is_drawn && let Some(fragment) = fragment(&outcomes, end) {
+            text.push_str(&format!("The {fragment}.\n"));
+        }
+        super::print(&text)?;
     }
     Ok(if missed == 0 { Code::Done } else { Code::Fault })
 }
