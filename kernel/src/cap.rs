@@ -80,6 +80,8 @@ pub const REVOKED_AT_ONCE: usize = 64;
 const EMPTY: u16 = 0;
 /// The content of a dead slot: a kind that no object has.
 const DEAD: u16 = 15 << 4;
+/// The bits of a slot's content that are its kind.
+const KIND: u16 = 15 << 4;
 /// The bits of a slot's content that are rights.
 const RIGHTS: u16 = 15;
 const _: () = assert!(
@@ -401,9 +403,14 @@ impl<R: RelaxStrategy> Spaces<R> {
     /// Returns the vCPUs that wait for a reply of `holder`, with the indices of the capabilities to reply by.
     /// Bounded by the slots of a space.
     pub fn replies(&self, holder: PartitionId) -> impl Iterator<Item = (VcpuId, u32)> + '_ {
-        (0..CAPABILITY_SLOTS as u32).filter_map(move |index| {
-            let found = self.peek(holder, u64::from(index)).ok()?;
-            (found.kind == ObjectKind::Reply).then_some((VcpuId(found.object), index))
+        // A restart walks the whole space while interrupts wait, so a slot is one load and one comparison.
+        let first = place(holder, 0).map_or(SLOTS, usize::from);
+        let own = self.words.get(first..).unwrap_or_default();
+        let own = (0_u32..).zip(own.iter().take(CAPABILITY_SLOTS));
+        own.filter_map(|(index, word)| {
+            let word = word.load(Ordering::Acquire);
+            let is_reply = word & KIND == (ObjectKind::Reply as u16) << 4;
+            is_reply.then_some((VcpuId((word >> 8) as u8), index))
         })
     }
 

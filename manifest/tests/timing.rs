@@ -231,7 +231,7 @@ fn stops_that_another_pcpu_can_order_are_charged() {
     assert_eq!(sent, here + overheads.ordered(sent));
 }
 
-/// An overloaded pCPU under `edf`, with 20 vCPUs whose budgets are short of what their two tasks need, and
+/// Returns an overloaded pCPU under `edf`, with 20 vCPUs whose budgets are short of what their two tasks need, and
 /// periods without a common divisor. Without a limit the search for remedies took minutes.
 fn overloaded() -> System {
     const PERIODS: [u64; 20] = [
