@@ -515,7 +515,8 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
             self.load_here(PartitionId(partition), now);
         }
         self.mailbox.put_back(stop, load);
-        stop | load != 0
+        // Those that were put back, and the load that a stop was the first half of.
+        self.mailbox.has_orders()
     }
 
     /// Wakes and handles everything that is due. Bounded by the slots in use.

@@ -167,6 +167,11 @@ impl Mailbox {
         marks != 0 && concerned & slots != 0
     }
 
+    /// Tells whether the mailbox has orders to stop or to load a partition.
+    pub fn has_orders(&self) -> bool {
+        self.marks.load(Ordering::Relaxed) & (STOP | LOAD) != 0
+    }
+
     /// Puts orders back that the owner took and has not carried out.
     pub fn put_back(&self, stop: u32, load: u32) {
         for (word, partitions, mark) in [(&self.stop, stop, STOP), (&self.load, load, LOAD)] {
