@@ -401,14 +401,22 @@ impl<R: RelaxStrategy> Spaces<R> {
     }
 
     /// Returns the vCPUs that wait for a reply of `holder`, with the indices of the capabilities to reply by.
-    /// Bounded by the slots of a space.
+    /// Nothing of `holder` runs, so no call comes to it. Bounded by the slots of a space that are taken.
     pub fn replies(&self, holder: PartitionId) -> impl Iterator<Item = (VcpuId, u32)> + '_ {
-        // A restart walks the whole space while interrupts wait, so a slot is one load and one comparison.
-        let first = place(holder, 0).map_or(SLOTS, usize::from);
-        let own = self.words.get(first..).unwrap_or_default();
-        let own = (0_u32..).zip(own.iter().take(CAPABILITY_SLOTS));
-        own.filter_map(|(index, word)| {
-            let word = word.load(Ordering::Acquire);
+        let free = {
+            let derivations = self.derivations.lock();
+            let free = derivations.free.get(usize::from(holder.0));
+            free.copied().unwrap_or(ALL_FREE)
+        };
+        // A restart walks the space while interrupts wait.
+        let mut taken = ALL_FREE & !free;
+        core::iter::from_fn(move || {
+            let index = (taken != 0).then(|| taken.trailing_zeros())?;
+            taken &= taken.wrapping_sub(1);
+            Some(index)
+        })
+        .filter_map(move |index| {
+            let word = self.word(holder, index.into());
             let is_reply = word & KIND == (ObjectKind::Reply as u16) << 4;
             is_reply.then_some((VcpuId((word >> 8) as u8), index))
         })

@@ -61,7 +61,11 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Exit::Fault(ref report) => self.fault(slot, vcpu, report),
             Exit::CpuPower { target } => self.cpu_power(vcpu, target),
             Exit::CpuOff => self.cpu_off(slot, vcpu),
-            Exit::Reset(kind) => self.end_own(slot, own_wish(kind)),
+            Exit::Reset(kind) => {
+                self.end_own(slot, own_wish(kind));
+                // The stop that follows is long. A guest can ask for one without end.
+                self.look();
+            }
             Exit::Host(ref call) if A::CAPS.semihosting => self.host_call(slot, vcpu, call),
             Exit::Failed { code } => self.backend_failed(slot, vcpu, code),
             // Interrupts: the vCPU has done nothing.
