@@ -241,10 +241,10 @@ fn overloaded() -> System {
     let partition = |(number, period): (usize, &u64)| {
         let wcet = period * 3 / 100;
         let vcpu = format!(r#"budget = "{}us", period = "{period}us""#, wcet * 3 / 2);
-        let tasks = format!(
-            r#"{{ name = "t", period = "{period}us", wcet = "{wcet}us" }}, {{ name = "u", period = "{}us", wcet = "{wcet}us" }}"#,
-            2 * period + 2
-        );
+        let task = |name: &str, period: u64| {
+            format!(r#"{{ name = "{name}", period = "{period}us", wcet = "{wcet}us" }}"#)
+        };
+        let tasks = [task("t", *period), task("u", 2 * period + 2)].join(", ");
         (format!("p{number}"), vcpu, tasks)
     };
     let all: Vec<_> = PERIODS.iter().enumerate().map(partition).collect();
