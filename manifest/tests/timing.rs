@@ -231,8 +231,8 @@ fn stops_that_another_pcpu_can_order_are_charged() {
     assert_eq!(sent, here + overheads.ordered(sent));
 }
 
-/// Returns an overloaded pCPU under `edf`. The budgets of 20 vCPUs are short of what their two tasks need, and
-/// the periods have no common divisor. Without a limit the search for remedies took minutes.
+/// Returns an overloaded pCPU under `edf`. The budgets of 20 vCPUs are short of what their two tasks need,
+/// and the periods have no common divisor. Without a limit the search for remedies took minutes.
 fn overloaded() -> System {
     const PERIODS: [u64; 20] = [
         4999, 5003, 5009, 5011, 5021, 5023, 5039, 5051, 5059, 5077, 5081, 5087, 5099, 5101, 5107, 5113, 5119,
