@@ -23,6 +23,7 @@
 pub mod arguments;
 #[cfg(target_os = "none")]
 pub mod channel;
+pub mod device;
 #[cfg(target_os = "none")]
 mod conduit;
 pub mod device_tree;

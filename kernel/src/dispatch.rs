@@ -31,6 +31,7 @@ mod find;
 mod flash;
 mod gate;
 mod hold;
+mod line;
 mod host;
 mod lifecycle;
 mod lock;

@@ -45,6 +45,7 @@ pub mod flash;
 pub mod function;
 pub mod health;
 mod hold;
+mod line;
 pub mod hypercall;
 pub mod input;
 pub mod load;

@@ -109,6 +109,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 } else if D::HAS_NETWORK && self.drivers.network_line() == Some(line) && !self.take_frame() {
                     // The line stays masked until there is time for it.
                     return;
+                } else {
+                    self.take_line(line);
                 }
                 self.machine.complete(line);
             }

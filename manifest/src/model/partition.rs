@@ -229,10 +229,15 @@ tables! {
         lock "lock": Option<Placed<String>>, optional;
         /// a channel at which the holder has a side: `write` rings, `read` tells where its memory is
         channel "channel": Option<Placed<String>>, optional;
+        /// a channel of a device at which the holder has a side: `read` holds the registers for loads, `write`
+        /// also for stores
+        device "device": Option<Placed<String>>, optional;
+        /// a channel of a device: `read` takes the interrupts of the device's line
+        line "interrupt": Option<Placed<String>>, optional;
         /// `true`: the windows of the services that the holder serves
         service "service": bool, optional;
         /// operations that the holder may carry out
-        rights "rights": Option<Placed<Vec<Placed<Rights>>>>, otherwise("[\"read\"]; console, channel and service: [\"read\", \"write\"]");
+        rights "rights": Option<Placed<Vec<Placed<Rights>>>>, otherwise("[\"read\"]; console, channel, device and service: [\"read\", \"write\"]");
     }
 
     /// Sources of events at the partition's own event gate, besides holders of a capability for the gate.
@@ -392,6 +397,10 @@ pub(crate) enum Target<'a> {
     /// A lock.
     Lock(&'a Placed<String>),
     Channel(&'a Placed<String>),
+    /// The registers of a device that is lent.
+    Device(&'a Placed<String>),
+    /// The line of such a device.
+    Interrupt(&'a Placed<String>),
     /// The windows that the holder serves.
     Service,
 }
@@ -408,6 +417,8 @@ impl CapabilitySpec {
             self.port.as_ref().map(Target::Port),
             self.lock.as_ref().map(Target::Lock),
             self.channel.as_ref().map(Target::Channel),
+            self.device.as_ref().map(Target::Device),
+            self.line.as_ref().map(Target::Interrupt),
             self.service.then_some(Target::Service),
         ];
         targets.into_iter().flatten().collect()
