@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* revision: major << 16 | minor */
-#define BULKHEAD_ABI_VERSION                       0x10005u
+#define BULKHEAD_ABI_VERSION                       0x10006u
 
 /* function identifiers (x0, r0) */
 #define BULKHEAD_FUNCTION_BASE                     0xc6000000u
@@ -50,6 +50,11 @@
 #define BULKHEAD_LOCK_TAKE                         0xc6000900u
 #define BULKHEAD_LOCK_TRY_TAKE                     0xc6000901u
 #define BULKHEAD_LOCK_RELEASE                      0xc6000902u
+#define BULKHEAD_DEVICE_HOLD                       0xc6000a00u
+#define BULKHEAD_DEVICE_RELEASE                    0xc6000a01u
+#define BULKHEAD_INTERRUPT_BIND                    0xc6000b00u
+#define BULKHEAD_INTERRUPT_DONE                    0xc6000b01u
+#define BULKHEAD_INTERRUPT_UNBIND                  0xc6000b02u
 #define BULKHEAD_CHANNEL_PLACE                     0xc6000d00u
 #define BULKHEAD_CHANNEL_DOORBELL                  0xc6000d01u
 #define BULKHEAD_CHANNEL_HOLD                      0xc6000d02u
@@ -87,6 +92,8 @@
 #define BULKHEAD_KIND_PORT                         7u
 #define BULKHEAD_KIND_REPLY                        8u
 #define BULKHEAD_KIND_LOCK                         9u
+#define BULKHEAD_KIND_DEVICE                       10u
+#define BULKHEAD_KIND_INTERRUPT                    11u
 #define BULKHEAD_KIND_CHANNEL                      13u
 #define BULKHEAD_KIND_SERVICE                      14u
 

@@ -128,6 +128,28 @@ pub enum Operation {
     /// Lock: give it to the most important vCPU that waits, or to nobody. `WrongState` if the caller does not
     /// own the lock. Right: `WRITE`.
     LockRelease = 0x0902,
+    /// Device: map its registers at the window that the manifest gives the caller. Loads are allowed, and
+    /// stores if the capability and the window allow them. Results as `ChannelPlace`; bit 16 of x3 is about
+    /// this hold. The hold ends when the capability goes. `WrongState` if the caller has no window for the
+    /// device, or holds it. Right: `READ`.
+    DeviceHold = 0x0A00,
+    /// Device: end the hold, and unmap the registers. Results as `ChannelPlace`. `WrongState` if nothing is
+    /// held. Right: `READ`.
+    DeviceRelease = 0x0A01,
+    /// Interrupt: from now on each interrupt of the line is a message at the port that the capability x2
+    /// names, which needs the right `READ`. The message is 8 bytes, the index x1 as a number. A receiver
+    /// finds [`LINE_SENDER`] where the number of the sender would be. The line is masked from the interrupt
+    /// until `InterruptDone`. One message of the port's depth is kept for the line. `WrongState` if the line
+    /// is bound already, `NoSpace` if the port has no room to keep, `InvalidArgument` if its messages are
+    /// shorter than 8 bytes. Right: `READ`.
+    InterruptBind = 0x0B00,
+    /// Interrupt: the message was received, and the device served: the line may interrupt again.
+    /// `WrongState` if the caller has not bound the line by this capability, or no message was received since
+    /// the last call. Right: `READ`.
+    InterruptDone = 0x0B01,
+    /// Interrupt: the line interrupts no more. A message that waits in the port is gone. `WrongState` if the
+    /// caller has not bound the line by this capability. Right: `READ`.
+    InterruptUnbind = 0x0B02,
     /// Channel: where the caller sees it. Result x1: the guest address; x2: its bytes; x3: the caller's side
     /// in bits 7:0, the number of sides in bits 15:8, bit 16 set if the caller may write the memory.
     /// `WrongState` if the caller is no side of it. Right: `READ`.
@@ -219,6 +241,11 @@ impl Operation {
         Self::LockTake,
         Self::LockTryTake,
         Self::LockRelease,
+        Self::DeviceHold,
+        Self::DeviceRelease,
+        Self::InterruptBind,
+        Self::InterruptDone,
+        Self::InterruptUnbind,
         Self::ChannelPlace,
         Self::ChannelDoorbell,
         Self::ChannelHold,
@@ -263,6 +290,9 @@ impl Operation {
             | Self::PortSend
             | Self::PortReply
             | Self::LockRelease
+            | Self::InterruptBind
+            | Self::InterruptDone
+            | Self::InterruptUnbind
             | Self::ChannelDoorbell
             | Self::ServiceAnswer
             | Self::ServiceInterrupt
@@ -281,6 +311,8 @@ impl Operation {
             | Self::LockTryTake => 1,
             Self::PartitionStatus | Self::CapabilityFind | Self::ServiceNews => 2,
             Self::ScheduleStatus
+            | Self::DeviceHold
+            | Self::DeviceRelease
             | Self::ChannelPlace
             | Self::ChannelHold
             | Self::ChannelRelease
@@ -318,6 +350,10 @@ pub enum ObjectKind {
     Reply = 8,
     /// A lock: at most one vCPU owns it.
     Lock = 9,
+    /// The registers of a device of the board, which can be lent.
+    Device = 10,
+    /// The interrupt line of such a device.
+    Interrupt = 11,
     /// A channel: memory that its sides share, and a doorbell.
     Channel = 13,
     /// The accesses of clients to the windows that a partition serves.
@@ -357,6 +393,8 @@ impl ObjectKind {
             7 => Some(Self::Port),
             8 => Some(Self::Reply),
             9 => Some(Self::Lock),
+            10 => Some(Self::Device),
+            11 => Some(Self::Interrupt),
             13 => Some(Self::Channel),
             14 => Some(Self::Service),
             _ => None,
@@ -463,7 +501,7 @@ impl Error {
 /// `Stopping` meanwhile.
 pub const ORDER_SPACE_NS: u64 = 1_000_000;
 /// ABI revision: `major << 16 | minor`. A new minor adds operations, a new major changes some.
-pub const ABI_VERSION: u32 = 1 << 16 | 5;
+pub const ABI_VERSION: u32 = 1 << 16 | 6;
 /// Indices a partition's capability space can hold in this build.
 pub const CAPABILITY_SLOTS: usize = capability_slots(TABLES);
 /// Indices a partition's capability space can hold under a class binary with tables of this size.
@@ -483,6 +521,9 @@ pub const KEPT_WORDS: usize = 15;
 pub const KEPT_GROUP: usize = 3;
 /// The event at the gate of a task when a device of the task interrupts.
 pub const DEVICE_EVENT: u32 = 59;
+/// The value that a receiver finds in place of the sender's number if the message is an interrupt of a line
+/// that is bound to the port. No partition has this number.
+pub const LINE_SENDER: u64 = 1 << 16;
 /// Multiple of which the address of a message is.
 pub const MESSAGE_ALIGN: u64 = 8;
 /// Words, of 64 bits each and in the byte order of the CPU, that say where a task was when its upcall came:

@@ -15,6 +15,15 @@ use crate::hypercall::{Handle, call};
 /// The bit that says that the program may write the memory.
 const MAY_WRITE: u64 = 1 << 16;
 
+/// Returns the words at a place that the hypervisor has just answered.
+pub(crate) fn words_at([address, size, ..]: [u64; 4]) -> &'static [AtomicU32] {
+    let first = core::ptr::with_exposed_provenance::<AtomicU32>(address as usize);
+    // SAFETY: the hypervisor has set the addresses aside for `size` bytes, a multiple of 4, page aligned, as
+    // long as the program runs, and nothing of the program itself is there. Where nothing is mapped, an
+    // access ends the program. Whoever writes the memory, each word is an atomic one.
+    unsafe { core::slice::from_raw_parts(first, size as usize / 4) }
+}
+
 /// A channel at which the program has a side.
 #[derive(Clone, Copy, Debug)]
 pub struct Channel {
@@ -29,13 +38,13 @@ impl Channel {
     /// # Errors
     /// `WrongState` if the program has no side at it; else as all calls.
     pub fn open(handle: Handle) -> Result<Self, Error> {
-        let [address, size, shape, _] = call(Operation::ChannelPlace, [u64::from(handle.0), 0, 0, 0, 0, 0])?;
-        let first = core::ptr::with_exposed_provenance::<AtomicU32>(address as usize);
-        // SAFETY: the hypervisor maps `size` bytes of memory there, a multiple of 4, page aligned, as long as
-        // the program runs, and nothing of the program itself is there. Whoever writes the memory, each word
-        // is an atomic one.
-        let words = unsafe { core::slice::from_raw_parts(first, size as usize / 4) };
-        Ok(Self { handle, words, shape })
+        let place = call(Operation::ChannelPlace, [u64::from(handle.0), 0, 0, 0, 0, 0])?;
+        let [_, _, shape, _] = place;
+        Ok(Self {
+            handle,
+            words: words_at(place),
+            shape,
+        })
     }
 
     /// Maps the memory of a side that is mapped only while it is held. [`Channel::may_write`] tells what the

@@ -25,6 +25,8 @@ pub mod arguments;
 pub mod channel;
 #[cfg(target_os = "none")]
 mod conduit;
+#[cfg(target_os = "none")]
+pub mod device;
 pub mod device_tree;
 #[cfg(target_os = "none")]
 pub mod environment;

@@ -5,6 +5,7 @@
 //! message is the one that the hypervisor sees: the partition's physical one. So a VM that translates its own
 //! addresses maps its messages where they are.
 
+use bulkhead_abi::hypercall::LINE_SENDER;
 use bulkhead_abi::{Error, Operation, Rights};
 
 use crate::hypercall::{Handle, call};
@@ -47,6 +48,8 @@ pub struct Received {
     pub reply: Option<Handle>,
     /// The capability that came with it.
     pub capability: Option<Handle>,
+    /// True if it is an interrupt of a line that is bound to the port ([`crate::device::Line`]).
+    pub is_interrupt: bool,
 }
 
 impl Received {
@@ -54,9 +57,13 @@ impl Received {
         let handle = |index: u64| (index != 0).then_some(Handle(index as u32));
         Self {
             length: length as usize,
-            sender: sender.checked_sub(1).map(|sender| sender as u8),
+            sender: sender
+                .checked_sub(1)
+                .filter(|_| sender != LINE_SENDER)
+                .map(|sender| sender as u8),
             reply: handle(reply),
             capability: handle(capability),
+            is_interrupt: sender == LINE_SENDER,
         }
     }
 }

@@ -439,8 +439,9 @@ records! {
         event: U32,
         /// `SIDE_*` bits.
         flags: U32,
-        /// Reserved, 0.
-        reserved: U32,
+        /// With [`SIDE_DEVICE`]: the physical line of the device and 1, or 0 if the device has no line. Else
+        /// 0.
+        line: U32,
     }
     /// A window of registers that another partition answers.
     ServedRecord {
@@ -680,6 +681,10 @@ pub const SIDE_WRITES: u32 = 1;
 pub const SIDE_FUNCTION: u32 = 2;
 /// The memory is mapped only while the side holds a capability for the channel. Its mapping allows nothing.
 pub const SIDE_HELD: u32 = 4;
+/// The memory is the registers of a device of the board. All sides are so, and are held.
+pub const SIDE_DEVICE: u32 = 8;
+/// With [`SIDE_DEVICE`]: the line of the device is edge-triggered.
+pub const SIDE_EDGE: u32 = 16;
 
 /// A receiver learns the number of the sender.
 pub const PORT_IDENTIFIES: u32 = 1;

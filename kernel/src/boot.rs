@@ -31,7 +31,8 @@ use bulkhead_arch_api::{
 };
 use bulkhead_devices::uart::Uart;
 use bulkhead_image::layout::{
-    FLAG_AUTOSTART, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, PcpuRecord, TRIGGER_EDGE,
+    FLAG_AUTOSTART, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, PcpuRecord, SIDE_DEVICE,
+    TRIGGER_EDGE,
 };
 use bulkhead_image::{Image, ImageError, Part, Sha256};
 use bulkhead_sched::{MAX_SLOTS, PcpuPolicy, PolicyError};
@@ -454,13 +455,17 @@ fn build_space<A: Arch>(
         .map_err(|error| BootError::Space(partition, error))
 }
 
-/// Clears the memory of the channels, once: no start of a side does so later. The longest chunk is what
+/// Clears the memory of the channels, once: no start of a side does so later. The registers of a device that
+/// is lent are no memory, and stay as they are. The longest chunk is what
 /// [`Spaces::clear`](bulkhead_arch_api::Spaces::clear) does at once. Nothing runs yet that could wait.
 fn clear_channels<A: Arch>(machine: &mut A, system: &System<'_>) -> Result<(), BootError> {
     for (channel, number) in system.image.channels().iter().zip(0_u32..) {
         let Some(side) = system.image.sides_of(number).first() else {
             continue;
         };
+        if side.flags.get() & SIDE_DEVICE != 0 {
+            continue;
+        }
         let (mut guest, mut left) = (side.guest.get(), channel.size.get());
         let partition = PartitionId(side.partition.get() as u8);
         while left != 0 {

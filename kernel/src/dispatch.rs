@@ -35,6 +35,7 @@ mod hand_over;
 mod hold;
 mod host;
 mod lifecycle;
+mod line;
 mod lock;
 mod network;
 mod port;

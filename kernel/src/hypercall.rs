@@ -94,8 +94,21 @@ pub enum Command {
     /// Map the caller's side of a channel, with the rights of the capability at this index. Without an index,
     /// unmap it.
     Hold(ChannelId, Option<u8>),
+    /// Take a step with the line of this device, by the capability at this index.
+    Line(ChannelId, u8, LineStep),
     /// Serve the clients of this partition.
     Serve(PartitionId, Service),
+}
+
+/// A step with a line that is lent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineStep {
+    /// Let its interrupts be messages at this port.
+    Bind(PortId),
+    /// Let it interrupt again.
+    Done,
+    /// Let it interrupt no more.
+    Unbind,
 }
 
 /// A channel, by its number in the system image.
@@ -240,6 +253,10 @@ const fn rule(operation: Operation) -> Option<(ObjectKind, Rights)> {
         Operation::LockTake | Operation::LockTryTake | Operation::LockRelease => {
             Some((ObjectKind::Lock, Rights::WRITE))
         }
+        Operation::DeviceHold | Operation::DeviceRelease => Some((ObjectKind::Device, Rights::READ)),
+        Operation::InterruptBind | Operation::InterruptDone | Operation::InterruptUnbind => {
+            Some((ObjectKind::Interrupt, Rights::READ))
+        }
         Operation::ChannelPlace | Operation::ChannelHold | Operation::ChannelRelease => {
             Some((ObjectKind::Channel, Rights::READ))
         }
@@ -253,6 +270,21 @@ const fn rule(operation: Operation) -> Option<(ObjectKind, Rights)> {
         | Operation::ServiceReach
         | Operation::ServiceKeep => Some((ObjectKind::Service, Rights::WRITE)),
     }
+}
+
+/// Returns the object that a capability names, which must be of this kind and give this right.
+fn named<R: RelaxStrategy>(
+    spaces: &Spaces<R>,
+    holder: PartitionId,
+    (index, kind): (u64, ObjectKind),
+    right: Rights,
+) -> Result<u8, Error> {
+    let capability = spaces.look_up(holder, index)?;
+    if capability.kind != kind {
+        return Err(Error::WrongKind);
+    }
+    let has_right = capability.rights.contains(right);
+    has_right.then_some(capability.object).ok_or(Error::NoRight)
 }
 
 /// Checks a hypercall of `caller`. The work is constant.
@@ -316,8 +348,14 @@ pub fn decode<R: RelaxStrategy>(
         Operation::ChannelPlace => Command::ChannelPlace(ChannelId(number)),
         Operation::ChannelDoorbell => Command::Doorbell(ChannelId(number), x2),
         // The look-up has found the slot, so the index is small.
-        Operation::ChannelHold => Command::Hold(ChannelId(number), Some(x1 as u8)),
-        Operation::ChannelRelease => Command::Hold(ChannelId(number), None),
+        Operation::ChannelHold | Operation::DeviceHold => Command::Hold(ChannelId(number), Some(x1 as u8)),
+        Operation::ChannelRelease | Operation::DeviceRelease => Command::Hold(ChannelId(number), None),
+        Operation::InterruptBind => {
+            let port = PortId(named(spaces, caller, (x2, ObjectKind::Port), Rights::READ)?);
+            Command::Line(ChannelId(number), x1 as u8, LineStep::Bind(port))
+        }
+        Operation::InterruptDone => Command::Line(ChannelId(number), x1 as u8, LineStep::Done),
+        Operation::InterruptUnbind => Command::Line(ChannelId(number), x1 as u8, LineStep::Unbind),
         // `decode_port` and `decode_service` have these.
         Operation::PortSend
         | Operation::PortReceive

@@ -47,6 +47,7 @@ pub mod health;
 mod hold;
 pub mod hypercall;
 pub mod input;
+mod line;
 pub mod load;
 pub mod local;
 pub mod lock;

@@ -21,6 +21,7 @@
 
 use crate::cap::Capability;
 use crate::hypercall::Gift;
+use crate::line::Mark;
 use crate::table::{Id, Table};
 use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::{Error, ObjectKind, Rights};
@@ -122,6 +123,31 @@ pub struct Letter {
 
 const HAS_CALLER: u64 = 1 << 32;
 const HAS_GIFT: u64 = 1 << 33;
+const IS_LINE: u64 = 1 << 34;
+
+impl Mark {
+    /// Writes the mark of a line's message of 8 bytes into the words before the message.
+    pub fn write(self, header: &[AtomicU64]) {
+        let words = [8 | IS_LINE, u64::from(self.number), u64::from(self.device)];
+        for (word, value) in header.iter().zip(words) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the mark in the words before a message, if the message is a line's.
+    #[inline]
+    #[must_use]
+    pub fn read(header: &[AtomicU64]) -> Option<Self> {
+        let [first, number, device, ..] = header else {
+            return None;
+        };
+        let is_line = first.load(Ordering::Relaxed) & IS_LINE != 0;
+        is_line.then(|| Self {
+            device: device.load(Ordering::Relaxed) as u8,
+            number: number.load(Ordering::Relaxed) as u32,
+        })
+    }
+}
 
 impl Letter {
     /// Returns the letter of a message that is no call and has no capability with it.
@@ -142,7 +168,7 @@ impl Letter {
     #[must_use]
     pub fn read_plain(header: &[AtomicU64]) -> Option<(u16, PartitionId)> {
         let first = header.first()?.load(Ordering::Relaxed);
-        let is_plain = first & (HAS_CALLER | HAS_GIFT) == 0;
+        let is_plain = first & (HAS_CALLER | HAS_GIFT | IS_LINE) == 0;
         is_plain.then_some((first as u16, PartitionId((first >> 16) as u8)))
     }
 
@@ -212,6 +238,8 @@ pub struct Queue {
     head: u16,
     /// The messages that wait.
     count: u16,
+    /// The room that is kept: a message each for lines that are bound and have none here.
+    kept: u16,
     /// The vCPUs that wait for a message.
     waiters: VcpuSet,
     /// The vCPU that received last, or has begun to wait last.
@@ -223,6 +251,7 @@ impl Queue {
         Self {
             head: 0,
             count: 0,
+            kept: 0,
             waiters: VcpuSet::EMPTY,
             server: None,
         }
@@ -256,9 +285,28 @@ impl Queue {
         was
     }
 
-    /// Tells whether no other message has room.
+    /// Tells whether no other message of a partition has room.
     pub const fn is_full(&self, facts: &PortFacts) -> bool {
-        self.count >= facts.depth
+        self.count.saturating_add(self.kept) >= facts.depth
+    }
+
+    /// Keeps room for a message of one more line. Returns false if there is none.
+    pub const fn keep(&mut self, facts: &PortFacts) -> bool {
+        let has_room = !self.is_full(facts);
+        if has_room {
+            self.keep_again();
+        }
+        has_room
+    }
+
+    /// Keeps the room that the message of a line has just left.
+    pub const fn keep_again(&mut self) {
+        self.kept = self.kept.saturating_add(1);
+    }
+
+    /// Keeps room for one line less.
+    pub const fn let_go(&mut self) {
+        self.kept = self.kept.saturating_sub(1);
     }
 
     /// Counts the message behind the last one in.

@@ -15,6 +15,7 @@ use crate::flash::{FLASHES, Flash};
 use crate::function::MAX_FUNCTIONS;
 use crate::health::Record;
 use crate::hold::Holds;
+use crate::line::Lines;
 use crate::lock::{self, Lock, PerLock};
 use crate::mailbox::{Mailbox, bit};
 use crate::network::{Nic, PerNic};
@@ -163,6 +164,7 @@ pub struct Shared<'i, R> {
     pub(crate) seats: Seats<R>,
     /// Windows that are mapped while they are held.
     pub(crate) holds: Holds<R>,
+    pub(crate) lines: Lines<R>,
     /// The virtual flashes.
     pub(crate) flashes: Flashes<R>,
     /// Windows that partitions answer.
@@ -201,6 +203,7 @@ impl<R: RelaxStrategy> Shared<'_, R> {
             messages: Messages::new(),
             seats: Table::new([const { TicketMutex::new(Seat::new()) }; SEATS]),
             holds: Holds::new(),
+            lines: Lines::new(),
             flashes: Table::new([const { TicketMutex::new(Flash::new()) }; FLASHES]),
             services: Services::new(),
             nics: Table::new([const { TicketMutex::new(Nic::new([0; 6])) }; MAX_NICS]),

@@ -11,7 +11,7 @@ use bulkhead_image::layout::{
 };
 use bulkhead_image::{Fault, Image, ImageError, Table};
 use proptest::prelude::*;
-use support::{At, Bench, Part, add_channel, call, error_mark, marking, tables, task, vm};
+use support::{At, Bench, Part, add_channel, call, error_mark, load, marking, store, tables, task, vm};
 
 const LINK: u64 = 1;
 const CLOCK: u64 = 2;
@@ -59,20 +59,8 @@ fn bench(pcpu: u32) -> Bench {
     Bench::with_image(2, image.build().unwrap())
 }
 
-fn store(address: u64, value: u64) -> Action {
-    Action::Write {
-        address,
-        size: 8,
-        value,
-    }
-}
-
-fn load(address: u64) -> Action {
-    Action::Read { address, size: 8 }
-}
-
 fn sleep(until: u64) -> Action {
-    call(Operation::TimerSleep, &[CLOCK, until])
+    support::sleep(CLOCK, until)
 }
 
 fn ring(sides: u64) -> Action {

@@ -8,7 +8,7 @@ use bulkhead_arch_api::PartitionId;
 use bulkhead_arch_sim::Action;
 use bulkhead_image::layout::{HealthAction, MEMORY_READ, NONE, SIDE_FUNCTION};
 use bulkhead_image::{Fault, ImageError, MAX_HELD, Table};
-use support::{At, Bench, Part, add_channel, call, error_mark, marking, tables, task};
+use support::{At, Bench, Part, add_channel, call, error_mark, load, marking, store, tables, task};
 
 const CHANNEL: u64 = 1;
 const CLOCK: u64 = 2;
@@ -56,20 +56,8 @@ fn bench(pcpu: u32) -> Bench {
     Bench::with_image(2, image.build().unwrap())
 }
 
-fn store(address: u64, value: u64) -> Action {
-    Action::Write {
-        address,
-        size: 8,
-        value,
-    }
-}
-
-fn load(address: u64) -> Action {
-    Action::Read { address, size: 8 }
-}
-
 fn sleep(until: u64) -> Action {
-    call(Operation::TimerSleep, &[CLOCK, until])
+    support::sleep(CLOCK, until)
 }
 
 fn grant(rights: Rights) -> Action {

@@ -8,7 +8,7 @@ use bulkhead_arch_api::{Reply, VcpuId};
 use bulkhead_arch_sim::{Action, Guest, Outcome, What};
 use bulkhead_image::ImageBuilder;
 use bulkhead_image::layout::{MEMORY_CLEAR, MEMORY_READ, MemoryRecord, Name, PORT_IDENTIFIES, PortRecord};
-use support::{Bench, NOWHERE, Part, RAM, call, error_mark, marking, tables, task, vm};
+use support::{Bench, NOWHERE, Part, RAM, call, error_mark, load, marking, store, tables, task, vm};
 
 const PORT: u64 = 1;
 const CLOCK: u64 = 2;
@@ -43,20 +43,8 @@ fn with_port(part: Part, rights: Rights) -> Part {
         .cap(OTHER as u32, ObjectKind::Port, 1, rights)
 }
 
-fn store(address: u64, value: u64) -> Action {
-    Action::Write {
-        address,
-        size: 8,
-        value,
-    }
-}
-
-fn load(address: u64) -> Action {
-    Action::Read { address, size: 8 }
-}
-
 fn sleep(until: u64) -> Action {
-    call(Operation::TimerSleep, &[CLOCK, until])
+    support::sleep(CLOCK, until)
 }
 
 fn send(length: u64) -> Action {

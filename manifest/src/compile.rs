@@ -243,6 +243,7 @@ fn channel_records(system: &System, builder: &mut ImageBuilder) -> Result<(), Na
     for (number, channel) in system.manifest.channels.iter().enumerate() {
         let host = system.plan.channels.get(number).copied().unwrap_or(0);
         let first = builder.sides.len();
+        let lent = channels::lent(channel, &system.board);
         builder.channels.push(channels::record(channel, host, first)?);
         for side in &channel.sides {
             let is_it = |spec: &PartitionSpec| {
@@ -257,11 +258,13 @@ fn channel_records(system: &System, builder: &mut ImageBuilder) -> Result<(), Na
                 .get(owner)
                 .map_or(&[][..], |guest| &guest.areas)
                 .iter();
-            let area = areas.find(|area| area.kind == AreaKind::Channel(number));
+            let area = areas.find(
+                |area| matches!(area.kind, AreaKind::Channel(own) | AreaKind::Lent(own) if own == number),
+            );
             let guest = area.map_or(0, |area| area.window.base);
             builder
                 .sides
-                .push(channels::side_record(number, side, owner, guest));
+                .push(channels::side_record((number, lent), side, owner, guest));
         }
     }
     Ok(())
@@ -491,8 +494,8 @@ fn uuid(board: &str, name: &str) -> [u8; 16] {
 
 fn memory_record(partition: u32, mapping: &Mapping) -> MemoryRecord {
     let Access { read, write, execute } = mapping.access;
-    let device = mapping.kind == MappingKind::Device;
-    let shared = mapping.kind == MappingKind::Channel;
+    let device = matches!(mapping.kind, MappingKind::Device | MappingKind::Lent);
+    let shared = matches!(mapping.kind, MappingKind::Channel | MappingKind::Lent);
     let bits = [
         (read, MEMORY_READ),
         (write, MEMORY_WRITE),

@@ -296,6 +296,7 @@ fn build(
         board.class.host().settle(&mut manifest, board);
     }
     rules::channels::count_functions(&mut manifest);
+    rules::channels::lend(&mut manifest, board.as_ref(), report);
     rules::services::place(&mut manifest, board.as_ref());
     rules::check(&manifest, board.as_ref(), report);
     rules::disks_are_files(&manifest, base, report);

@@ -15,7 +15,7 @@
 
 use crate::board::{Board, Window};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::guest::{AreaKind, Guest};
+use crate::guest::{Area, AreaKind, Guest};
 use crate::model::PartitionSpec;
 use crate::rules::{chooses_ram_base, needs_identity};
 use crate::units::{BLOCK, GIB, PAGE, align_up, format_size};
@@ -136,7 +136,7 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
     let mut hosts: Vec<Vec<u64>> = input
         .guests
         .iter()
-        .map(|guest| vec![0; guest.areas.len()])
+        .map(|guest| guest.areas.iter().map(place_of_registers).collect())
         .collect();
     // The check of a board makes sure that there is RAM.
     let log = input.board.log();
@@ -191,6 +191,9 @@ fn blocks<'a>(input: &Input<'a>, report: &mut Report) -> Vec<Block<'a>> {
         let identity = needs_identity(spec, input.board);
         let open = chooses_ram_base(spec, input.board);
         for (index, area) in guest.areas.iter().enumerate() {
+            if matches!(area.kind, AreaKind::Lent(_)) {
+                continue;
+            }
             if let AreaKind::Channel(number) = area.kind {
                 // The first side stands for all. No device of a side accesses a channel by itself.
                 if core::mem::replace(&mut placed[number], true) {
@@ -233,12 +236,20 @@ fn blocks<'a>(input: &Input<'a>, report: &mut Report) -> Vec<Block<'a>> {
     blocks
 }
 
+/// Returns where the registers of a device that is lent are. Other areas have no place yet.
+fn place_of_registers(area: &Area) -> u64 {
+    match (area.kind, &area.at) {
+        (AreaKind::Lent(_), Some(at)) => at.value.get(),
+        _ => 0,
+    }
+}
+
 /// Gives every side of a channel the place of the first one. Returns the places of the channels.
 pub(crate) fn share(input: &Input<'_>, hosts: &mut [Vec<u64>]) -> Vec<u64> {
     let mut places: Vec<Option<u64>> = vec![None; input.channels];
     for (guest, hosts) in input.guests.iter().zip(hosts) {
         for (area, host) in guest.areas.iter().zip(hosts) {
-            if let AreaKind::Channel(number) = area.kind
+            if let AreaKind::Channel(number) | AreaKind::Lent(number) = area.kind
                 && let Some(place) = places.get_mut(number)
             {
                 *host = *place.get_or_insert(*host);
@@ -251,7 +262,7 @@ pub(crate) fn share(input: &Input<'_>, hosts: &mut [Vec<u64>]) -> Vec<u64> {
 /// Returns the number of tables for the sides of channels, as if no block of theirs were congruent.
 fn channel_tables(input: &Input<'_>) -> u64 {
     let areas = input.guests.iter().flat_map(|guest| &guest.areas);
-    let sides = areas.filter(|area| matches!(area.kind, AreaKind::Channel(_)));
+    let sides = areas.filter(|area| matches!(area.kind, AreaKind::Channel(_) | AreaKind::Lent(_)));
     sides.fold(0, |sum: u64, area| {
         let leaves = (area.window.size / BLOCK).saturating_add(2);
         let upper = (area.window.size / GIB).saturating_add(2);

@@ -182,7 +182,11 @@ const fn deeds(kind: ObjectKind) -> &'static [(Rights, &'static str)] {
         ObjectKind::Port => &[(Rights::WRITE, "sends messages")],
         ObjectKind::Lock => &[(Rights::WRITE, "owns for a time")],
         ObjectKind::Channel => &[(Rights::WRITE, "rings")],
-        ObjectKind::Timer | ObjectKind::Reply | ObjectKind::Service => &[],
+        ObjectKind::Timer
+        | ObjectKind::Reply
+        | ObjectKind::Service
+        | ObjectKind::Device
+        | ObjectKind::Interrupt => &[],
     }
 }
 
@@ -200,7 +204,11 @@ fn targets(kind: ObjectKind, object: usize, holdings: &Holdings, objects: &Objec
             all.filter_map(|(number, held)| held.iter().any(takes).then_some(number))
                 .collect()
         }
-        ObjectKind::Timer | ObjectKind::Reply | ObjectKind::Service => Vec::new(),
+        ObjectKind::Timer
+        | ObjectKind::Reply
+        | ObjectKind::Service
+        | ObjectKind::Device
+        | ObjectKind::Interrupt => Vec::new(),
     }
 }
 

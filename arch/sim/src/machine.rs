@@ -433,11 +433,11 @@ impl<C: SimClass> Irqs for SimMachine<C> {
     }
 
     fn enable(&mut self, line: Line, _edge: bool) {
-        self.world().pcpu(self.pcpu).enabled.insert(line.0);
+        self.world().enable(self.pcpu, line);
     }
 
     fn disable(&mut self, line: Line) {
-        self.world().pcpu(self.pcpu).enabled.remove(&line.0);
+        self.world().disable(line);
     }
 
     fn admit(&mut self, vcpus: VcpuSet) {

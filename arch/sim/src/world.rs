@@ -370,6 +370,34 @@ impl World {
         }
     }
 
+    /// Lets a line interrupt this pCPU and no other one. An interrupt that waits goes with it.
+    pub(crate) fn enable(&mut self, pcpu: PcpuId, line: Line) {
+        self.disable(line);
+        let mut waiting = 0_usize;
+        for own in &mut self.pcpus {
+            let before = own.lines.len();
+            own.lines.retain(|other| *other != line);
+            waiting += before - own.lines.len();
+        }
+        let own = self.pcpu(pcpu);
+        own.enabled.insert(line.0);
+        own.lines.extend(std::iter::repeat_n(line, waiting));
+    }
+
+    /// Returns the pCPU that a line of the hypervisor's own interrupts.
+    fn enabled_on(&self, line: Line) -> Option<PcpuId> {
+        let mut all = (0_u8..).zip(&self.pcpus);
+        let found = all.find(|(_, own)| own.enabled.contains(&line.0))?;
+        Some(PcpuId(found.0))
+    }
+
+    /// Masks a line on every pCPU.
+    pub(crate) fn disable(&mut self, line: Line) {
+        for own in &mut self.pcpus {
+            own.enabled.remove(&line.0);
+        }
+    }
+
     fn target_of(&self, external: External) -> PcpuId {
         let route = match external {
             External::Input(_) | External::Frame(..) => None,
@@ -378,6 +406,10 @@ impl World {
         route
             .and_then(|(partition, _)| self.partitions.get(&partition.0)?.first)
             .and_then(|first| self.vcpus.get(&first.0)?.home)
+            .or_else(|| match external {
+                External::Line(line) => self.enabled_on(line),
+                _ => None,
+            })
             .unwrap_or(PcpuId(0))
     }
 

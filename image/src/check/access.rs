@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Capabilities and watches: who may do what to whom from the start.
 
+use super::channels::is_device;
 use super::{at, earlier, named, refers, require};
 use crate::error::{Fault, Table};
 use crate::reader::Image;
@@ -36,7 +37,11 @@ pub(super) fn capability(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         ObjectKind::Schedule => schedules(image, record.object.get())?,
         ObjectKind::Port => refers(record.object.get(), image.ports().len(), Table::Ports)?,
         ObjectKind::Lock => refers(record.object.get(), image.locks().len(), Table::Locks)?,
-        ObjectKind::Channel => refers(record.object.get(), image.channels().len(), Table::Channels)?,
+        ObjectKind::Channel | ObjectKind::Device | ObjectKind::Interrupt => {
+            refers(record.object.get(), image.channels().len(), Table::Channels)?;
+            let device = is_device(image, record.object.get());
+            require(device != (kind == ObjectKind::Channel), Fault::UnknownKind)?;
+        }
         ObjectKind::Service => {
             let mut windows = image.served().iter();
             let is_server = windows.any(|window| window.server == record.object);

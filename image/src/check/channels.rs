@@ -5,12 +5,12 @@
 //! it: a shared mapping is that of a side, whole and with no other rights, and a channel overlaps no other
 //! one.
 
-use super::devices::{line_is_free, machine, virtual_line};
+use super::devices::{line_is_free, machine, physical_line, virtual_line};
 use super::{at, covers, earlier, named, refers, require};
 use crate::error::{Fault, Table};
 use crate::layout::{
-    ChannelRecord, MEMORY_READ, MEMORY_SHARED, MEMORY_WRITE, MemoryRecord, NONE, SIDE_FUNCTION, SIDE_HELD,
-    SIDE_WRITES, SideRecord,
+    ChannelRecord, MEMORY_DEVICE, MEMORY_READ, MEMORY_SHARED, MEMORY_WRITE, MemoryRecord, NONE, SIDE_DEVICE,
+    SIDE_EDGE, SIDE_FUNCTION, SIDE_HELD, SIDE_WRITES, SideRecord,
 };
 use crate::limits::{MAX_FUNCTIONS, MAX_HELD, MAX_PARTITIONS};
 use crate::reader::{Image, record as record_at};
@@ -46,9 +46,8 @@ fn span(image: &Image<'_>, record: &ChannelRecord) -> Result<Span, Fault> {
 
 pub(super) fn side(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     let record = at(image.sides(), index)?;
-    require(record.reserved.get() == 0, Fault::Reserved)?;
     require(
-        record.flags.get() & !(SIDE_WRITES | SIDE_FUNCTION | SIDE_HELD) == 0,
+        record.flags.get() & !(SIDE_WRITES | SIDE_FUNCTION | SIDE_HELD | SIDE_DEVICE | SIDE_EDGE) == 0,
         Fault::BadFlags,
     )?;
     let number = record.channel.get();
@@ -78,6 +77,7 @@ pub(super) fn side(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     if is_function(record) {
         function(image, index, record)?;
     }
+    device(image, record)?;
     let mut mapped = image.memory_of(partition);
     require(
         mapped.any(|mapping| is_of(mapping, record, channel)),
@@ -97,6 +97,49 @@ fn bell(image: &Image<'_>, record: &SideRecord) -> Result<(), Fault> {
     let owner = machine(image, partition)?;
     virtual_line(image, owner, line)?;
     line_is_free(image, partition, line)
+}
+
+/// Checks that a side of a device is one that is held and has no doorbell, as all sides of the device, and
+/// that nobody else has the line.
+fn device(image: &Image<'_>, record: &SideRecord) -> Result<(), Fault> {
+    let line = record.line.get();
+    if record.flags.get() & SIDE_DEVICE == 0 {
+        require(record.flags.get() & SIDE_EDGE == 0, Fault::BadFlags)?;
+        return require(line == 0, Fault::Reserved);
+    }
+    require(is_held(record), Fault::BadFlags)?;
+    let has_bell = record.virtual_line.get() != NONE || record.event.get() != NONE;
+    require(!has_bell, Fault::OutOfRange)?;
+    for other in image.sides_of(record.channel.get()) {
+        let both = record.flags.get() ^ other.flags.get();
+        let alike = both & (SIDE_DEVICE | SIDE_EDGE) == 0 && other.line == record.line;
+        require(alike, Fault::BadFlags)?;
+    }
+    match line.checked_sub(1) {
+        Some(line) => lent_line(image, record, line),
+        None => Ok(()),
+    }
+}
+
+fn lent_line(image: &Image<'_>, record: &SideRecord, line: u32) -> Result<(), Fault> {
+    physical_line(image, line)?;
+    for (interrupt, index) in image.interrupts().iter().zip(0..) {
+        require(
+            interrupt.line.get() != line,
+            Fault::LineTaken(Table::Interrupts, index),
+        )?;
+    }
+    for (other, index) in image.sides().iter().zip(0..) {
+        let taken = other.channel != record.channel && other.line == record.line;
+        require(!taken, Fault::LineTaken(Table::Sides, index))?;
+    }
+    Ok(())
+}
+
+/// Tells whether the memory of a channel is the registers of a device.
+pub(super) fn is_device(image: &Image<'_>, channel: u32) -> bool {
+    let mut sides = image.sides_of(channel).iter();
+    sides.any(|side| side.flags.get() & SIDE_DEVICE != 0)
 }
 
 /// Tells whether a side is mapped only while it is held.
@@ -137,11 +180,16 @@ fn is_of(mapping: &MemoryRecord, side: &SideRecord, channel: &ChannelRecord) -> 
     } else {
         MEMORY_READ
     };
+    let device = if side.flags.get() & SIDE_DEVICE != 0 {
+        MEMORY_DEVICE
+    } else {
+        0
+    };
     mapping.partition == side.partition
         && mapping.guest == side.guest
         && mapping.host == channel.host
         && mapping.size == channel.size
-        && mapping.flags.get() == MEMORY_SHARED | rights
+        && mapping.flags.get() == MEMORY_SHARED | rights | device
 }
 
 /// Tells whether a shared mapping is that of a side.

@@ -67,6 +67,19 @@ pub(super) fn virtual_line(image: &Image<'_>, owner: &PartitionRecord, line: u32
     )
 }
 
+/// Checks that a line of the board can be a device's, and is none of the hypervisor's own.
+pub(super) fn physical_line(image: &Image<'_>, line: u32) -> Result<(), Fault> {
+    require(
+        (image.facts().first_device_line..FIRST_SPECIAL_LINE).contains(&line),
+        Fault::OutOfRange,
+    )?;
+    for (controller, other_index) in image.controllers().iter().zip(0..) {
+        let own = controller.lines.iter().any(|own| own.get() == line);
+        require(!own, Fault::LineTaken(Table::Controllers, other_index))?;
+    }
+    Ok(())
+}
+
 /// Checks that no device, virtual or the partition's own, has this line of a partition.
 pub(super) fn line_is_free(image: &Image<'_>, partition: u32, line: u32) -> Result<(), Fault> {
     for (device, index) in image.virtual_devices().iter().zip(0..) {
@@ -266,14 +279,7 @@ pub(super) fn interrupt(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     } else {
         virtual_line(image, owner, seen_as)?;
     }
-    require(
-        (image.facts().first_device_line..FIRST_SPECIAL_LINE).contains(&line),
-        Fault::OutOfRange,
-    )?;
-    for (controller, other_index) in image.controllers().iter().zip(0..) {
-        let own = controller.lines.contains(&record.line);
-        require(!own, Fault::LineTaken(Table::Controllers, other_index))?;
-    }
+    physical_line(image, line)?;
     for (device, other_index) in image.virtual_devices().iter().zip(0..) {
         let taken = device.partition == record.partition && lines(image, device).contains(&seen_as);
         require(!taken, Fault::LineTaken(Table::VirtualDevices, other_index))?;

@@ -56,7 +56,7 @@ fn flags(record: &MemoryRecord) -> Result<(), Fault> {
     )?;
     // The others may be using it when one side starts, and code comes from payloads alone.
     require(
-        flags & MEMORY_SHARED == 0 || flags & (MEMORY_DEVICE | MEMORY_EXECUTE | MEMORY_CLEAR) == 0,
+        flags & MEMORY_SHARED == 0 || flags & (MEMORY_EXECUTE | MEMORY_CLEAR) == 0,
         Fault::BadFlags,
     )
 }

@@ -134,6 +134,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             }
             Command::ChannelPlace(channel) => self.place_of_channel(caller, channel),
             Command::Hold(channel, index) => self.change_hold(caller, channel, index),
+            Command::Line(device, index, step) => self.change_line(caller, device, (index, step)),
             Command::Doorbell(channel, sides) => {
                 self.ring(caller, channel, sides);
                 Ok([0; 4])

@@ -114,6 +114,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                     // The line stays masked until there is time for it.
                     return;
                 } else {
+                    self.take_line(line);
                     self.tell_task(line);
                 }
                 self.machine.complete(line);

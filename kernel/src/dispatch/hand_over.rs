@@ -7,9 +7,11 @@
 //! vCPU in that place is another one ([`Policy::hand_over`](bulkhead_sched::Policy::hand_over)). The reply
 //! gives the place back in the same way, if the server then waits for the next message.
 //!
-//! Everything is checked before anything is changed. If anything is unusual (an error, a capability on its
-//! way, a pending interrupt, an upcall, a message that waits already), nothing has happened, and the call
-//! goes the long way ([`super::port`]), which decides. There both give the same results.
+//! If anything is unusual (an error, a capability on its way, a pending interrupt, an upcall, a message that
+//! waits already), nobody can tell that the short way was tried, and the call goes the long way
+//! ([`super::port`]), which decides. There both give the same results. A late refusal may leave the message
+//! in the buffer of the receiver. The receiver still waits, and no content of the buffer is promised to a
+//! receiver that waits. The long way writes the buffer again.
 //!
 //! **Work bounds.** One message is copied with the port's lock held, as by a send.
 

@@ -43,7 +43,8 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
             let mut hold = None;
             if let Some(index) = index {
                 let capability = shared.capabilities.peek(caller, index.into())?;
-                if (capability.kind, capability.object) != (ObjectKind::Channel, channel.0) {
+                let is_memory = matches!(capability.kind, ObjectKind::Channel | ObjectKind::Device);
+                if !is_memory || capability.object != channel.0 {
                     return Err(Error::WrongState);
                 }
                 permissions.read = true;
@@ -63,10 +64,12 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
     }
 
     /// Ends one hold that lacks its capability, or that belongs to this partition, which is about to be
-    /// loaded. Returns true if there is none. No CPU can use the memory of a hold that has ended.
+    /// loaded, or the binding of a line likewise. Returns true if there is none. No CPU can use the memory of
+    /// a hold that has ended.
     #[inline]
     pub(super) fn are_holds_right(&mut self, loaded: Option<PartitionId>) -> bool {
-        IS_SMALL || self.shared.holds.is_empty() || !self.end_wrong_hold(loaded)
+        IS_SMALL
+            || (self.shared.holds.is_empty() || !self.end_wrong_hold(loaded)) && self.are_lines_right(loaded)
     }
 
     #[inline(never)]

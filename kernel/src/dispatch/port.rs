@@ -11,6 +11,7 @@
 
 use super::Pcpu;
 use crate::hypercall::{Answering, Buffer, CallMode, Command, Message};
+use crate::line::Mark;
 use crate::local::{Activity, Pause};
 use crate::port::{CallState, Caller, Letter, MAX_PORTS, Outcome, PortFacts, PortId};
 use bulkhead_abi::{Error, ObjectKind};
@@ -390,6 +391,18 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let mut queue = shared.ports.of(port).lock();
         while let Some(position) = queue.oldest() {
             let (header, body) = shared.messages.entry(facts, position);
+            if let Some(mark) = Mark::read(header) {
+                if shared.lines.is_queued(mark) {
+                    self.machine
+                        .store_message((own, buffer.to), 8, body)
+                        .map_err(|_| Error::InvalidArgument)?;
+                    queue.pop(facts);
+                    return Ok(Some(self.line_received(mark, vcpu, &mut queue)));
+                }
+                // The binding has ended.
+                queue.pop(facts);
+                continue;
+            }
             let letter = Letter::read(header);
             let has_given_up =
                 |caller: Caller| !shared.seats.of(caller.vcpu).lock().call.is_open(caller.number);

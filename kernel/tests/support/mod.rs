@@ -281,7 +281,7 @@ pub fn add_channel(image: &mut ImageBuilder, name: &str, size: u64, sides: &[At]
             virtual_line: side.line.into(),
             event: side.event.into(),
             flags: flag.into(),
-            reserved: 0.into(),
+            line: 0.into(),
         });
         image.memory.push(MemoryRecord {
             partition: side.partition.into(),
@@ -595,4 +595,23 @@ pub fn call(operation: bulkhead_abi::Operation, arguments: &[u64]) -> Action {
     let mut registers = [0; 6];
     registers[..arguments.len()].copy_from_slice(arguments);
     Action::Hypercall(operation as u16, registers)
+}
+
+/// Returns a store of a word.
+pub fn store(address: u64, value: u64) -> Action {
+    Action::Write {
+        address,
+        size: 8,
+        value,
+    }
+}
+
+/// Returns a load of a word.
+pub fn load(address: u64) -> Action {
+    Action::Read { address, size: 8 }
+}
+
+/// Returns a sleep, by the capability `clock`, until a time.
+pub fn sleep(clock: u64, until: u64) -> Action {
+    call(bulkhead_abi::Operation::TimerSleep, &[clock, until])
 }

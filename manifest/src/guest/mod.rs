@@ -36,6 +36,8 @@ pub(crate) enum AreaKind {
     Code,
     /// The memory of the channel with this number.
     Channel(usize),
+    /// The registers of the device that the channel with this number lends.
+    Lent(usize),
 }
 
 /// A stretch of the partition's memory that is contiguous on the board too.
@@ -168,7 +170,10 @@ impl Guest {
                 access,
             });
             self.areas.push(Area {
-                kind: AreaKind::Channel(side.number),
+                kind: match side.channel.device {
+                    Some(_) => AreaKind::Lent(side.number),
+                    None => AreaKind::Channel(side.number),
+                },
                 window: side.window,
                 access,
                 at: side.channel.at.clone(),

@@ -10,7 +10,10 @@ tables! {
     /// Memory that its sides share, and a doorbell. The capabilities of the sides let them ring.
     pub(crate) ChannelSpec [name] = "a channel table" {
         /// bytes of the memory; a multiple of 4K, on class `armv7m` a power of two
-        size "size": Option<Placed<Size>>, required;
+        size "size": Option<Placed<Size>>, otherwise("required, but not with `device`");
+        /// a device of the board, whose registers are the memory: each side is held, and has no doorbell;
+        /// class `aarch64`
+        device "device": Option<Placed<String>>, optional;
         /// address of the memory on the board; without this key the tool finds a place
         at "place": Option<Placed<Address>>, optional;
         /// the partitions that see the memory, two at least

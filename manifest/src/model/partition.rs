@@ -214,7 +214,7 @@ tables! {
         size "size": Given<Size>, default("2M");
     }
 
-    /// Right to the object in exactly one of the first nine keys. The capability's own name has up to 23
+    /// Right to the object in exactly one of the first eleven keys. The capability's name has up to 23
     /// characters.
     pub(crate) CapabilitySpec [name] by "name the partition knows it by" = "a capability" {
         /// a partition, the holder itself included
@@ -234,10 +234,15 @@ tables! {
         lock "lock": Option<Placed<String>>, optional;
         /// a channel at which the holder has a side: `write` rings, `read` tells where its memory is
         channel "channel": Option<Placed<String>>, optional;
+        /// a channel of a device at which the holder has a side: `read` holds the registers for loads,
+        /// `write` also for stores
+        device "device": Option<Placed<String>>, optional;
+        /// a channel of a device: `read` takes the interrupts of the device's line
+        line "interrupt": Option<Placed<String>>, optional;
         /// `true`: the windows of the services that the holder serves
         service "service": bool, optional;
         /// operations that the holder may carry out
-        rights "rights": Option<Placed<Vec<Placed<Rights>>>>, otherwise("[\"read\"]; console, channel and service: [\"read\", \"write\"]");
+        rights "rights": Option<Placed<Vec<Placed<Rights>>>>, otherwise("[\"read\"]; console, channel, device and service: [\"read\", \"write\"]");
     }
 
     /// Sources of events at the partition's own event gate, besides holders of a capability for the gate.
@@ -397,6 +402,10 @@ pub(crate) enum Target<'a> {
     /// A lock.
     Lock(&'a Placed<String>),
     Channel(&'a Placed<String>),
+    /// The registers of a device that is lent.
+    Device(&'a Placed<String>),
+    /// The line of such a device.
+    Interrupt(&'a Placed<String>),
     /// The windows that the holder serves.
     Service,
 }
@@ -413,6 +422,8 @@ impl CapabilitySpec {
             self.port.as_ref().map(Target::Port),
             self.lock.as_ref().map(Target::Lock),
             self.channel.as_ref().map(Target::Channel),
+            self.device.as_ref().map(Target::Device),
+            self.line.as_ref().map(Target::Interrupt),
             self.service.then_some(Target::Service),
         ];
         targets.into_iter().flatten().collect()

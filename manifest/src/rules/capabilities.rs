@@ -59,7 +59,7 @@ fn one_object(capability: &CapabilitySpec, report: &mut Report) {
         let message = format!("capability `{}` names {number}", capability.name.value);
         report.push(
             Diagnostic::at(Code::CapabilityShape, capability.name.place, message)
-                .help("give exactly one of `partition = \"NAME\"`, `event-gate = \"NAME\"`, `timer = true`, `console = true`, `schedule = PCPU`, `port = \"NAME\"`, `lock = \"NAME\"`, `channel = \"NAME\"`, `service = true`"),
+                .help("give exactly one of `partition = \"NAME\"`, `event-gate = \"NAME\"`, `timer = true`, `console = true`, `schedule = PCPU`, `port = \"NAME\"`, `lock = \"NAME\"`, `channel = \"NAME\"`, `device = \"NAME\"`, `interrupt = \"NAME\"`, `service = true`"),
         );
     }
 }
@@ -233,8 +233,10 @@ fn holder_has_a_side(
     manifest: &Manifest,
     report: &mut Report,
 ) {
-    let Some(Target::Channel(name)) = capability.target() else {
-        return;
+    let (name, is_device) = match capability.target() {
+        Some(Target::Channel(name)) => (name, false),
+        Some(Target::Device(name) | Target::Interrupt(name)) => (name, true),
+        _ => return,
     };
     let own = &capability.name.value;
     let names = manifest
@@ -254,6 +256,23 @@ fn holder_has_a_side(
         report.push(Diagnostic::at(Code::CapabilityTarget, name.place, message).help(help));
         return;
     };
+    let lends = manifest
+        .channels
+        .get(number)
+        .is_some_and(|channel| channel.device.is_some());
+    if lends != is_device {
+        let (message, help) = if lends {
+            (
+                "the registers of a device",
+                "give `device = \"NAME\"` or `interrupt = \"NAME\"`",
+            )
+        } else {
+            ("memory and no device", "give `channel = \"NAME\"`")
+        };
+        let message = format!("capability `{own}`: channel `{}` is {message}", name.value);
+        report.push(Diagnostic::at(Code::CapabilityTarget, name.place, message).help(help));
+        return;
+    }
     let sides = channels::sides_of(manifest, &holder.name.value);
     if !sides.iter().any(|side| side.number == number) {
         let message = format!(
@@ -279,7 +298,8 @@ fn meaningful(target: &Target, own: bool) -> Rights {
         Target::Timer => Rights::READ.union(Rights::GRANT),
         Target::Schedule(_) => Rights::READ.union(Rights::CONTROL).union(Rights::GRANT),
         Target::Lock(_) => Rights::WRITE.union(Rights::GRANT),
-        Target::Console | Target::Port(_) | Target::Channel(_) | Target::Service => {
+        Target::Interrupt(_) => Rights::READ.union(Rights::GRANT),
+        Target::Console | Target::Port(_) | Target::Channel(_) | Target::Device(_) | Target::Service => {
             Rights::READ.union(Rights::WRITE).union(Rights::GRANT)
         }
     }

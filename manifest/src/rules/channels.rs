@@ -2,16 +2,18 @@
 //! Channels: who shares which memory, where each side sees it, and how the doorbell reaches it.
 
 use bulkhead_arch_api::class::{DeviceRole, device};
-use bulkhead_image::layout::{ChannelRecord, NONE, Name, SIDE_FUNCTION, SIDE_HELD, SIDE_WRITES, SideRecord};
+use bulkhead_image::layout::{
+    ChannelRecord, NONE, Name, SIDE_DEVICE, SIDE_EDGE, SIDE_FUNCTION, SIDE_HELD, SIDE_WRITES, SideRecord,
+};
 use bulkhead_image::{MAX_FUNCTIONS, MAX_HELD, NameError, channel_limits};
 
-use crate::board::{Board, Window};
+use crate::board::{Board, Device, Trigger, Window};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{Access, ChannelSpec, Kind, Manifest, PartitionSpec, Placed, SideSpec};
 use crate::rules::machine::{line_exists, taken_line};
 use crate::rules::memory::class_of;
 use crate::schema::shape::nearest;
-use crate::units::{BLOCK, PAGE, align_up, format_size};
+use crate::units::{Address, BLOCK, PAGE, Size, align_up, format_size};
 
 /// The address from which on partitions see their channels, unless the manifest says otherwise: QEMU's `virt`
 /// board has no memory and no device there that a VM of ours has.
@@ -108,6 +110,124 @@ pub(crate) fn count_functions(manifest: &mut Manifest) {
     }
 }
 
+/// Returns the device whose registers are the memory of a channel.
+pub(crate) fn lent<'b>(channel: &ChannelSpec, board: &'b Board) -> Option<&'b Device> {
+    board.device(&channel.device.as_ref()?.value)
+}
+
+/// Makes the registers of devices the memory of the channels that lend them.
+pub(crate) fn lend(manifest: &mut Manifest, board: Option<&Board>, report: &mut Report) {
+    let Some(board) = board else { return };
+    for number in 0..manifest.channels.len() {
+        let found = lent_window(number, manifest, board, report);
+        let Some(channel) = manifest.channels.get_mut(number) else {
+            continue;
+        };
+        let Some(place) = channel.device.as_ref().map(|device| device.place) else {
+            continue;
+        };
+        let window = found.unwrap_or(Window { base: 0, size: PAGE });
+        channel.at = Some(Placed {
+            value: Address::new(window.base),
+            place,
+        });
+        channel.size = Some(Placed {
+            value: Size::new(window.size),
+            place,
+        });
+        for side in &mut channel.sides {
+            side.held.value = true;
+        }
+    }
+}
+
+/// Returns the pages with the registers of the device that a channel lends. Reports a device that cannot be
+/// lent.
+fn lent_window(number: usize, manifest: &Manifest, board: &Board, report: &mut Report) -> Option<Window> {
+    let channel = manifest.channels.get(number)?;
+    let name = channel.device.as_ref()?;
+    if !board.class.facts().protects {
+        let message = format!("a board of class `{}` cannot lend a device", board.class.name());
+        report.push(
+            Diagnostic::at(Code::NotForClass, name.place, message)
+                .help("give the device to one VM, by its `devices`"),
+        );
+        return None;
+    }
+    let Some(device) = board.device(&name.value) else {
+        let names = board.devices.iter().map(|device| device.name.as_str());
+        let help = nearest(&name.value, names).map_or_else(
+            || "`bulkhead boards` lists the devices".to_owned(),
+            |near| format!("did you mean \"{near}\"?"),
+        );
+        let message = format!("board `{}` has no device `{}`", board.name, name.value);
+        report.push(Diagnostic::at(Code::UnknownDevice, name.place, message).help(help));
+        return None;
+    };
+    let refusal = refusal(channel, name, device, (manifest, board));
+    if let Some((message, help)) = refusal {
+        report.push(Diagnostic::at(Code::BadChannel, name.place, message).help(help));
+        return None;
+    }
+    device.registers.first().map(|registers| registers.pages())
+}
+
+/// Returns why a device cannot be lent, and what to do.
+fn refusal(
+    channel: &ChannelSpec,
+    name: &Placed<String>,
+    device: &Device,
+    (manifest, board): (&Manifest, &Board),
+) -> Option<(String, &'static str)> {
+    let own = &name.value;
+    let is_it = |other: &&Placed<String>| other.value == *own && other.place.start != name.place.start;
+    let mut owners = manifest
+        .partitions
+        .iter()
+        .flat_map(|partition| &partition.devices);
+    let mut lenders = manifest.channels.iter().filter_map(|other| other.device.as_ref());
+    let hypervisors = board.hypervisor_devices();
+    let shares = |window: &Window| {
+        hypervisors
+            .iter()
+            .any(|(_, theirs)| window.pages().overlaps(*theirs))
+    };
+    let is_taken = |line: u32| board.hypervisor_lines().iter().any(|(own, _)| *own == line);
+    if channel
+        .sides
+        .iter()
+        .any(|side| *side.pci || side.interrupt.is_some() || side.event.is_some())
+    {
+        return Some((
+            format!("a side of device `{own}` has a doorbell"),
+            "remove `pci`, `interrupt` and `event`: the line of the device is a capability",
+        ));
+    }
+    if owners.any(|other| other.value == *own) || lenders.any(|other| is_it(&other)) {
+        return Some((
+            format!("device `{own}` is given away twice"),
+            "name it in `devices` of one VM, or in one channel",
+        ));
+    }
+    if device.dma {
+        return Some((
+            format!("device `{own}` accesses memory by itself"),
+            "give it to one VM, by its `devices`",
+        ));
+    }
+    let has_page = device.registers.len() == 1
+        && board.page_neighbours(device).next().is_none()
+        && !device.registers.iter().any(shares);
+    let lines = &device.interrupts;
+    if !has_page || lines.len() > 1 || lines.iter().any(|line| is_taken(line.line.get())) {
+        return Some((
+            format!("device `{own}` has no pages and no line of its own"),
+            "lend a device with one window of registers, in pages of its own, and at most one line",
+        ));
+    }
+    None
+}
+
 /// Returns the record of a channel whose first side has this number.
 pub(crate) fn record(channel: &ChannelSpec, host: u64, first: usize) -> Result<ChannelRecord, NameError> {
     Ok(ChannelRecord {
@@ -120,8 +240,16 @@ pub(crate) fn record(channel: &ChannelSpec, host: u64, first: usize) -> Result<C
 }
 
 /// Returns the record of a side.
-pub(crate) fn side_record(channel: usize, side: &SideSpec, partition: usize, guest: u64) -> SideRecord {
+pub(crate) fn side_record(
+    (channel, device): (usize, Option<&Device>),
+    side: &SideSpec,
+    partition: usize,
+    guest: u64,
+) -> SideRecord {
+    let line = device.and_then(|device| device.interrupts.first());
     let bits = [
+        (device.is_some(), SIDE_DEVICE),
+        (line.is_some_and(|line| line.trigger == Trigger::Edge), SIDE_EDGE),
         (side.access.write, SIDE_WRITES),
         (*side.pci, SIDE_FUNCTION),
         (*side.held, SIDE_HELD),
@@ -139,7 +267,7 @@ pub(crate) fn side_record(channel: usize, side: &SideSpec, partition: usize, gue
             .into(),
         event: side.event.as_ref().map_or(NONE, |event| event.value.get()).into(),
         flags: flags.into(),
-        reserved: 0.into(),
+        line: line.map_or(0, |line| line.line.get().saturating_add(1)).into(),
     }
 }
 
@@ -207,7 +335,15 @@ fn fits(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
 
 fn has_sides(channel: &ChannelSpec, report: &mut Report) {
     let name = &channel.name;
-    let (message, help) = if channel.sides.len() < 2 {
+    let (message, help) = if channel.size.is_none() {
+        (
+            format!("channel `{}` has no size", name.value),
+            "give `size`, or `device`",
+        )
+    } else if channel.device.is_some() && !channel.sides.is_empty() {
+        // One driver that can lose its device is enough.
+        return;
+    } else if channel.sides.len() < 2 {
         (
             format!("channel `{}` has fewer than two sides", name.value),
             "add a table `[[channel.NAME.side]]` for each partition at it",

@@ -56,6 +56,8 @@ pub enum MappingKind {
     Code,
     /// The memory of a channel.
     Channel,
+    /// The registers of a device that is lent.
+    Lent,
     /// Registers of a device passed through.
     Device,
     /// Registers of a device in a page with registers of others. The page is not mapped; the hypervisor
@@ -294,6 +296,16 @@ pub(crate) fn capabilities(number: usize, spec: &PartitionSpec, manifest: &Manif
                     ObjectKind::Channel,
                     channels::number(manifest, &name.value)?,
                     Rights::READ.union(Rights::WRITE),
+                ),
+                Target::Device(name) => (
+                    ObjectKind::Device,
+                    channels::number(manifest, &name.value)?,
+                    Rights::READ.union(Rights::WRITE),
+                ),
+                Target::Interrupt(name) => (
+                    ObjectKind::Interrupt,
+                    channels::number(manifest, &name.value)?,
+                    Rights::READ,
                 ),
                 Target::Console => (ObjectKind::Console, number, Rights::READ.union(Rights::WRITE)),
                 Target::Service => (ObjectKind::Service, number, Rights::READ.union(Rights::WRITE)),

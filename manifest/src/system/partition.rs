@@ -215,6 +215,7 @@ impl<'a> Partition<'a> {
                     AreaKind::Startup => MappingKind::Startup,
                     AreaKind::Code => MappingKind::Code,
                     AreaKind::Channel(_) => MappingKind::Channel,
+                    AreaKind::Lent(_) => MappingKind::Lent,
                 },
                 guest: part.window.base,
                 host: host.checked_add(offset)?,

@@ -94,6 +94,8 @@ pub struct InterfaceRow {
 
 /// The name of the hypervisor as an owner.
 const HYPERVISOR: &str = bulkhead_abi::framing::HYPERVISOR_CONSOLE;
+/// The owner of a device that is lent by capabilities.
+const LENT: &str = "lent";
 
 impl System {
     /// Returns everything in the board's memory and every register window that has an owner, by bus address.
@@ -147,6 +149,7 @@ impl System {
                     MappingKind::Code => "code".to_owned(),
                     MappingKind::Startup => "startup page".to_owned(),
                     MappingKind::Channel => self.channel_at(mapping),
+                    MappingKind::Lent => format!("{}, lent", self.devices_at(mapping).join(", ")),
                     MappingKind::Device => self.devices_at(mapping).join(", "),
                     MappingKind::Forwarded => format!("{}, by trap", self.devices_at(mapping).join(", ")),
                 },
@@ -289,10 +292,21 @@ impl System {
                     .iter()
                     .find(|p| p.devices().any(|own| own == device.name))
                     .map(|p| p.name().to_owned())
+                    .or_else(|| self.is_lent(&device.name).then(|| LENT.to_owned()))
                     .or_else(|| is_uplink(device).then(|| HYPERVISOR.to_owned())),
             }
         }));
         rows
+    }
+
+    /// Tells whether a device is lent by capabilities.
+    fn is_lent(&self, name: &str) -> bool {
+        let mut lent = self
+            .manifest
+            .channels
+            .iter()
+            .filter_map(|channel| channel.device.as_ref());
+        lent.any(|device| device.value == name)
     }
 
     fn channel_name(&self, number: usize) -> &str {
@@ -328,6 +342,8 @@ impl System {
             ObjectKind::Port => format!("port {}", self.port_name(object)),
             ObjectKind::Lock => format!("lock {}", self.lock_name(object)),
             ObjectKind::Channel => format!("doorbell of channel {}", self.channel_name(object)),
+            ObjectKind::Device => format!("registers of {}", self.channel_name(object)),
+            ObjectKind::Interrupt => format!("line of {}", self.channel_name(object)),
             // No manifest gives one of these.
             ObjectKind::Reply => "call".to_owned(),
             ObjectKind::Service => format!("service of {}", name()),

@@ -321,7 +321,7 @@ fn mapped(board: &Board, spec: &PartitionSpec, guest: &Guest) -> Vec<Mapped> {
         let what = match area.kind {
             AreaKind::Code => "code",
             AreaKind::Region | AreaKind::Flash => "a region",
-            AreaKind::Channel(_) => "a channel",
+            AreaKind::Channel(_) | AreaKind::Lent(_) => "a channel",
             AreaKind::Ram | AreaKind::Startup => "RAM",
         };
         one(

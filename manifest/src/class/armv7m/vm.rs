@@ -118,7 +118,7 @@ fn devices_are_apart(context: &Context<'_>, areas: &[Area], report: &mut Report)
             AreaKind::Ram | AreaKind::Startup => "RAM",
             AreaKind::Region | AreaKind::Flash => "region",
             AreaKind::Code => "code",
-            AreaKind::Channel(_) => "a channel",
+            AreaKind::Channel(_) | AreaKind::Lent(_) => "a channel",
         };
         all.insert(0, memory::Area::new(what, own.window, own.place, true));
         memory::areas_are_apart(spec, &all, board, report);

@@ -163,7 +163,7 @@ fn root(machine: &Machine<'_>) -> Node {
     if spec.machine.functions != 0 {
         root = root.child(bridge(machine));
     }
-    for side in machine.context.sides.iter().filter(|side| !*side.spec.pci) {
+    for side in machine.context.sides.iter().filter(|side| has_node(side)) {
         let name = &side.channel.name.value;
         let node = channel(side, machine);
         symbols.push((
@@ -403,6 +403,12 @@ fn bridge(machine: &Machine<'_>) -> Node {
         .cells("interrupt-map-mask", &[DEVICE_BITS, 0, 0, 7])
         .cells("interrupt-map", &map)
         .flag("dma-coherent")
+}
+
+/// Tells whether a driver finds a side by a node of its own: a PCI function is found by its bridge, and the
+/// driver of a device that is lent knows the device.
+fn has_node(side: &Side<'_>) -> bool {
+    !*side.spec.pci && side.channel.device.is_none()
 }
 
 /// Returns the node for a driver of a channel: its memory, the interrupt of its doorbell, and the capability
