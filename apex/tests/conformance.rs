@@ -129,7 +129,7 @@ fn table(printed: &BTreeSet<&str>) -> String {
     text
 }
 
-/// The page's table says for each service and code whether the suite sees it.
+/// Compares the table of the page with the lines, for each service and code.
 #[test]
 fn the_table_of_the_docs_is_what_the_suite_prints() {
     let (page, lines) = (
@@ -148,7 +148,7 @@ fn the_table_of_the_docs_is_what_the_suite_prints() {
     }
 }
 
-/// A line with a code that the table lacks is a mistake in one of the two.
+/// Finds a code that the suite prints and the table lacks: one of the two is wrong.
 #[test]
 fn the_suite_prints_no_code_that_the_table_lacks() {
     let lines = read("tests/system/apex-suite/lines.txt");
@@ -164,7 +164,7 @@ fn the_suite_prints_no_code_that_the_table_lacks() {
     }
 }
 
-/// Every class with APEX is held against the one list of lines.
+/// Checks that the tests of all classes expect the one list of lines.
 #[test]
 fn all_classes_share_the_lines() {
     for class in ["apex-suite", "ppc-apex-suite", "x86-apex-suite"] {
