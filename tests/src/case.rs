@@ -288,21 +288,18 @@ fn exactly(line: &str) -> String {
     format!("^{literal}$")
 }
 
-/// Joins the text of the folder and the text of the case, which overrides and adds to it.
-fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<Case, String> {
-    let mut text = manifest.text.clone();
-    for (from, to) in base.replace.iter().chain(&case.replace) {
-        if !text.contains(from) {
-            return Err(format!("{name}: the manifest has no `{from}` to replace"));
-        }
-        text = text.replace(from, to);
-    }
-    let patterns = |texts: &[String]| {
-        texts
-            .iter()
-            .map(|text| Pattern::new(text))
-            .collect::<Result<Vec<_>, _>>()
-    };
+/// Compiles the patterns.
+fn patterns(texts: &[String]) -> Result<Vec<Pattern>, String> {
+    texts.iter().map(|text| Pattern::new(text)).collect()
+}
+
+/// Returns the patterns that each console must show in order.
+fn expected(
+    name: &str,
+    manifest: &Manifest,
+    base: &Text,
+    case: &Text,
+) -> Result<BTreeMap<String, Vec<Pattern>>, String> {
     let mut expect = BTreeMap::new();
     for (console, texts) in base.expect.iter().chain(&case.expect) {
         expect.insert(console.clone(), patterns(texts)?);
@@ -318,6 +315,19 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
             ));
         }
     }
+    Ok(expect)
+}
+
+/// Joins the text of the folder and the text of the case, which overrides and adds to it.
+fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<Case, String> {
+    let mut text = manifest.text.clone();
+    for (from, to) in base.replace.iter().chain(&case.replace) {
+        if !text.contains(from) {
+            return Err(format!("{name}: the manifest has no `{from}` to replace"));
+        }
+        text = text.replace(from, to);
+    }
+    let expect = expected(&name, manifest, base, case)?;
     let at_most = merged(&base.at_most, &case.at_most);
     let end = case.end.or(base.end).unwrap_or_default();
     let mut forbid = patterns(&base.forbid)?;
