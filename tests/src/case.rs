@@ -97,6 +97,8 @@ struct Text {
     conformance: Option<bool>,
     end: Option<End>,
     expect: BTreeMap<String, Vec<String>>,
+    /// Per console, a file beside the manifest with the lines that must be seen in this order.
+    prints: BTreeMap<String, String>,
     at_most: BTreeMap<String, u64>,
     forbid: Vec<String>,
     send: Vec<Send>,
@@ -274,6 +276,48 @@ struct Manifest {
     text: String,
 }
 
+/// Returns the pattern of this line alone.
+fn exactly(line: &str) -> String {
+    let literal: String = line
+        .chars()
+        .flat_map(|letter| {
+            let escape = letter.is_ascii_punctuation().then_some('\\');
+            escape.into_iter().chain([letter])
+        })
+        .collect();
+    format!("^{literal}$")
+}
+
+/// Compiles the patterns.
+fn patterns(texts: &[String]) -> Result<Vec<Pattern>, String> {
+    texts.iter().map(|text| Pattern::new(text)).collect()
+}
+
+/// Returns the patterns that each console must show in order.
+fn expected(
+    name: &str,
+    manifest: &Manifest,
+    base: &Text,
+    case: &Text,
+) -> Result<BTreeMap<String, Vec<Pattern>>, String> {
+    let mut expect = BTreeMap::new();
+    for (console, texts) in base.expect.iter().chain(&case.expect) {
+        expect.insert(console.clone(), patterns(texts)?);
+    }
+    for (console, file) in base.prints.iter().chain(&case.prints) {
+        let lines: Vec<_> = read(&manifest.path.with_file_name(file))?
+            .lines()
+            .map(exactly)
+            .collect();
+        if lines.is_empty() || expect.insert(console.clone(), patterns(&lines)?).is_some() {
+            return Err(format!(
+                "{name}: `{file}` is empty, or `{console}` has `expect` too"
+            ));
+        }
+    }
+    Ok(expect)
+}
+
 /// Joins the text of the folder and the text of the case, which overrides and adds to it.
 fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<Case, String> {
     let mut text = manifest.text.clone();
@@ -283,16 +327,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         }
         text = text.replace(from, to);
     }
-    let patterns = |texts: &[String]| {
-        texts
-            .iter()
-            .map(|text| Pattern::new(text))
-            .collect::<Result<Vec<_>, _>>()
-    };
-    let mut expect = BTreeMap::new();
-    for (console, texts) in base.expect.iter().chain(&case.expect) {
-        expect.insert(console.clone(), patterns(texts)?);
-    }
+    let expect = expected(&name, manifest, base, case)?;
     let at_most = merged(&base.at_most, &case.at_most);
     let end = case.end.or(base.end).unwrap_or_default();
     let mut forbid = patterns(&base.forbid)?;

@@ -20,6 +20,8 @@ pub(crate) const RSI: usize = 6;
 pub(crate) const RDI: usize = 7;
 pub(crate) const R8: usize = 8;
 pub(crate) const R9: usize = 9;
+pub(crate) const R10: usize = 10;
+pub(crate) const R11: usize = 11;
 
 /// The work that the answer to the last exit finishes.
 #[derive(Clone, Copy)]

@@ -2,14 +2,17 @@
 //! Virtual CPUs for the kernel: adoption, reset, entry, answers and reflected faults.
 
 use crate::bring_up::{direct_ports, maps};
-use crate::context::{CONTEXTS, Context, FpRegisters, Pending, RAX, RBX, RCX, RDI, RDX, RSI, RSP};
+use crate::context::{
+    CONTEXTS, Context, FpRegisters, Pending, R8, R9, R10, R11, RAX, RBX, RCX, RDI, RDX, RSI, RSP,
+};
 use crate::machine::Machine;
 use crate::space::TASK_ROOT;
 use crate::{direct, emulate, entry, log, platform, ports, registers, space, svm, sysreg, traps};
+use bulkhead_abi::hypercall::UPCALL_WORDS;
 use bulkhead_arch_api::class::x86_64::{BOOT_GDT, BOOT_GDT_SIZE, FLAT_32, LONG_64, LONG_MODE_ROOT};
 use bulkhead_arch_api::{
-    DUMP_REGISTERS, Dump, Exit, FaultReport, PartitionId, PartitionKind, Reply, Ticks, VcpuId, VcpuPlan,
-    VcpuReset, VcpuSet, Vcpus, VirtualLine,
+    DUMP_REGISTERS, Dump, Exit, FaultReport, GuestPhys, PartitionId, PartitionKind, Reply, Ticks, VcpuId,
+    VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualLine,
 };
 
 /// [`Exit::Failed`] code: the vCPU was not adopted by this pCPU.
@@ -46,6 +49,10 @@ const DR7_RESET: u64 = 0x400;
 const RFLAGS_RESET: u64 = 2;
 /// RFLAGS with interrupts on.
 const RFLAGS_TASK: u64 = 0x202;
+/// The flags of RFLAGS that an instruction without privileges computes: CF, PF, AF, ZF, SF, DF and OF.
+const RFLAGS_COMPUTED: u64 = 0xCD5;
+/// The registers of an upcall's place: those of a call, then the others that a function need not keep.
+const CALLING: [usize; 9] = [RDI, RSI, RDX, RCX, R8, R9, RAX, R10, R11];
 
 /// Names of the registers of a dump.
 static NAMES: &[&str] = &[
@@ -225,6 +232,8 @@ impl Machine {
 }
 
 impl Vcpus for Machine {
+    const HAS_UPCALLS: bool = true;
+
     fn adopt(&mut self, vcpu: VcpuId, plan: &VcpuPlan) {
         if !CONTEXTS.claim(usize::from(vcpu.0)) {
             return;
@@ -342,6 +351,43 @@ impl Vcpus for Machine {
         .unwrap_or(false)
     }
 
+    fn divert(&mut self, vcpu: VcpuId, entry: GuestPhys, argument: u64) -> Option<[u64; UPCALL_WORDS]> {
+        self.with(vcpu, |_, context| {
+            if !context.is_task() {
+                return None;
+            }
+            let mut place = [0; UPCALL_WORDS];
+            let [pc, flags, calling @ ..] = &mut place;
+            (*pc, *flags) = (context.vmcb.get(svm::RIP), context.vmcb.get(svm::RFLAGS));
+            for (word, register) in calling.iter_mut().zip(CALLING) {
+                *word = context.general(register);
+            }
+            context.set_general(RDI, argument);
+            context.vmcb.set(svm::RFLAGS, RFLAGS_TASK);
+            context.go_to(canonical(entry.0));
+            Some(place)
+        })
+        .flatten()
+    }
+
+    fn go_on(&mut self, vcpu: VcpuId, place: [u64; UPCALL_WORDS]) -> bool {
+        self.with(vcpu, |_, context| {
+            if !context.is_task() {
+                return false;
+            }
+            let [pc, flags, calling @ ..] = place;
+            for (register, word) in CALLING.into_iter().zip(calling) {
+                context.set_general(register, word);
+            }
+            let flags = RFLAGS_TASK | flags & RFLAGS_COMPUTED;
+            context.vmcb.set(svm::RFLAGS, flags);
+            context.go_to(canonical(pc));
+            context.pending = Pending::Nothing;
+            true
+        })
+        .unwrap_or(false)
+    }
+
     fn dump(&mut self, vcpu: VcpuId) -> Dump {
         let mut dump = Dump {
             general: [0; DUMP_REGISTERS],
@@ -396,6 +442,12 @@ impl Vcpus for Machine {
             context.pending = Pending::Nothing;
         });
     }
+}
+
+/// Returns an address whose upper bits are copies of bit 47 (AMD APM volume 2, 5.3.1), as an RIP must be. An
+/// address that changes is none of a task's, so the task faults there.
+const fn canonical(address: u64) -> u64 {
+    ((address << 16) as i64 >> 16) as u64
 }
 
 /// Gives an access its answer.

@@ -20,11 +20,12 @@ pub mod memory;
 mod powerpc;
 #[cfg(target_arch = "powerpc")]
 mod powerpc_switch;
-#[cfg(any(target_arch = "aarch64", target_arch = "arm", target_arch = "powerpc"))]
 pub mod process;
 mod start;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
+#[cfg(target_arch = "x86_64")]
+mod x86_64_switch;
 
 #[cfg(target_arch = "aarch64")]
 use aarch64 as cpu;
@@ -41,6 +42,8 @@ use aarch64_switch as switching;
 use arm_switch as switching;
 #[cfg(target_arch = "powerpc")]
 use powerpc_switch as switching;
+#[cfg(target_arch = "x86_64")]
+use x86_64_switch as switching;
 
 pub use cpu::{read_foreign, undefined_instruction};
 

@@ -174,6 +174,11 @@ fn check_blackboards() {
         Err(InvalidParam),
         apex::display_blackboard(1, b""),
     );
+    check(
+        "DISPLAY_BLACKBOARD",
+        Ok(()),
+        apex::display_blackboard(1, b"board"),
+    );
     check("CLEAR_BLACKBOARD", Err(InvalidParam), apex::clear_blackboard(9));
     check("CLEAR_BLACKBOARD", Ok(()), apex::clear_blackboard(1));
     check(

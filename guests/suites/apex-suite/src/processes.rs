@@ -109,6 +109,7 @@ fn check_states() {
         "GET_PROCESS_STATUS RUNNING",
         state(CALLER) == Some(ProcessState::Running),
     );
+    check("GET_PROCESS_STATUS", Ok(()), apex::get_process_status(HELPER));
     check("STOP", Err(NoAction), apex::stop(HELPER));
     check("STOP", Err(InvalidParam), apex::stop(CALLER));
     check("SET_PRIORITY", Err(InvalidMode), apex::set_priority(HELPER, 11));
@@ -152,7 +153,8 @@ fn check_suspension() {
 }
 
 fn check_lock() {
-    for _ in 0..MAX_LOCK_LEVEL {
+    check("LOCK_PREEMPTION", Ok(()), apex::lock_preemption());
+    for _ in 1..MAX_LOCK_LEVEL {
         let _level = apex::lock_preemption();
     }
     check("LOCK_PREEMPTION", Err(InvalidConfig), apex::lock_preemption());
