@@ -149,6 +149,18 @@ global_asm!(
     rlwinm  \into, 9, 13, 25, 29
     .endm
 
+    // Goes on behind an instruction: with the next one, or in the guest. Falls through if the next one may be
+    // an `rfi`.
+    .macro  finish
+    addi    7, 7, 4
+    lwzu    9, 4(8)
+    rlwinm  10, 9, 6, 26, 31
+    cmplwi  10, 31
+    beq     .Lnext
+    cmplwi  10, 19
+    bne     short_resume
+    .endm
+
     // Bits of MSR that a 405 has.
     .macro  mask_state register, with
     lis     \with, {all_high}
@@ -156,7 +168,8 @@ global_asm!(
     and     \register, \register, \with
     .endm
 
-1:  rlwinm  10, 9, 1, 20, 29
+.Lnext:
+    rlwinm  10, 9, 1, 20, 29
     cmplwi  1, 10, 4 * 467                  // CR0 tells the first instruction from those behind it
     beq     1, short_write_register
     addis   10, 10, SHORT_INSTRUCTIONS@ha
@@ -206,13 +219,8 @@ short_read:
     stwx    12, 10, 1
     .global short_done
 short_done:
-    addi    7, 7, 4
-    lwzu    9, 4(8)
-    rlwinm  10, 9, 6, 26, 31
-    cmplwi  10, 31
-    beq     1b
-    cmplwi  10, 19
-    bne     short_resume
+    finish
+short_maybe_return:
     xoris   10, 9, 0x4C00                   // rfi
     cmplwi  10, 0x64
     bne     short_resume
@@ -303,7 +311,8 @@ short_write_\label:
     target  10
     lwzx    12, 10, 1
     stw     12, \place(1)
-    b       short_done
+    finish
+    b       short_maybe_return
     .endm
     plain   saved0, {saved}
     plain   saved1, {saved}+4
@@ -320,7 +329,8 @@ short_write_scratch\number:
     lwzx    12, 10, 1
     stw     12, {scratch} + 4 * \number(1)
     mtspr   {sprg0} + \number, 12
-    b       short_done
+    finish
+    b       short_maybe_return
     .endr
 
 short_write_process:
