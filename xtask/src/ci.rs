@@ -22,9 +22,7 @@ pub fn run() -> Outcome {
         ("lints, target crates", lint_target),
         ("a class is a folder", stub_class),
         ("documentation", documentation),
-        ("size, no heap", || size::check(None, false, None)),
-        ("size, small, no heap", || size::check(None, true, None)),
-        ("no heap in any class", size::no_heap),
+        ("sizes, no heap", size::check_all),
         ("stack, small", stack::check),
     ];
     let mut findings = Findings::new();

@@ -34,30 +34,25 @@ pub fn check(elf: Option<&Path>, is_small: bool, functions: Option<usize>) -> Ou
     if let Some(count) = functions {
         print_functions(&file, count);
     }
+    if file.symbols().next().is_none() {
+        return Ok(vec!["there are no symbols to look at".into()]);
+    }
     Ok(heap_symbols(&file))
 }
 
-/// Looks for a heap in the class binaries of all boards.
-pub fn no_heap() -> Outcome {
+/// Prints the sizes of the class binaries of all boards; a heap in one of them is a finding.
+pub fn check_all() -> Outcome {
     let workspace = Workspace::locate().map_err(|problem| problem.to_string())?;
     let names: Vec<String> = class_binaries().into_iter().collect();
     let built = workspace.build(&names, &Progress::new());
     built.map_err(|problem| problem.to_string())?;
     let mut findings = Vec::new();
     for name in names {
-        let path = workspace
-            .any_class_binary(&name)
-            .map_err(|problem| problem.to_string())?;
-        let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let file = object::File::parse(&*bytes).map_err(|error| format!("{}: {error}", path.display()))?;
-        if file.symbols().next().is_none() {
-            findings.push(format!("{name}: there are no symbols to look at"));
-        }
-        findings.extend(
-            heap_symbols(&file)
-                .into_iter()
-                .map(|finding| format!("{name}: {finding}")),
-        );
+        let linked = workspace.any_class_binary(&name);
+        let path = linked.map_err(|problem| problem.to_string())?;
+        print!("{name:<32} ");
+        let found = check(Some(&path), false, None)?;
+        findings.extend(found.into_iter().map(|finding| format!("{name}: {finding}")));
     }
     Ok(findings)
 }

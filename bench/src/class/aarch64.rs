@@ -106,7 +106,7 @@ const WAIVERS: &[Waiver] = &[
     ),
     waiver(
         SIZE,
-        252_000,
+        256_000,
         "one binary has all policies, all kernel objects, all rules of the image and all of its class",
     ),
 ];

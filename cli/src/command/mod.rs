@@ -231,8 +231,9 @@ struct BuildArgs {
   bulkhead run system.toml --log logs                       logs/NAME.log for each console
   bulkhead run system.toml --timeout 1 --trace t.trace      then: bulkhead report t.trace
 
-A REGEX is searched in each line and in `name: line`, so it can name a console. Without --until the run ends when
-the board powers off. On a terminal the board's clock follows the wall clock; elsewhere every instruction takes one
+A REGEX is searched in each line and in `name: line`, so it can name a console. It is searched in an unfinished
+line (a prompt), too, where `$` is not found: nobody knows that the line ends there. Without --until the run ends
+when the board powers off. On a terminal the board's clock follows the wall clock; elsewhere every instruction takes one
 nanosecond, and runs repeat exactly.")]
 struct RunArgs {
     /// The manifest

@@ -15,7 +15,6 @@ use crate::problem::{Code, Problem};
 use crate::serial::consoles::{ConsoleLine, Control, Observer};
 use crate::serial::framing::{UNTAGGED, VirtualTime};
 use crate::serial::pattern::Pattern;
-use crate::serial::prompts::Prompts;
 use crate::trace::Trace;
 use crate::ui::progress::Progress;
 use crate::ui::screen::{Look, Screen};
@@ -24,6 +23,7 @@ use crate::ui::typing::{Activity, Note, Typist};
 use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
 use bulkhead_manifest::{System, Unchecked, read_manifest};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::io::{self, Stdout, stdout};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -93,7 +93,7 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
         activity: &activity,
         focus: names.get(first).cloned().unwrap_or_default(),
         until: args.until.into_iter().map(|pattern| (pattern, false)).collect(),
-        prompts: Prompts::default(),
+        unfinished: BTreeMap::new(),
         was_up: false,
         log,
         summary: Summary::default(),
@@ -248,7 +248,8 @@ struct Viewer<'a> {
     activity: &'a Cell<Activity>,
     focus: String,
     until: Vec<(Pattern, bool)>,
-    prompts: Prompts,
+    /// The unfinished lines, by console. The list of consoles is bounded.
+    unfinished: BTreeMap<String, String>,
     /// True if a partition has said something, so that there are objects.
     was_up: bool,
     log: Option<LogFiles>,
@@ -269,17 +270,17 @@ impl Viewer<'_> {
         control.stop |= self.until.iter().all(|(_, seen)| *seen);
     }
 
-    /// Looks at the unfinished lines that are settled.
-    fn settled(&mut self, now: Option<VirtualTime>, control: &mut Control) {
-        for (console, text, time) in self.prompts.take(now) {
-            let line = ConsoleLine {
-                console: &console,
-                time,
-                text: &text,
-                cursor: 0,
-            };
-            self.matched(line, control);
+    /// Searches an unfinished line, and keeps the line until it is complete.
+    fn matched_beginning(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
+        if self.until.is_empty() {
+            return;
         }
+        for (pattern, seen) in &mut self.until {
+            *seen |= pattern.matches_beginning(line);
+        }
+        self.unfinished
+            .insert(line.console.to_owned(), line.text.to_owned());
+        control.stop |= self.until.iter().all(|(_, seen)| *seen);
     }
 
     fn note_activity(&self, line: ConsoleLine<'_>, prompt: bool) {
@@ -296,12 +297,30 @@ impl Viewer<'_> {
         control.stop |= result.is_err();
     }
 
-    fn missing(&self) -> Vec<&str> {
-        self.until
-            .iter()
-            .filter(|(_, seen)| !seen)
-            .map(|(pattern, _)| pattern.as_str())
-            .collect()
+    /// Returns the patterns that were not seen, and what is to be known about them.
+    fn missing(&self) -> Vec<String> {
+        let missing = self.until.iter().filter(|(_, seen)| !seen);
+        missing.map(|(pattern, _)| self.not_seen(pattern)).collect()
+    }
+
+    fn not_seen(&self, pattern: &Pattern) -> String {
+        let is_at_end = |(console, text): &(&String, &String)| {
+            let (time, cursor) = (VirtualTime::default(), 0);
+            pattern.matches(ConsoleLine {
+                console,
+                time,
+                text,
+                cursor,
+            })
+        };
+        match self.unfinished.iter().find(is_at_end) {
+            Some((console, _)) => format!(
+                "{}\n    {console} has it at the end of an unfinished line, and `$` needs a complete one: leave \
+                 out the `$`",
+                pattern.as_str()
+            ),
+            None => pattern.as_str().to_owned(),
+        }
     }
 
     /// Tells the user why the run ended and what happened. Returns the exit code.
@@ -392,6 +411,12 @@ impl Observer for Viewer<'_> {
     }
 
     fn line(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
+        self.cut(line, control);
+        self.unfinished.remove(line.console);
+        self.matched(line, control);
+    }
+
+    fn cut(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         self.note_activity(line, false);
         self.was_up |= ![HYPERVISOR_CONSOLE, UNTAGGED].contains(&line.console);
         self.summary.line(line);
@@ -404,22 +429,17 @@ impl Observer for Viewer<'_> {
             let result = self.screen.borrow_mut().remark(&explanation);
             Self::shown(result, control);
         }
-        self.prompts.forget(line.console);
-        self.matched(line, control);
-        self.settled(Some(line.time), control);
     }
 
     fn partial(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         self.note_activity(line, !line.text.is_empty());
         let result = self.screen.borrow_mut().partial(line);
         Self::shown(result, control);
-        self.prompts.note(line);
-        self.settled(Some(line.time), control);
+        self.matched_beginning(line, control);
     }
 
     fn quiet(&mut self, control: &mut Control) {
         let result = self.screen.borrow_mut().quiet();
         Self::shown(result, control);
-        self.settled(None, control);
     }
 }

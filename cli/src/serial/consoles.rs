@@ -45,6 +45,10 @@ pub trait Observer {
     fn line(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         let _ = (line, control);
     }
+    /// Takes a line that the end of the session has cut off.
+    fn cut(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
+        self.line(line, control);
+    }
     /// Takes the unfinished line of a console, which has changed.
     fn partial(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         let _ = (line, control);
@@ -150,7 +154,7 @@ impl Consoles {
                     text: &text,
                     cursor: 0,
                 };
-                observer.line(line, control);
+                observer.cut(line, control);
             }
         }
     }

@@ -5,4 +5,3 @@ pub mod consoles;
 pub mod framing;
 pub mod line;
 pub mod pattern;
-pub mod prompts;

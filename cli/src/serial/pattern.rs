@@ -7,6 +7,9 @@
 use crate::serial::consoles::ConsoleLine;
 use regex::Regex;
 
+/// Three ways in which an unfinished line may go on: with a letter, with a space, with neither.
+const NEXT: [&str; 3] = ["a", " ", "\0"];
+
 /// A regular expression for lines.
 #[derive(Debug, Clone)]
 pub struct Pattern(Regex);
@@ -26,6 +29,19 @@ impl Pattern {
     #[must_use]
     pub fn matches(&self, line: ConsoleLine<'_>) -> bool {
         self.0.is_match(line.text) || self.0.is_match(&format!("{}: {}", line.console, line.text))
+    }
+
+    /// Tells whether the pattern is found in a line that begins with `line`, however the line goes on. So `$`
+    /// is not found: nobody knows that the line ends there.
+    #[must_use]
+    pub fn matches_beginning(&self, line: ConsoleLine<'_>) -> bool {
+        let is_found = |begin: &str| {
+            NEXT.iter().all(|next| {
+                let end = self.0.shortest_match(&format!("{begin}{next}"));
+                end.is_some_and(|end| end <= begin.len())
+            })
+        };
+        is_found(line.text) || is_found(&format!("{}: {}", line.console, line.text))
     }
 
     /// Returns the groups that the pattern captures in `text`.
@@ -60,14 +76,37 @@ mod tests {
     use super::*;
     use crate::serial::framing::VirtualTime;
 
-    #[test]
-    fn a_pattern_may_name_the_console() {
-        let line = ConsoleLine {
+    fn line(text: &str) -> ConsoleLine<'_> {
+        ConsoleLine {
             console: "linux",
             time: VirtualTime::default(),
-            text: "nproc=2",
+            text,
             cursor: 0,
-        };
+        }
+    }
+
+    #[test]
+    fn an_unfinished_line_matches_only_if_each_line_does_that_begins_so() {
+        for (pattern, text, expected) in [
+            ("login: ", "login: ", true),
+            ("^linux: login:", "login: ", true),
+            ("login:.*", "login: ", true),
+            ("# $", "# ", false),
+            ("^2$", "2", false),
+            (r"2\b", "2", false),
+            (r"2\b", "2 ", true),
+            ("abc.$", "abc", false),
+            ("2.", "2", false),
+            (r"^2\s", "2", false),
+        ] {
+            let found = Pattern::new(pattern).unwrap().matches_beginning(line(text));
+            assert_eq!(found, expected, "{pattern} in {text:?}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_may_name_the_console() {
+        let line = line("nproc=2");
         for (pattern, expected) in [
             ("nproc=2", true),
             ("^nproc=2$", true),
