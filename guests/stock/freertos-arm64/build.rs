@@ -54,11 +54,20 @@ fn main() {
 }
 
 /// Asks cargo where it has put the kernel. Cargo names the folder of a crate only to packages that link the
-/// crate's Rust code, which this one does not.
+/// crate's Rust code, which this one does not. Cargo may have to fetch what other packages of the workspace
+/// use: on a fresh machine nobody has asked for them yet.
 fn kernel() -> PathBuf {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let target = env::var("TARGET").expect("cargo runs this script");
     let output = Command::new(cargo)
-        .args(["metadata", "--format-version", "1", "--offline", "--locked"])
+        .args([
+            "metadata",
+            "--format-version",
+            "1",
+            "--locked",
+            "--filter-platform",
+            &target,
+        ])
         .output()
         .expect("cargo runs this script");
     let text = String::from_utf8_lossy(&output.stdout);
