@@ -519,6 +519,17 @@ pub const OWN_MEMORY: u8 = 255;
 pub const KEPT_WORDS: usize = 15;
 /// Words of one [`Operation::ServiceKeep`].
 pub const KEPT_GROUP: usize = 3;
+/// Returns the groups of words that have to be kept again where `known` is kept and `wanted` is to be: the
+/// first word of each, and its words.
+pub fn groups_to_keep(
+    known: &[u64; KEPT_WORDS],
+    wanted: &[u64; KEPT_WORDS],
+) -> impl Iterator<Item = (usize, [u64; KEPT_GROUP])> {
+    let (known, _) = known.as_chunks::<KEPT_GROUP>();
+    let (wanted, _) = wanted.as_chunks::<KEPT_GROUP>();
+    let groups = known.iter().zip(wanted).zip((0..).step_by(KEPT_GROUP));
+    groups.filter_map(|((known, wanted), first)| (known != wanted).then_some((first, *wanted)))
+}
 /// The event at the gate of a task when a device of the task interrupts.
 pub const DEVICE_EVENT: u32 = 59;
 /// The value that a receiver finds in place of the sender's number if the message is an interrupt of a line

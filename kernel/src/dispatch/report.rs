@@ -306,12 +306,16 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             self.handle_common(&exit);
             if chore == Chore::Due {
                 self.local.chore = self.put_off();
+                // The decision is behind: only the next one arms the clock for the new time.
+                self.local.reschedule = true;
                 return;
             }
         }
         let has_line = core::mem::replace(&mut self.local.has_line, false);
         if self.tell_watchers() {
+            // The line and the output that this chore was planned for are still here.
             self.local.has_line = has_line;
+            self.come_at_once();
         } else if has_line || self.local.reports.is_empty() || !self.shared.terminal.output.has_log_room() {
             self.pump();
         } else {
