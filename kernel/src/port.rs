@@ -22,6 +22,7 @@
 use crate::cap::Capability;
 use crate::hypercall::Gift;
 use crate::line::Mark;
+use crate::lock::LockId;
 use crate::table::{Id, Table};
 use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::{Error, ObjectKind, Rights};
@@ -393,6 +394,26 @@ pub enum CallState {
     Done(Outcome),
 }
 
+/// An object, and the slot of the capability by which a partition has named it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named<T> {
+    /// The object.
+    pub it: T,
+    /// The slot.
+    pub index: u8,
+}
+
+/// What a vCPU waits at, or waited at last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// Nothing.
+    Nothing,
+    /// A port, for a message.
+    Port(Named<PortId>),
+    /// A lock.
+    Lock(Named<LockId>),
+}
+
 /// A call of a vCPU.
 #[derive(Debug)]
 pub struct Call {
@@ -404,6 +425,8 @@ pub struct Call {
     pub buffer: GuestPhys,
     /// The bytes of the buffer.
     pub size: u16,
+    /// The port that the call was sent to, and the slot of the capability by which it was.
+    pub at: Named<PortId>,
     /// True if the receiver runs in the place of the vCPU.
     pub donates: bool,
     /// The rights of the capability to reply by.
@@ -428,6 +451,8 @@ pub struct Seat {
     pub buffer: GuestPhys,
     /// The outcome of the wait for a message, or for a lock.
     pub received: Option<Outcome>,
+    /// What that wait is for. It counts while the vCPU is a waiter.
+    pub basis: Basis,
     /// The locks that the vCPU owns, as a bitmap.
     pub owned: u32,
     /// The call.
@@ -440,12 +465,17 @@ impl Seat {
         Self {
             buffer: GuestPhys(0),
             received: None,
+            basis: Basis::Nothing,
             owned: 0,
             call: Call {
                 state: CallState::None,
                 number: 0,
                 buffer: GuestPhys(0),
                 size: 0,
+                at: Named {
+                    it: PortId(0),
+                    index: 0,
+                },
                 donates: false,
                 reply_rights: Rights::NONE,
                 reply: None,

@@ -235,9 +235,11 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let chunk = cursor.advance(memory, loads);
         match chunk {
             Chunk::Capabilities(from) => {
-                let next = self.shared.capabilities.reset(partition, from);
-                // Holds without their capabilities go one at a time, and then the reset looks once more.
-                let next = if self.are_holds_right(Some(partition)) {
+                let (next, lost) = self.shared.capabilities.reset(partition, from);
+                self.review(lost);
+                // Holds and waits without their capabilities go one at a time, and then the reset looks once
+                // more.
+                let next = if self.are_holds_right(Some(partition)) && self.are_waits_right() {
                     next
                 } else {
                     next.or(Some(from))

@@ -10,10 +10,11 @@
 //! reason, and when the server stops.
 
 use super::Pcpu;
+use super::basis::CALLS;
 use crate::hypercall::{Answering, Buffer, CallMode, Command, Message};
 use crate::line::Mark;
 use crate::local::{Activity, Pause};
-use crate::port::{CallState, Caller, Letter, MAX_PORTS, Outcome, PortFacts, PortId};
+use crate::port::{Basis, CallState, Caller, Letter, MAX_PORTS, Named, Outcome, PortFacts, PortId};
 use bulkhead_abi::{Error, ObjectKind};
 use bulkhead_arch_api::{Arch, Drivers, GuestPhys, PartitionId, Ticks, VcpuId, VcpuSet};
 use bulkhead_sched::{PcpuPolicy, PolicyError, Slot};
@@ -21,24 +22,31 @@ use bulkhead_sched::{PcpuPolicy, PolicyError, Slot};
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Carries out a hypercall about ports and replies. Returns the answer, or `None` if the vCPU waits.
     #[inline(never)]
-    pub(super) fn call_at_port(&mut self, slot: Slot, vcpu: VcpuId, command: &Command) -> Option<Outcome> {
+    pub(super) fn call_at_port(
+        &mut self,
+        slot: Slot,
+        vcpu: VcpuId,
+        index: u8,
+        command: &Command,
+    ) -> Option<Outcome> {
         if MAX_PORTS == 0 {
             return Some(Err(Error::NotSupported));
         }
+        let named = |it: &PortId| Named { it: *it, index };
         match command {
             Command::Send(port, message) => Some(self.send(vcpu, *port, message).map(|()| [0; 4])),
             Command::Reply(answering, message) => {
                 Some(self.reply_to(vcpu, *answering, message).map(|()| [0; 4]))
             }
-            Command::Receive(port, buffer, waits) => self.receive(slot, vcpu, *port, (buffer, *waits)),
+            Command::Receive(port, buffer, waits) => self.receive(slot, vcpu, named(port), (buffer, *waits)),
             Command::Call(port, message, buffer, mode) => {
-                match self.begin_call(slot, vcpu, *port, (message, buffer, *mode)) {
+                match self.begin_call(slot, vcpu, named(port), (message, buffer, *mode)) {
                     Ok(()) => self.wait_for_reply(slot, vcpu, buffer.until),
                     Err(error) => Some(Err(error)),
                 }
             }
             Command::ReplyReceive(port, reply, buffer) => {
-                self.reply_receive(slot, vcpu, *port, (reply.as_ref(), buffer))
+                self.reply_receive(slot, vcpu, named(port), (reply.as_ref(), buffer))
             }
             Command::Resume(until) => self.resume_call(slot, vcpu, *until),
             _ => Some(Err(Error::NotSupported)),
@@ -62,15 +70,15 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         &mut self,
         slot: Slot,
         vcpu: VcpuId,
-        port: PortId,
+        at: Named<PortId>,
         (buffer, waits): (&Buffer, bool),
     ) -> Option<Outcome> {
         let taken = self
-            .check_receive(vcpu, port, buffer)
-            .and_then(|()| self.take_message(slot, vcpu, port, (buffer, waits)));
+            .check_receive(vcpu, at.it, buffer)
+            .and_then(|()| self.take_message(slot, vcpu, at, (buffer, waits)));
         match taken {
             Ok(Some(results)) => Some(Ok(results)),
-            Ok(None) => self.wait_for_message(slot, vcpu, port, buffer),
+            Ok(None) => self.wait_for_message(slot, vcpu, at.it, buffer),
             Err(error) => Some(Err(error)),
         }
     }
@@ -100,15 +108,17 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         &mut self,
         slot: Slot,
         vcpu: VcpuId,
-        port: PortId,
+        at: Named<PortId>,
         (reply, buffer): (Option<&(Answering, Message)>, &Buffer),
     ) -> Option<Outcome> {
-        let replied = self.check_receive(vcpu, port, buffer).and_then(|()| match reply {
-            Some((answering, message)) => self.reply_to(vcpu, *answering, message),
-            None => Ok(()),
-        });
+        let replied = self
+            .check_receive(vcpu, at.it, buffer)
+            .and_then(|()| match reply {
+                Some((answering, message)) => self.reply_to(vcpu, *answering, message),
+                None => Ok(()),
+            });
         match replied {
-            Ok(()) => self.receive(slot, vcpu, port, (buffer, true)),
+            Ok(()) => self.receive(slot, vcpu, at, (buffer, true)),
             Err(error) => Some(Err(error)),
         }
     }
@@ -227,7 +237,16 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Returns the outcome of a wait for a message that was completed.
     pub(super) fn received(&self, vcpu: VcpuId) -> Option<Outcome> {
-        self.shared.seats.of(vcpu).lock().received.take()
+        let (outcome, basis) = {
+            let mut seat = self.shared.seats.of(vcpu).lock();
+            (seat.received.take(), seat.basis)
+        };
+        if outcome == Some(Err(Error::Revoked))
+            && let Basis::Port(Named { index, .. }) | Basis::Lock(Named { index, .. }) = basis
+        {
+            self.meet_revoked(vcpu, index);
+        }
+        outcome
     }
 
     /// Returns the outcome of the vCPU's call, if the call is done. There is no call then.
@@ -237,6 +256,12 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             return None;
         };
         seat.call.state = CallState::None;
+        let index = seat.call.at.index;
+        drop(seat);
+        if outcome == Err(Error::Revoked) {
+            // Also if the receiver has ended the call: then the slot has its capability, and keeps it.
+            self.meet_revoked(vcpu, index);
+        }
         Some(outcome)
     }
 
@@ -288,15 +313,21 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         &mut self,
         slot: Slot,
         vcpu: VcpuId,
-        port: PortId,
+        at: Named<PortId>,
         (message, buffer, mode): (&Message, &Buffer, CallMode),
     ) -> Result<(), Error> {
+        let port = at.it;
         let sender = self.system.binding(vcpu).partition;
         self.check_message(sender, message, self.system.port(port).size)?;
         self.check_buffer(vcpu, buffer, buffer.size)?;
         self.local.engage(slot);
         let number = {
             let mut seat = self.shared.seats.of(vcpu).lock();
+            // The capability may have been taken away since the check. The lock of the seat orders this look
+            // and that of the one who takes it away.
+            if !self.stands(vcpu, at.index, CALLS, port.0) {
+                return Err(Error::Revoked);
+            }
             let call = &mut seat.call;
             if call.state != CallState::None {
                 return Err(Error::WrongState);
@@ -305,7 +336,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             call.number = call.number.wrapping_add(1);
             (call.buffer, call.size) = (buffer.to, buffer.size);
             (call.donates, call.reply_rights) = (mode.donates, mode.reply_rights);
-            (call.reply, call.server) = (None, None);
+            (call.reply, call.server, call.at) = (None, None, at);
             call.number
         };
         let letter = Letter {
@@ -383,10 +414,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         &mut self,
         slot: Slot,
         vcpu: VcpuId,
-        port: PortId,
+        at: Named<PortId>,
         (buffer, waits): (&Buffer, bool),
     ) -> Result<Option<[u64; 4]>, Error> {
-        let (shared, system) = (self.shared, self.system);
+        let (shared, system, port) = (self.shared, self.system, at.it);
         let (facts, own) = (system.port(port), system.binding(vcpu).partition);
         let mut queue = shared.ports.of(port).lock();
         while let Some(position) = queue.oldest() {
@@ -428,8 +459,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             return Err(Error::TimedOut);
         }
         self.local.engage(slot);
-        let mut seat = shared.seats.of(vcpu).lock();
-        (seat.buffer, seat.received) = (buffer.to, None);
+        if !self.sit_down(vcpu, at, buffer.to) {
+            return Err(Error::Revoked);
+        }
         queue.wait(vcpu);
         Ok(None)
     }
