@@ -14,7 +14,7 @@
 //! the hypervisor and can stop the world between the halves.
 //!
 //! Each file below this one holds one group of methods of [`Pcpu`]: `basis` (waits whose capability was
-//! taken away), `bridge` (PCI functions), `exit` (handling of exits), `call` (hypercalls), `channel` (doorbells), `lifecycle` (start, stop, load), `fault`
+//! taken away), `bridge` (PCI functions), `circle` (waits that would have no end), `exit` (handling of exits), `call` (hypercalls), `channel` (doorbells), `lifecycle` (start, stop, load), `fault`
 //! (health events), `gate` (events), `hand_over` (calls
 //! that need no decision), `device` (virtual devices, consoles), `host` (calls of a debugger),
 //! `network` (interfaces, the switch), `lock` (locks), `port` (messages, calls), `report` (lines for the
@@ -26,6 +26,7 @@ mod basis;
 mod bridge;
 mod call;
 mod channel;
+mod circle;
 mod device;
 mod exit;
 mod fault;

@@ -439,8 +439,7 @@ impl<P: PcpuPolicy> Local<P> {
         self.lent & bit(slot.0) != 0
     }
 
-    /// Tells whether a slot may run the place of another one: its vCPU serves its partition, and does not
-    /// load it.
+    /// Tells whether a slot may run the place of another one: its vCPU is on, or loads its partition.
     pub fn can_borrow(&self, slot: Slot) -> bool {
         match self.slot(slot).activity {
             Activity::Ready
@@ -449,8 +448,9 @@ impl<P: PcpuPolicy> Local<P> {
             | Activity::Calling
             | Activity::Looking(_)
             | Activity::Idle(_)
+            | Activity::Loading(_)
             | Activity::Blocked(_) => true,
-            Activity::Off | Activity::Ending | Activity::Loading(_) => false,
+            Activity::Off | Activity::Ending => false,
         }
     }
 

@@ -303,10 +303,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             self.end_access(slot, vcpu, until);
         } else if !self.end_pause(slot, vcpu, pause) {
             self.local.block(slot, Activity::Blocked(pause));
-            if let Pause::Lock(lock, ..) = pause
-                && MAX_LOCKS != 0
-            {
-                self.relend(lock);
+            match pause {
+                Pause::Lock(lock, ..) if MAX_LOCKS != 0 => self.relend(lock),
+                Pause::Reply(..) if MAX_PORTS != 0 => self.relend_call(slot),
+                _ => {}
             }
         }
     }

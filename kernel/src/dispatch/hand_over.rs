@@ -112,7 +112,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         opened.state = CallState::Open;
         opened.number = opened.number.wrapping_add(1);
         (opened.buffer, opened.size) = (GuestPhys(to), size as u16);
-        (opened.donates, opened.reply_rights) = (true, reply_rights);
+        (opened.donates, opened.reply_rights, opened.waits) = (true, reply_rights, true);
         opened.at = Named {
             it: port,
             index: index as u8,

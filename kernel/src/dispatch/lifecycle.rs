@@ -168,6 +168,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 .control(|control| control.start());
             self.shared.recorder.started(partition);
             self.local.make_loading(slot, Cursor::new(start), now);
+            self.relend_to(slot);
         }
     }
 
@@ -191,6 +192,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 },
             );
             self.local.make_ready(slot, now);
+            self.relend_to(slot);
         }
     }
 

@@ -66,6 +66,12 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Ok(None) => {}
             answer => return answer.transpose(),
         }
+        let owner = self.shared.locks.of(lock).lock().owner();
+        if owner.is_some_and(|owner| owner != vcpu && self.closes_circle(vcpu, owner)) {
+            let outcome = self.give_up_lock(vcpu, lock, Error::DonationCycle);
+            self.end_loan(slot);
+            return Some(outcome);
+        }
         let until = self.deadline_of(until);
         let Some(own) = self.interruption(vcpu) else {
             let outcome = self.give_up_lock(vcpu, lock, Error::Interrupted);
@@ -110,6 +116,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 self.lend_to(slot, owner)?;
                 self.local.engage(slot);
                 (seat.received, seat.basis) = (None, Basis::Lock(at));
+                seat.turn = seat.turn.wrapping_add(1);
                 state.wait(vcpu);
                 Ok(None)
             }

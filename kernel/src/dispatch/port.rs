@@ -85,20 +85,27 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Goes on to wait for a reply.
     fn resume_call(&mut self, slot: Slot, vcpu: VcpuId, until: Option<u64>) -> Option<Outcome> {
-        let (is_none, server) = {
-            let seat = self.shared.seats.of(vcpu).lock();
-            let call = &seat.call;
-            (
-                call.state == CallState::None,
-                call.server.filter(|_| call.donates),
-            )
+        let (state, server, port, donates) = {
+            let mut seat = self.shared.seats.of(vcpu).lock();
+            let call = &mut seat.call;
+            call.waits = true;
+            (call.state, call.server, call.at.it, call.donates)
         };
-        if is_none {
+        if state == CallState::None {
             return Some(Err(Error::WrongState));
         }
-        if let Some(server) = server {
-            // A cycle only means that there is no loan: the message is on its way.
-            let _without = self.lend_to(slot, server);
+        let server = server.or_else(|| self.only_server(port));
+        if let Some(server) = server
+            && state == CallState::Open
+        {
+            if self.closes_circle(vcpu, server) {
+                self.shared.seats.of(vcpu).lock().call.waits = false;
+                return Some(Err(Error::DonationCycle));
+            }
+            if donates {
+                // A cycle only means that there is no loan: the message is on its way.
+                let _without = self.lend_to(slot, server);
+            }
         }
         self.wait_for_reply(slot, vcpu, until)
     }
@@ -130,6 +137,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let receiver = self.system.binding(caller).partition;
         self.check_message(replier, message, u16::MAX)?;
         let shared = self.shared;
+        let fits;
         {
             let mut seat = shared.seats.of(caller).lock();
             let call = &mut seat.call;
@@ -138,27 +146,30 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 let gone = shared.capabilities.look_up(replier, u64::from(index));
                 return Err(gone.err().unwrap_or(Error::Revoked));
             }
-            // No fault of the replier: the caller has chosen the size.
-            if message.length > call.size {
-                return Err(Error::NoSpace);
-            }
-            let (from, to) = ((replier, message.from), (receiver, call.buffer));
-            let passed = self.machine.pass_message(from, to, usize::from(message.length));
-            let letter = Letter {
-                length: message.length,
-                sender: replier,
-                caller: None,
-                gift: message.gift,
-            };
-            call.state = CallState::Done(match passed {
-                Ok(()) => Ok([u64::from(message.length), 0, 0, self.give(receiver, &letter)]),
-                Err(_) => Err(Error::InvalidArgument),
+            // The caller has chosen the size. A reply that is too long is no fault of the replier, and no reason
+            // to keep the call: whoever chooses a small size would fill the replier's space with calls.
+            fits = message.length <= call.size;
+            call.state = CallState::Done(if fits {
+                let (from, to) = ((replier, message.from), (receiver, call.buffer));
+                let passed = self.machine.pass_message(from, to, usize::from(message.length));
+                let letter = Letter {
+                    length: message.length,
+                    sender: replier,
+                    caller: None,
+                    gift: message.gift,
+                };
+                match passed {
+                    Ok(()) => Ok([u64::from(message.length), 0, 0, self.give(receiver, &letter)]),
+                    Err(_) => Err(Error::InvalidArgument),
+                }
+            } else {
+                Err(Error::NoSpace)
             });
             call.reply = None;
             shared.capabilities.take_reply((replier, index), caller, true);
         }
         self.wake_all(VcpuSet::of(caller));
-        Ok(())
+        fits.then_some(()).ok_or(Error::NoSpace)
     }
 
     /// Destroys a capability if it is one to reply by, and ends the call. Returns whether it was one.
@@ -279,7 +290,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if let Some(outcome) = self.replied(vcpu) {
             return outcome;
         }
-        if error != Error::Interrupted {
+        if error == Error::Interrupted {
+            self.shared.seats.of(vcpu).lock().call.waits = false;
+        } else {
             self.end_call(vcpu);
         }
         Err(error)
@@ -336,9 +349,15 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             call.number = call.number.wrapping_add(1);
             (call.buffer, call.size) = (buffer.to, buffer.size);
             (call.donates, call.reply_rights) = (mode.donates, mode.reply_rights);
-            (call.reply, call.server, call.at) = (None, None, at);
+            (call.reply, call.server, call.at, call.waits) = (None, None, at, true);
             call.number
         };
+        if let Some(server) = self.only_server(port)
+            && self.closes_circle(vcpu, server)
+        {
+            self.end_call(vcpu);
+            return Err(Error::DonationCycle);
+        }
         let letter = Letter {
             length: message.length,
             sender,
@@ -591,6 +610,55 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if waits {
             let now = self.machine.now();
             self.local.lend_on(there.slot, slot, now);
+        }
+    }
+
+    /// Returns the vCPU that a vCPU with an open call lends its place to, if it donates.
+    fn server_of(&self, vcpu: VcpuId) -> Option<VcpuId> {
+        let (port, server) = {
+            let seat = self.shared.seats.of(vcpu).lock();
+            let call = &seat.call;
+            if call.state != CallState::Open || !call.donates {
+                return None;
+            }
+            (call.at.it, call.server)
+        };
+        server.or_else(|| self.shared.ports.of(port).lock().server)
+    }
+
+    /// Lets a slot, which is switched on or loads its partition, have the places of the callers of this pCPU
+    /// that wait for its vCPU, or for any vCPU of its partition if it loads. Bounded by the slots in use.
+    #[inline]
+    pub(super) fn relend_to(&mut self, slot: Slot) {
+        if MAX_PORTS != 0 && self.local.is_any_engaged() {
+            self.relend_callers(slot);
+        }
+    }
+
+    #[inline(never)]
+    fn relend_callers(&mut self, slot: Slot) {
+        let state = *self.local.slot(slot);
+        let partition = self.system.binding(state.vcpu).partition;
+        let loads = matches!(state.activity, Activity::Loading(_));
+        for from in self.local.all() {
+            let caller = *self.local.slot(from);
+            if !matches!(caller.activity, Activity::Blocked(Pause::Reply(..))) {
+                continue;
+            }
+            let is_its = |server: VcpuId| {
+                server == state.vcpu || loads && self.system.binding(server).partition == partition
+            };
+            if self.server_of(caller.vcpu).is_some_and(is_its) {
+                let now = self.machine.now();
+                self.local.lend_on(from, slot, now);
+            }
+        }
+    }
+
+    /// Lends the place of a caller that waits on, after a look at why it was woken.
+    pub(super) fn relend_call(&mut self, slot: Slot) {
+        if let Some(server) = self.server_of(self.local.slot(slot).vcpu) {
+            let _without = self.lend_to(slot, server);
         }
     }
 
