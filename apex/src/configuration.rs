@@ -96,6 +96,9 @@ pub trait Environment {
     fn open(&mut self, name: &Name, direction: PortDirection) -> Option<u32>;
     /// Hands a message on. Returns false if there is no room for it now.
     fn send(&mut self, link: u32, message: &[u8]) -> bool;
+    /// Hands a message on that takes the place of older ones for which there is no room. Returns false if
+    /// there is none for it now.
+    fn replace(&mut self, link: u32, message: &[u8]) -> bool;
     /// Takes the oldest message that has come. Returns its length.
     fn receive(&mut self, link: u32, buffer: &mut [u8]) -> Option<usize>;
     /// Writes a message of the application to the log.

@@ -221,8 +221,7 @@ fn process_returned() {
 impl State {
     /// Does what is due, and chooses a process. Returns its place, and the time at which something is due.
     fn choose(&mut self, now: Time) -> (Option<usize>, u64) {
-        self.apex.advance(now);
-        self.apex.poll(&mut self.world);
+        self.apex.catch_up(&mut self.world, now);
         if let Some((action, code)) = self.apex.take_action() {
             println!("apex: health: {code:?}, action {action:?}");
             react(action);
