@@ -187,6 +187,12 @@ impl Apex {
         self.action.take()
     }
 
+    /// Tells whether there is such a reaction.
+    #[must_use]
+    pub const fn has_action(&self) -> bool {
+        self.action.is_some()
+    }
+
     /// Notes the reaction to an error that no error handler takes.
     pub(crate) fn demand(&mut self, code: ErrorCode) {
         let action = self.configuration.health[code as usize];
