@@ -57,6 +57,8 @@ pub struct Configuration {
     pub ports: &'static [PortFacts],
     /// The names of the module's schedules, in the order of their numbers.
     pub schedules: &'static [Name],
+    /// Period and duration in each of these schedules, in the same order. Empty if they are the same in all.
+    pub times: &'static [(Time, Time)],
     /// The reactions to errors, by [`ErrorCode`].
     pub health: [HmAction; ErrorCode::COUNT],
 }
@@ -69,6 +71,7 @@ impl Configuration {
         duration: 0,
         ports: &[],
         schedules: &[],
+        times: &[],
         health: [HmAction::Idle; ErrorCode::COUNT],
     };
 

@@ -55,6 +55,10 @@ pub struct Apex {
     pub(crate) condition: StartCondition,
     /// Start of a period of the partition, in normal mode.
     pub(crate) epoch: Time,
+    /// Period and duration in the schedule in force.
+    pub(crate) times: (Time, Time),
+    /// The beginning of the schedule in force, as far as it is known.
+    pub(crate) schedule_since: Option<Time>,
     pub(crate) lock_level: i32,
     pub(crate) lock_holder: Option<usize>,
     pub(crate) running: Option<usize>,
@@ -93,6 +97,8 @@ impl Apex {
             mode,
             condition,
             epoch: 0,
+            times: (configuration.period, configuration.duration),
+            schedule_since: None,
             lock_level: 0,
             lock_holder: None,
             running: None,

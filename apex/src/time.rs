@@ -10,7 +10,7 @@ use crate::types::{
 impl Apex {
     /// Returns the first start of the partition's period that is later than `now`.
     pub(crate) const fn next_period(&self, now: Time) -> Time {
-        let period = self.configuration.period;
+        let period = self.times.0;
         if period <= 0 || now < self.epoch {
             return now;
         }

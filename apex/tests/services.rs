@@ -50,6 +50,7 @@ const CONFIGURATION: Configuration = Configuration {
     duration: 2 * MS,
     ports: PORTS,
     schedules: &[Name::new("normal"), Name::new("landing")],
+    times: &[],
     health: [HmAction::ColdStart; ErrorCode::COUNT],
 };
 
@@ -1078,4 +1079,40 @@ fn module_schedules() {
     assert_eq!(world.asked, Some(1));
     let status = apex.get_module_schedule_status(&mut world).unwrap();
     assert_eq!((status.current, status.next), (1, 1));
+}
+
+#[test]
+fn period_and_duration_are_those_of_the_schedule_in_force() {
+    let mut apex = Apex::new(
+        Configuration {
+            times: &[(PERIOD, 2 * MS), (4 * PERIOD, 3 * MS)],
+            ..CONFIGURATION
+        },
+        OperatingMode::ColdStart,
+        StartCondition::NormalStart,
+    );
+    let mut world = World::new(1);
+    let mut enter = |apex: &mut Apex, current, since, start| {
+        world.schedules = Some(ScheduleStatus {
+            since,
+            current,
+            next: current,
+        });
+        apex.follow_schedule(&mut world, start);
+        let status = apex.get_partition_status();
+        (status.period, status.duration)
+    };
+    assert_eq!(enter(&mut apex, 0, 0, 0), (PERIOD, 2 * MS));
+    let periodic = Attributes {
+        period: 4 * PERIOD,
+        ..attributes("periodic", 20)
+    };
+    let process = apex.create_process(&periodic).unwrap();
+    normal(&mut apex);
+    assert_eq!(enter(&mut apex, 1, 50 * MS, 53 * MS), (4 * PERIOD, 3 * MS));
+    // The next period begins four old ones after the first in this schedule.
+    apex.start(process, 60 * MS).unwrap();
+    assert_eq!(apex.next_time(), Some(93 * MS));
+    assert_eq!(enter(&mut apex, 1, 50 * MS, 70 * MS), (4 * PERIOD, 3 * MS));
+    assert_eq!(enter(&mut apex, 0, 100 * MS, 101 * MS), (PERIOD, 2 * MS));
 }

@@ -95,9 +95,10 @@ pub fn run(page: StartupPage<'static>, configuration: &Configuration, initialise
     process::set_hooks(choose_at_upcall, process_returned, Handle(gate));
     let (mode, condition) = start_of_life();
     with(|state| {
-        state.apex.configuration = *configuration;
+        state.apex.configure(configuration);
         (state.apex.mode, state.apex.condition) = (mode, condition);
         state.world.attach(page);
+        state.apex.follow_schedule(&mut state.world, 0);
     });
     initialise();
 }
@@ -206,9 +207,14 @@ fn change() {
 /// Waits until there is a process to run. Returns its place and the time of the next upcall.
 fn choose() -> (usize, u64) {
     loop {
-        let _events_seen = hypercall::event_poll(gate());
+        let events = hypercall::event_poll(gate()).unwrap_or(0);
         let now = now();
-        let (next, until) = with(|state| state.choose(now));
+        let (next, until) = with(|state| {
+            if events & PERIOD_START_EVENT != 0 {
+                state.apex.follow_schedule(&mut state.world, now);
+            }
+            state.choose(now)
+        });
         if let Some(place) = next {
             CURRENT.store(place, Ordering::Relaxed);
             return (place, until);
@@ -334,7 +340,7 @@ pub fn set_partition_mode(mode: OperatingMode) -> Answer {
     LOCKED.store(true, Ordering::Relaxed);
     let (is_normal, period) = with(|state| {
         let is_normal = state.apex.mode == OperatingMode::Normal;
-        (is_normal, state.apex.configuration.period)
+        (is_normal, state.apex.get_partition_status().period)
     });
     let begins = mode == OperatingMode::Normal && !is_normal;
     let epoch = if begins && period > 0 {
@@ -343,7 +349,10 @@ pub fn set_partition_mode(mode: OperatingMode) -> Answer {
         now()
     };
     let now = now();
-    let answer = with(|state| state.apex.set_partition_mode(mode, epoch, now));
+    let answer = with(|state| {
+        state.apex.follow_schedule(&mut state.world, epoch);
+        state.apex.set_partition_mode(mode, epoch, now)
+    });
     if answer.is_err() {
         settle();
         return answer;

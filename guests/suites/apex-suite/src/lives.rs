@@ -38,6 +38,8 @@ pub(crate) fn begin() {
                 given == 7 && none == 0,
             );
             end_life("all");
+            // Nobody runs from now on, and the partition stays.
+            let _without_processes = apex::set_partition_mode(OperatingMode::Normal);
         }
         _ => check_that("GET_PARTITION_STATUS", false),
     }

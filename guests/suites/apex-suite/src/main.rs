@@ -64,6 +64,7 @@ const CONFIGURATION: Configuration = Configuration {
     duration: PERIOD,
     ports: PORTS,
     schedules: &[Name::new("normal"), Name::new("other")],
+    times: &[],
     health: health(),
 };
 
