@@ -14,9 +14,9 @@ use super::basis::CALLS;
 use crate::hypercall::{Answering, Buffer, CallMode, Command, Message};
 use crate::line::Mark;
 use crate::local::{Activity, Pause};
-use crate::port::{Basis, CallState, Caller, Letter, MAX_PORTS, Named, Outcome, PortFacts, PortId};
+use crate::port::{Basis, CallState, Caller, Letter, MAX_PORTS, Named, Outcome, PortFacts, PortId, Queue};
 use bulkhead_abi::{Error, ObjectKind};
-use bulkhead_arch_api::{Arch, Drivers, GuestPhys, PartitionId, Ticks, VcpuId, VcpuSet};
+use bulkhead_arch_api::{Arch, Drivers, PartitionId, Ticks, VcpuId, VcpuSet};
 use bulkhead_sched::{PcpuPolicy, PolicyError, Slot};
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
@@ -62,7 +62,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             caller: None,
             gift: message.gift,
         };
-        self.put(port, message.from, &letter, None)
+        self.put(port, message, &letter, None)
     }
 
     /// Takes a message, and waits for one if `waits`.
@@ -365,7 +365,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             gift: None,
         };
         let donor = mode.donates.then_some(slot);
-        let result = self.put(port, message.from, &letter, donor);
+        let result = self.put(port, message, &letter, donor);
         if result.is_err() {
             self.end_call(vcpu);
             self.end_loan(slot);
@@ -378,11 +378,11 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     fn put(
         &mut self,
         port: PortId,
-        from: GuestPhys,
+        message: &Message,
         letter: &Letter,
         donor: Option<Slot>,
     ) -> Result<(), Error> {
-        let (shared, system) = (self.shared, self.system);
+        let (shared, system, from) = (self.shared, self.system, message.from);
         let facts = system.port(port);
         let length = usize::from(letter.length);
         let mut queue = shared.ports.of(port).lock();
@@ -411,6 +411,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 break;
             }
         }
+        if result.is_err() && message.replaces && queue.is_full(facts) {
+            self.drop_own(&mut queue, facts, letter.sender);
+        }
         if result.is_err() && !queue.is_full(facts) {
             let (header, body) = shared.messages.entry(facts, queue.end(facts));
             result = self
@@ -425,6 +428,16 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         drop(queue);
         self.wake_all(woken);
         result
+    }
+
+    /// Drops the oldest message of a port if `sender` has sent it, and nobody waits for an answer to it.
+    /// A sender never takes the place of another one.
+    fn drop_own(&self, queue: &mut Queue, facts: &PortFacts, sender: PartitionId) {
+        let Some(position) = queue.oldest() else { return };
+        let (header, _) = self.shared.messages.entry(facts, position);
+        if Letter::read_plain(header).is_some_and(|(_, of)| of == sender) {
+            queue.pop(facts);
+        }
     }
 
     /// Takes the oldest message out of a port. If there is none, the vCPU becomes a waiter (`None`), or gets
