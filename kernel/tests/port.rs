@@ -165,7 +165,7 @@ fn a_message_replaces_the_oldest_of_its_sender_and_nobody_elses() {
         &done,
     ];
     assert_eq!(bench.marks(0), own.concat());
-    let others = [&done[..], &done, &[full], &[full], &[full]];
+    let others = [&done[..], &done, &done, &done, &[full]];
     assert_eq!(bench.marks(1), others.concat());
 }
 
