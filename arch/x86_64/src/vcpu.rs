@@ -390,6 +390,7 @@ impl Vcpus for Machine {
     fn dump(&mut self, vcpu: VcpuId) -> Dump {
         let mut dump = Dump {
             general: [0; DUMP_REGISTERS],
+            numbered: 0,
             names: NAMES,
             sp: 0,
             pc: 0,

@@ -379,13 +379,18 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         registers_of(&mut line, self.system, *vcpu);
         let row = *written;
         *written = row.saturating_add(1);
-        match dump.general.chunks(PER_LINE).nth(row) {
+        let count = dump.numbered.saturating_add(dump.names.len());
+        let registers = dump.general.get(..count).unwrap_or(&dump.general);
+        match registers.chunks(PER_LINE).nth(row) {
             Some(values) => {
-                let first = row.saturating_mul(PER_LINE) as u64;
+                let first = row.saturating_mul(PER_LINE);
                 for (value, number) in values.iter().zip(first..) {
-                    match dump.names.get(number as usize) {
+                    match number
+                        .checked_sub(dump.numbered)
+                        .and_then(|named| dump.names.get(named))
+                    {
                         Some(name) => line.text(" ").text(name),
-                        None => line.text(" r").decimal(number),
+                        None => line.text(" r").decimal(number as u64),
                     }
                     .text("=")
                     .hex(wide(*value));
