@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `bulkhead check`: the meaning of a manifest as tables, or the errors in it.
 
-use super::timing::{deadlines, hypervisor_time, processor_time};
+use super::timing::{caveats, deadlines, hypervisor_time, processor_time};
 use super::{CheckArgs, check_json, reach, schedule};
 use crate::build::prepare;
 use crate::build::tables::table;
@@ -134,7 +134,7 @@ pub(super) fn report(system: &System) -> String {
         ("Who could hold what by grants", reach::gains(system)),
         ("Health actions", health(system)),
         ("Time that the hypervisor takes", hypervisor_time(&pcpus)),
-        ("Processor time", processor_time(&pcpus)),
+        ("Processor time", processor_time(system, &pcpus)),
         ("Deadlines", deadlines(&pcpus)),
     ];
     let mut text = format!("Board {}: {}\n", system.board().name, system.board().description);
@@ -146,6 +146,14 @@ pub(super) fn report(system: &System) -> String {
                 text.push('\n');
             }
         }
+    }
+    let caveats = caveats(system, &pcpus);
+    if !caveats.is_empty() {
+        text.push('\n');
+    }
+    for caveat in caveats {
+        text.push_str(&caveat);
+        text.push('\n');
     }
     text
 }

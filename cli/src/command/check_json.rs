@@ -53,8 +53,17 @@ pub(super) fn checked(path: &Path, system: &System, late: &Report) -> Value {
             "reach": reach(system),
             "could_hold": could_hold(system),
             "tasks": tasks(&timing::pcpus(system)),
+            "overheads": system.board().costs.map(|costs| costs.basis.name()),
+            "not_proved": not_proved(system),
         },
     })
+}
+
+/// Returns the waits for which the analysis has no term.
+fn not_proved(system: &System) -> Vec<Value> {
+    let unproved = timing::unproved(system).into_iter();
+    let value = unproved.map(|unproved| json!({ "partition": unproved.name, "waits_for": unproved.wait }));
+    value.collect()
 }
 
 fn partitions(system: &System) -> Vec<Value> {

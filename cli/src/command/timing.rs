@@ -2,8 +2,9 @@
 //! The analysis's tables for `bulkhead check`.
 
 use crate::build::tables::table;
-use bulkhead_manifest::timing::{PcpuTiming, VcpuTiming, Verdict};
-use bulkhead_manifest::{Policy, format_duration};
+use bulkhead_manifest::board::Basis;
+use bulkhead_manifest::timing::{self, PcpuTiming, Unproved, VcpuTiming, Verdict};
+use bulkhead_manifest::{Policy, System, format_duration};
 use bulkhead_sched::analysis::Miss;
 use comfy_table::Table;
 
@@ -33,7 +34,8 @@ pub(super) fn hypervisor_time(pcpus: &[PcpuTiming]) -> Table {
 }
 
 /// Makes a table of each vCPU's declared time, its given time, and the room that is left.
-pub(super) fn processor_time(pcpus: &[PcpuTiming]) -> Table {
+pub(super) fn processor_time(system: &System, pcpus: &[PcpuTiming]) -> Table {
+    let qualified = Qualified::of(system);
     let mut rows = table(&[
         "pCPU",
         "policy",
@@ -55,7 +57,7 @@ pub(super) fn processor_time(pcpus: &[PcpuTiming]) -> Table {
                 given(pcpu, slot, vcpu),
                 load,
                 least_slack(&own),
-                verdict(vcpu, &own),
+                verdict(vcpu, &own, &qualified),
             ]);
         }
         let all: f64 = pcpu.vcpus.iter().filter_map(|vcpu| pcpu.utilisation(vcpu)).sum();
@@ -191,13 +193,57 @@ fn least_slack(verdicts: &[&Verdict]) -> String {
     least.map_or_else(|| "-".to_owned(), time)
 }
 
-fn verdict(vcpu: &VcpuTiming, verdicts: &[&Verdict]) -> String {
+/// What verdicts rest on.
+struct Qualified {
+    basis: Option<Basis>,
+    unproved: Vec<Unproved>,
+}
+
+impl Qualified {
+    fn of(system: &System) -> Self {
+        Self {
+            basis: system.board().costs.map(|costs| costs.basis),
+            unproved: timing::unproved(system),
+        }
+    }
+
+    /// Returns "in time" for a vCPU, with what the words rest on.
+    fn in_time(&self, vcpu: &VcpuTiming) -> String {
+        let waits = self
+            .unproved
+            .iter()
+            .any(|unproved| unproved.partition == vcpu.partition);
+        let basis = self.basis.map_or("no figures", Basis::name);
+        let without = if waits { ", without its waits" } else { "" };
+        format!("in time ({basis}{without})")
+    }
+}
+
+/// Returns a line for each fact that verdicts rest on and that nothing proves. Empty if nobody declares
+/// anything.
+pub(super) fn caveats(system: &System, pcpus: &[PcpuTiming]) -> Vec<String> {
+    if !pcpus.iter().any(declares) {
+        return Vec::new();
+    }
+    let Qualified { basis, unproved } = Qualified::of(system);
+    let basis = basis.map(|basis| format!("by [overheads] of {}: {}", system.board().name, basis.caveat()));
+    let waits = unproved.iter().map(|unproved| {
+        format!(
+            "not proved: how long `{}` waits for {}",
+            unproved.name, unproved.wait
+        )
+    });
+    basis.into_iter().chain(waits).collect()
+}
+
+fn verdict(vcpu: &VcpuTiming, verdicts: &[&Verdict], qualified: &Qualified) -> String {
     if vcpu.tasks.is_none() {
         "declares nothing".to_owned()
     } else if verdicts.iter().all(|verdict| verdict.bound.is_ok()) {
+        let in_time = qualified.in_time(vcpu);
         match &vcpu.schedules {
-            Some(schedules) => format!("in time in {}", schedules.join(", ")),
-            None => "in time".to_owned(),
+            Some(schedules) => format!("{in_time} in {}", schedules.join(", ")),
+            None => in_time,
         }
     } else {
         "may be late".to_owned()

@@ -238,6 +238,8 @@ tables! {
     /// Costs of the hypervisor on the board, for the analysis. Each is a figure of `bulkhead bench`, rounded
     /// up.
     pub Costs derive(Copy) = "a table of overheads" {
+        /// how the figures were found. `check` says so with each verdict
+        basis "basis": Basis, required;
         /// a switch from one vCPU to another
         switch "switch": Duration, required;
         /// an interrupt, from the board to the vCPU
@@ -250,6 +252,19 @@ tables! {
         /// the time that each vCPU of the pCPU adds to that stretch, because all of them may become ready at
         /// once; without this key, 0
         longest_per_vcpu "longest-per-vcpu": Duration, optional;
+    }
+}
+
+choices! {
+    /// Where figures of costs are from.
+    pub Basis {
+        /// counted in the emulator, where an instruction takes a fixed time: a real machine has caches and a
+        /// pipeline
+        Counted = "counted",
+        /// estimated, all or some of them
+        Estimated = "estimated",
+        /// measured on a machine
+        Measured = "measured",
     }
 }
 
@@ -271,6 +286,30 @@ impl Device {
         match kind {
             AttachmentKind::Disk => &self.plugs.disk,
             AttachmentKind::Network => &self.plugs.network,
+        }
+    }
+}
+
+impl Basis {
+    /// Returns the word of the board file.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Counted => "counted",
+            Self::Estimated => "estimated",
+            Self::Measured => "measured",
+        }
+    }
+
+    /// Says in a sentence how far a verdict that rests on such figures holds.
+    #[must_use]
+    pub const fn caveat(self) -> &'static str {
+        match self {
+            Self::Counted => {
+                "the hypervisor's times are counts of the emulator, where each instruction takes the same time"
+            }
+            Self::Estimated => "the hypervisor's times are estimates: no verdict here is a proof",
+            Self::Measured => "the hypervisor's times were measured on a machine",
         }
     }
 }

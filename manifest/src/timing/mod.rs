@@ -7,8 +7,10 @@
 
 mod remedy;
 mod suggest;
+mod unproved;
 
 pub use suggest::suggest;
+pub use unproved::{Unproved, unproved};
 
 use bulkhead_abi::hypercall::ORDER_SPACE_NS;
 use bulkhead_abi::{ObjectKind, Rights};
