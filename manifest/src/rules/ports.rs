@@ -73,20 +73,26 @@ impl Division {
             let mut rooms = own().filter(|capability| sends_to(capability, name)).peekable();
             if rooms.peek().is_some() {
                 let named: Vec<_> = rooms.filter_map(|capability| capability.room.as_ref()).collect();
-                division.unnamed += u32::from(named.is_empty());
-                division.named += named.iter().map(|room| room.value.get()).sum::<u32>();
+                division.unnamed = division.unnamed.saturating_add(named.is_empty().into());
+                let sum = named.iter().map(|room| room.value.get());
+                division.named = sum.fold(division.named, u32::saturating_add);
             }
             if own().any(|capability| receives_from(capability, name)) {
                 let lines = own().filter(|own| matches!(own.target(), Some(Target::Interrupt(_))));
-                division.lines += lines.count() as u32;
+                division.lines = division.lines.saturating_add(lines.count() as u32);
             }
         }
         division
     }
 
+    /// Returns the room that there must be for a message of each sender that names none.
+    const fn needed(&self) -> u32 {
+        self.named.saturating_add(self.unnamed).saturating_add(self.lines)
+    }
+
     /// Tells whether there is room for a message of each sender that names none.
     fn has_one_each(&self, port: &PortSpec) -> bool {
-        self.named + self.unnamed + self.lines <= port.depth.get()
+        self.needed() <= port.depth.get()
     }
 }
 
@@ -163,7 +169,7 @@ fn room_is_there(manifest: &Manifest, report: &mut Report) {
             );
         } else if depth != 0 && division.unnamed > 1 && !division.has_one_each(port) {
             let message = format!("port `{name}` has no room for a message of each sender");
-            let needed = division.named + division.unnamed + division.lines;
+            let needed = division.needed();
             report.push(
                 Diagnostic::at(Code::CrowdedPort, port.name.place, message)
                     .label("one sender can keep the others out")
