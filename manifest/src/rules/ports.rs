@@ -56,6 +56,8 @@ struct Division {
     named: u32,
     /// The senders whose capabilities name none.
     unnamed: u32,
+    /// All senders.
+    senders: u32,
     /// The lines that receivers may bind to the port. Each takes the room of a message.
     lines: u32,
 }
@@ -65,6 +67,7 @@ impl Division {
         let mut division = Self {
             named: 0,
             unnamed: 0,
+            senders: 0,
             lines: 0,
         };
         let name = &port.name.value;
@@ -73,6 +76,7 @@ impl Division {
             let mut rooms = own().filter(|capability| sends_to(capability, name)).peekable();
             if rooms.peek().is_some() {
                 let named: Vec<_> = rooms.filter_map(|capability| capability.room.as_ref()).collect();
+                division.senders = division.senders.saturating_add(1);
                 division.unnamed = division.unnamed.saturating_add(named.is_empty().into());
                 let sum = named.iter().map(|room| room.value.get());
                 division.named = sum.fold(division.named, u32::saturating_add);
@@ -85,12 +89,14 @@ impl Division {
         division
     }
 
-    /// Returns the room that there must be for a message of each sender that names none.
+    /// Returns the messages that must have room so that the port keeps room for one of each sender that names
+    /// none. One is for those who were granted the right to send.
     const fn needed(&self) -> u32 {
-        self.named.saturating_add(self.unnamed).saturating_add(self.lines)
+        let kept = self.named.saturating_add(self.unnamed);
+        kept.saturating_add(self.lines).saturating_add(1)
     }
 
-    /// Tells whether there is room for a message of each sender that names none.
+    /// Tells whether the port keeps room for a message of each sender that names none.
     fn has_one_each(&self, port: &PortSpec) -> bool {
         self.needed() <= port.depth.get()
     }
@@ -114,7 +120,8 @@ pub(crate) fn room(manifest: &Manifest, holder: &PartitionSpec, capability: &Cap
         .filter(|own| sends_to(own, &name.value));
     let is_first = all.next().is_some_and(|first| std::ptr::eq(first, capability));
     let names_none = is_first && all.all(|other| other.room.is_none());
-    u32::from(names_none && Division::of(manifest, port).has_one_each(port))
+    let division = Division::of(manifest, port);
+    u32::from(names_none && division.senders > 1 && division.has_one_each(port))
 }
 
 /// Reports room and events that a capability cannot have.
@@ -167,7 +174,8 @@ fn room_is_there(manifest: &Manifest, report: &mut Report) {
                 Diagnostic::at(Code::BadPort, port.name.place, message)
                     .help("raise its `depth`, or lower `room` of some senders"),
             );
-        } else if depth != 0 && division.unnamed > 1 && !division.has_one_each(port) {
+        } else if depth != 0 && division.unnamed != 0 && division.senders > 1 && !division.has_one_each(port)
+        {
             let message = format!("port `{name}` has no room for a message of each sender");
             let needed = division.needed();
             report.push(
