@@ -62,6 +62,8 @@ pub type PerPort<T> = Table<PortId, T, PORT_ENTRIES>;
 pub struct PortFacts {
     /// Bytes of the longest message.
     pub size: u16,
+    /// The length from which on a message is not sent the short way. It is 0 if messages raise events.
+    pub short_end: u16,
     /// The first vCPU that may receive, by the manifest.
     pub receiver: Option<VcpuId>,
     /// True if by the manifest no other vCPU may receive.
@@ -82,6 +84,7 @@ impl PortFacts {
     /// No port.
     pub const NOTHING: Self = Self {
         size: 0,
+        short_end: 0,
         receiver: None,
         has_one_receiver: false,
         told: None,
@@ -97,12 +100,18 @@ impl PortFacts {
     pub const fn new(record: &PortRecord, first: u32) -> Self {
         Self {
             size: record.message_size.get() as u16,
+            short_end: (record.message_size.get() as u16).saturating_add(1),
             identifies: record.flags.get() & PORT_IDENTIFIES != 0,
             depth: record.depth.get() as u16,
             first: first as u16,
             words: record.words_of_message() as u16,
             ..Self::NOTHING
         }
+    }
+
+    /// Takes note that a message which has to wait raises these events at a partition's gate.
+    pub const fn tells(&mut self, partition: PartitionId, events: u64) {
+        (self.told, self.short_end) = (Some((partition, events)), 0);
     }
 
     /// Takes note that the vCPUs of a partition, the first one and how many, may receive.
@@ -213,13 +222,13 @@ impl Letter {
         }
     }
 
-    /// Returns length and sender from the words before a message, if it is no call and has no capability
-    /// with it.
+    /// Returns length and sender from the words before a message, if it is no call, has no capability with it,
+    /// and is in the room of all.
     #[inline]
     #[must_use]
     pub fn read_plain(header: &[AtomicU64]) -> Option<(u16, PartitionId)> {
         let first = header.first()?.load(Ordering::Relaxed);
-        let is_plain = first & (HAS_CALLER | HAS_GIFT | IS_LINE) == 0;
+        let is_plain = first & (HAS_CALLER | HAS_GIFT | IS_LINE | IS_IN_OWN_ROOM) == 0;
         is_plain.then_some((first as u16, PartitionId((first >> 16) as u8)))
     }
 
@@ -342,7 +351,7 @@ impl Queue {
     }
 
     /// Tells whether no other message has room that is nobody's own.
-    const fn is_full(&self, facts: &PortFacts) -> bool {
+    pub const fn is_full(&self, facts: &PortFacts) -> bool {
         self.count.saturating_add(self.kept) >= facts.depth
     }
 
@@ -354,20 +363,13 @@ impl Queue {
         }
     }
 
-    /// Returns the room for another message of a sender, if there is any: its own before that of all.
-    #[inline]
+    /// Returns the room for another message of a sender, if there is any: that of all before its own.
     pub fn room_for(&self, facts: &PortFacts, sender: PartitionId) -> Option<Room> {
-        if self
-            .left
-            .get(usize::from(sender.0))
-            .is_some_and(|left| *left != 0)
-        {
-            Some(Room::Own)
-        } else if self.is_full(facts) {
-            None
-        } else {
-            Some(Room::Common)
+        if !self.is_full(facts) {
+            return Some(Room::Common);
         }
+        let left = self.left.get(usize::from(sender.0))?;
+        (*left != 0).then_some(Room::Own)
     }
 
     /// Counts the message of a sender behind the last one in, which has this room.
@@ -421,7 +423,7 @@ impl Queue {
     }
 
     /// Takes the oldest message out, which is in nobody's own room.
-    const fn leave_oldest(&mut self, facts: &PortFacts) {
+    pub const fn leave_oldest(&mut self, facts: &PortFacts) {
         let next = self.head.wrapping_add(1);
         self.head = if next >= facts.depth { 0 } else { next };
         self.count = self.count.saturating_sub(1);

@@ -364,7 +364,7 @@ impl<'i> System<'i> {
                 let port = self.ports.of_mut(PortId(record.object.get() as u8));
                 port.receives(first, count);
                 if let Some(event) = record.event() {
-                    port.told = Some((holder, 1_u64.wrapping_shl(event)));
+                    port.tells(holder, 1_u64.wrapping_shl(event));
                 }
             }
         }

@@ -69,13 +69,12 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         self.release(slot, Err(error));
     }
 
-    /// Writes into the seat of a vCPU that it waits for a message from now on. Returns false if the capability
-    /// for the port was taken away meanwhile. With the lock of the port held.
+    /// Writes into the seat of a vCPU that it waits for a message from now on. With the lock of the port held.
+    /// The caller then looks once more whether the capability is there.
     #[inline(always)]
-    pub(super) fn sit_down(&self, vcpu: VcpuId, at: Named<PortId>, buffer: GuestPhys) -> bool {
+    pub(super) fn sit_down(&self, vcpu: VcpuId, at: Named<PortId>, buffer: GuestPhys) {
         let mut seat = self.shared.seats.of(vcpu).lock();
         (seat.buffer, seat.received, seat.basis) = (buffer, None, Basis::Port(at));
-        self.stands(vcpu, at.index, RECEIVES, at.it.0)
     }
 
     /// Ends one wait, or one ownership of a lock, that lacks its capability. Returns true if there is none.

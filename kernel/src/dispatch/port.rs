@@ -10,7 +10,7 @@
 //! reason, and when the server stops.
 
 use super::Pcpu;
-use super::basis::CALLS;
+use super::basis::{CALLS, RECEIVES};
 use crate::hypercall::{Answering, Buffer, CallMode, Command, Message};
 use crate::line::Mark;
 use crate::local::{Activity, Pause};
@@ -536,7 +536,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             return Err(Error::TimedOut);
         }
         self.local.engage(slot);
-        if !self.sit_down(vcpu, at, buffer.to) {
+        self.sit_down(vcpu, at, buffer.to);
+        if !self.stands(vcpu, at.index, RECEIVES, port.0) {
             return Err(Error::Revoked);
         }
         queue.wait(vcpu);

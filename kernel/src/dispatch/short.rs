@@ -10,7 +10,7 @@
 
 use crate::cap::Spaces;
 use crate::hypercall::ChannelId;
-use crate::port::{Letter, MAX_PORTS, PortId};
+use crate::port::{Letter, MAX_PORTS, PortId, Room};
 use crate::shared::Shared;
 use crate::system::System;
 use bulkhead_abi::hypercall::{ABI_VERSION, MESSAGE_ALIGN};
@@ -64,27 +64,22 @@ impl<'s, 'i, R: RelaxStrategy> Short<'s, 'i, R> {
         let [_, index, from, length, gift, ..] = *registers;
         let port = PortId(self.find(sender, index, ObjectKind::Port, Rights::WRITE)?);
         let facts = self.system.port(port);
-        if length > u64::from(facts.size)
-            || gift != 0
-            || facts.told.is_some()
-            || !from.is_multiple_of(MESSAGE_ALIGN)
-        {
+        if length >= u64::from(facts.short_end) || gift != 0 || !from.is_multiple_of(MESSAGE_ALIGN) {
             return None;
         }
         if !machine.may_access(sender, GuestPhys(from), length, false) {
             return None;
         }
         let mut queue = self.shared.ports.of(port).lock();
-        if queue.has_waiters() {
+        if queue.has_waiters() || queue.is_full(facts) {
             return None;
         }
-        let room = queue.room_for(facts, sender)?;
         let (header, body) = self.shared.messages.entry(facts, queue.end(facts));
         machine
             .load_message((sender, GuestPhys(from)), length as usize, body)
             .ok()?;
-        Letter::plain(length as u16, sender).write(header, room);
-        queue.push_from(sender, room);
+        Letter::plain(length as u16, sender).write(header, Room::Common);
+        queue.push();
         drop(queue);
         finish(registers, [0; 4]);
         Some(VcpuSet::EMPTY)
@@ -114,7 +109,8 @@ impl<'s, 'i, R: RelaxStrategy> Short<'s, 'i, R> {
         machine
             .store_message((receiver, GuestPhys(to)), length.into(), body)
             .ok()?;
-        queue.pop(facts, header);
+        // A message in its sender's own room is taken the long way.
+        queue.leave_oldest(facts);
         queue.server = Some(vcpu);
         drop(queue);
         finish(registers, [length.into(), facts.shown(sender), 0, 0]);
