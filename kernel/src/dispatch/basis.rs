@@ -40,7 +40,7 @@ pub(super) const SLEEPS: (ObjectKind, Rights) = (ObjectKind::Timer, Rights::READ
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Tells whether a slot of a vCPU's partition gives a right to an object of this kind.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn stands(
         &self,
         vcpu: VcpuId,
@@ -64,6 +64,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Ends a blocking hypercall whose capability was taken away.
     #[cold]
+    #[inline(never)]
     pub(super) fn end_revoked(&mut self, slot: Slot, index: u8) {
         let error = self.meet_revoked(self.local.slot(slot).vcpu, index);
         self.release(slot, Err(error));
@@ -129,6 +130,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Takes a lock from its owner, if the owner lacks the capability by which it took the lock.
+    #[inline(never)]
     fn is_disowned(&mut self, vcpu: VcpuId, lock: LockId) -> bool {
         let shared = self.shared;
         let (is_wrong, mut is_broken, waiters) = {
@@ -183,6 +185,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Looks whether a vCPU waits for events or a time, or for an upcall, by a capability that was taken away.
+    #[inline(never)]
     pub(super) fn review_slot(&mut self, slot: Slot) {
         let state = self.local.slot(slot);
         let vcpu = state.vcpu;
