@@ -89,7 +89,8 @@ pub enum Operation {
     /// Port: send the message of x3 bytes at x2. x4 = a capability of the caller that goes with the message:
     /// its index in bits 15:0 (0 = none), the rights for the receiver in bits 23:16; that asks for the right
     /// `GRANT` on the port. Never blocks: if no receiver waits and the port is full, the answer is `NoSpace`.
-    /// Right: `WRITE`.
+    /// With [`SEND_REPLACES`] in x4 a full port drops its oldest message first, if that is a plain one of the
+    /// caller's own partition. Right: `WRITE`.
     PortSend = 0x0700,
     /// Port: block until a message comes, or until x4 (nanoseconds since boot, 0 = for ever); it is stored at
     /// x2. x3 = bytes there, at least the port's message size. Result x1: bytes of the message; x2: number of
@@ -520,8 +521,22 @@ pub const OWN_MEMORY: u8 = 255;
 pub const KEPT_WORDS: usize = 15;
 /// Words of one [`Operation::ServiceKeep`].
 pub const KEPT_GROUP: usize = 3;
+/// Returns the groups of words that have to be kept again where `known` is kept and `wanted` is to be: the
+/// first word of each, and its words.
+pub fn groups_to_keep(
+    known: &[u64; KEPT_WORDS],
+    wanted: &[u64; KEPT_WORDS],
+) -> impl Iterator<Item = (usize, [u64; KEPT_GROUP])> {
+    let (known, _) = known.as_chunks::<KEPT_GROUP>();
+    let (wanted, _) = wanted.as_chunks::<KEPT_GROUP>();
+    let groups = known.iter().zip(wanted).zip((0..).step_by(KEPT_GROUP));
+    groups.filter_map(|((known, wanted), first)| (known != wanted).then_some((first, *wanted)))
+}
 /// The event at the gate of a task when a device of the task interrupts.
 pub const DEVICE_EVENT: u32 = 59;
+/// The bit of x4 of `PortSend` that lets the message take the place of the oldest one of the same sender.
+pub const SEND_REPLACES: u64 = 1 << 24;
+
 /// The value that a receiver finds in place of the sender's number if the message is an interrupt of a line
 /// that is bound to the port. No partition has this number.
 pub const LINE_SENDER: u64 = 1 << 16;

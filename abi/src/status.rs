@@ -187,8 +187,8 @@ impl StartWord {
 }
 
 /// Argument x2 of `PartitionStart` and `PartitionRestart`: [`StartMode`] in bits 7:0; bit 8 set if bits 23:16
-/// choose an alternative, else the partition keeps the one it has; all other bits are zero. 0 is a
-/// cold start with what it has.
+/// choose an alternative, else the partition keeps the one it has; bit 9 set if an error is the reason; all
+/// other bits are zero. 0 is a cold start with what it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct StartOptions {
     /// The state in which the partition is to find its memory. A warm start of memory that was never loaded
@@ -196,10 +196,14 @@ pub struct StartOptions {
     pub mode: StartMode,
     /// Which payloads it is to run from now on.
     pub alternative: Option<u8>,
+    /// True if the partition restarts itself because its own health monitoring demands it. The cause is then
+    /// [`StartCause::Health`] of class `task`. It changes nothing for other partitions.
+    pub is_health: bool,
 }
 
 impl StartOptions {
     const CHOSEN: u64 = 1 << 8;
+    const IS_HEALTH: u64 = 1 << 9;
 
     /// Returns the argument.
     #[must_use]
@@ -208,7 +212,8 @@ impl StartOptions {
             Some(number) => Self::CHOSEN | (number as u64) << 16,
             None => 0,
         };
-        self.mode as u64 | chosen
+        let health = if self.is_health { Self::IS_HEALTH } else { 0 };
+        self.mode as u64 | chosen | health
     }
 
     /// Decodes the argument, the reverse of [`StartOptions::encode`]; `None` if the argument is not one.
@@ -222,7 +227,11 @@ impl StartOptions {
         } else {
             None
         };
-        let options = Self { mode, alternative };
+        let options = Self {
+            mode,
+            alternative,
+            is_health: argument & Self::IS_HEALTH != 0,
+        };
         if options.encode() == argument {
             Some(options)
         } else {
@@ -279,7 +288,7 @@ mod tests {
             assert_eq!(options.encode(), word);
             count += 1;
         }
-        assert_eq!(count, 2 * (1 + 256));
+        assert_eq!(count, 2 * 2 * (1 + 256));
         assert_eq!(StartOptions::decode(0), Some(StartOptions::default()));
         assert_eq!(StartOptions::decode(1 << 63), None);
         assert_eq!(StartOptions::decode(1 << 16), None);

@@ -57,6 +57,8 @@ pub struct Configuration {
     pub ports: &'static [PortFacts],
     /// The names of the module's schedules, in the order of their numbers.
     pub schedules: &'static [Name],
+    /// Period and duration in each of these schedules, in the same order. Empty if they are the same in all.
+    pub times: &'static [(Time, Time)],
     /// The reactions to errors, by [`ErrorCode`].
     pub health: [HmAction; ErrorCode::COUNT],
 }
@@ -69,6 +71,7 @@ impl Configuration {
         duration: 0,
         ports: &[],
         schedules: &[],
+        times: &[],
         health: [HmAction::Idle; ErrorCode::COUNT],
     };
 
@@ -96,6 +99,9 @@ pub trait Environment {
     fn open(&mut self, name: &Name, direction: PortDirection) -> Option<u32>;
     /// Hands a message on. Returns false if there is no room for it now.
     fn send(&mut self, link: u32, message: &[u8]) -> bool;
+    /// Hands a message on that takes the place of older ones for which there is no room. Returns false if
+    /// there is none for it now.
+    fn replace(&mut self, link: u32, message: &[u8]) -> bool;
     /// Takes the oldest message that has come. Returns its length.
     fn receive(&mut self, link: u32, buffer: &mut [u8]) -> Option<usize>;
     /// Writes a message of the application to the log.

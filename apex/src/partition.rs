@@ -9,7 +9,7 @@ use crate::types::{Answer, OperatingMode, ReturnCode, StartCondition, Time};
 pub struct PartitionStatus {
     /// Its number.
     pub identifier: i64,
-    /// The time between two starts of its processing.
+    /// The time between two starts of its processing, in the schedule in force.
     pub period: Time,
     /// The time it gets in each period.
     pub duration: Time,
@@ -27,8 +27,8 @@ impl Apex {
     pub const fn get_partition_status(&self) -> PartitionStatus {
         PartitionStatus {
             identifier: self.configuration.identifier,
-            period: self.configuration.period,
-            duration: self.configuration.duration,
+            period: self.times.0,
+            duration: self.times.1,
             lock_level: self.lock_level,
             operating_mode: self.mode,
             start_condition: self.condition,

@@ -2,9 +2,9 @@
 //! Sampling ports (ARINC 653 Part 1, section 3.6.2.1).
 //!
 //! A message travels with the time at which it was written. So a destination knows its age, however long it
-//! was on the way. A source keeps the newest message until the way has room for it, and a destination takes
-//! everything that has come and keeps the newest. So a way that holds messages in a queue serves as well as
-//! one that holds a single message.
+//! was on the way. A source replaces what is on the way, and a destination takes everything that has come and
+//! keeps the newest. So a reader gets the newest message, however slow it is and however many the way holds.
+//! While the way refuses a message, the source keeps it.
 
 use crate::configuration::{Environment, PortKind};
 use crate::limits::MAX_MESSAGE;
@@ -15,8 +15,8 @@ use crate::types::{Answer, Name, PortDirection, ReturnCode, Time};
 
 /// Bytes before each message: the time at which it was written.
 pub(crate) const STAMP: usize = 8;
-/// Messages that a destination takes at a time at most.
-const INTAKE: usize = 16;
+/// Messages that a destination takes at a time at most: as many as a port of the kernel can hold.
+const INTAKE: usize = 256;
 
 /// The age of a message, `VALIDITY_TYPE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +129,7 @@ impl Apex {
         let end = STAMP + message.len();
         stamped[STAMP..end].copy_from_slice(message);
         port.queue.clear();
-        if !environment.send(port.link, &stamped[..end]) {
+        if !environment.replace(port.link, &stamped[..end]) {
             self.pool.push(&mut port.queue, &stamped[..end]);
         }
         Ok(())
@@ -188,7 +188,7 @@ impl Apex {
             let mut stamped = [0; MAX_MESSAGE];
             if port.direction == PortDirection::Source
                 && let Some(length) = self.pool.peek(&port.queue, &mut stamped)
-                && environment.send(port.link, &stamped[..length])
+                && environment.replace(port.link, &stamped[..length])
             {
                 port.queue.clear();
             }

@@ -1,11 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Module schedules (ARINC 653 Part 2).
 
-use crate::configuration::{Environment, ScheduleStatus};
+use crate::configuration::{Configuration, Environment, ScheduleStatus};
 use crate::state::Apex;
-use crate::types::{Answer, Name, ReturnCode};
+use crate::types::{Answer, Name, ReturnCode, Time};
 
 impl Apex {
+    /// Begins with the facts that the integrator has fixed.
+    pub const fn configure(&mut self, configuration: &Configuration) {
+        self.configuration = *configuration;
+        self.times = (configuration.period, configuration.duration);
+        self.schedule_since = None;
+    }
+
+    /// Takes the period and the duration of the schedule in force, if they differ by schedule. Periods begin at
+    /// `start`, at which one of the partition's has begun. Called at each such start: it asks the environment
+    /// only if there is more than one pair of times.
+    pub fn follow_schedule(&mut self, environment: &mut impl Environment, start: Time) {
+        if self.configuration.times.is_empty() {
+            return;
+        }
+        let Some(status) = environment.schedules() else {
+            return;
+        };
+        if self.schedule_since == Some(status.since) {
+            return;
+        }
+        let times = usize::try_from(status.current).ok();
+        let times = times.and_then(|current| self.configuration.times.get(current));
+        self.times = times.copied().unwrap_or(self.times);
+        self.schedule_since = Some(status.since);
+        self.epoch = start;
+    }
+
     /// `SET_MODULE_SCHEDULE`: from the end of the major frame on. The identifier of a schedule is its number
     /// plus one.
     ///

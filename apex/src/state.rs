@@ -55,6 +55,10 @@ pub struct Apex {
     pub(crate) condition: StartCondition,
     /// Start of a period of the partition, in normal mode.
     pub(crate) epoch: Time,
+    /// Period and duration in the schedule in force.
+    pub(crate) times: (Time, Time),
+    /// The beginning of the schedule in force, as far as it is known.
+    pub(crate) schedule_since: Option<Time>,
     pub(crate) lock_level: i32,
     pub(crate) lock_holder: Option<usize>,
     pub(crate) running: Option<usize>,
@@ -93,6 +97,8 @@ impl Apex {
             mode,
             condition,
             epoch: 0,
+            times: (configuration.period, configuration.duration),
+            schedule_since: None,
             lock_level: 0,
             lock_holder: None,
             running: None,
@@ -185,6 +191,12 @@ impl Apex {
     /// Returns the reaction that the partition's health table demands, once.
     pub const fn take_action(&mut self) -> Option<(HmAction, ErrorCode)> {
         self.action.take()
+    }
+
+    /// Tells whether there is such a reaction.
+    #[must_use]
+    pub const fn has_action(&self) -> bool {
+        self.action.is_some()
     }
 
     /// Notes the reaction to an error that no error handler takes.

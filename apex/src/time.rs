@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Time management (ARINC 653 Part 1, section 3.4), and all that becomes due.
 
+use crate::configuration::Environment;
 use crate::state::{Apex, HANDLER, Wait};
 use crate::types::{
     Answer, ErrorCode, INFINITE_TIME_VALUE, NEVER, OperatingMode, Outcome, ProcessState, ReturnCode, Time,
@@ -9,7 +10,7 @@ use crate::types::{
 impl Apex {
     /// Returns the first start of the partition's period that is later than `now`.
     pub(crate) const fn next_period(&self, now: Time) -> Time {
-        let period = self.configuration.period;
+        let period = self.times.0;
         if period <= 0 || now < self.epoch {
             return now;
         }
@@ -57,8 +58,11 @@ impl Apex {
         process.release = release;
         process.deadline = NEVER;
         self.block(Wait::Release, release);
-        // A release point that has passed already is taken at once.
-        self.advance(now);
+        // A release point that has passed already is taken at once. Times of others wait until the ports have
+        // been looked at.
+        if release <= now {
+            self.expire(place);
+        }
         Ok(Outcome::Waits)
     }
 
@@ -90,6 +94,13 @@ impl Apex {
             process.deadline = deadline;
         }
         Ok(())
+    }
+
+    /// Does what has come from outside and what is due until `now`, in this order: a message, or room for one,
+    /// that came while the partition had no window counts before the end of the wait for it.
+    pub fn catch_up(&mut self, environment: &mut impl Environment, now: Time) {
+        self.poll(environment);
+        self.advance(now);
     }
 
     /// Does everything that is due: ends waits, releases periodic processes, finds missed deadlines. Bounded

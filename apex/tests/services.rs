@@ -50,6 +50,7 @@ const CONFIGURATION: Configuration = Configuration {
     duration: 2 * MS,
     ports: PORTS,
     schedules: &[Name::new("normal"), Name::new("landing")],
+    times: &[],
     health: [HmAction::ColdStart; ErrorCode::COUNT],
 };
 
@@ -83,6 +84,13 @@ impl Environment for World {
             queue.push_back(message.to_vec());
         }
         has_room
+    }
+    fn replace(&mut self, link: u32, message: &[u8]) -> bool {
+        let queue = &mut self.queues[link as usize];
+        if queue.len() >= self.room {
+            queue.pop_front();
+        }
+        self.send(link, message)
     }
     fn receive(&mut self, link: u32, buffer: &mut [u8]) -> Option<usize> {
         let message = self.queues[link as usize].pop_front()?;
@@ -771,11 +779,8 @@ fn sampling_ports() {
         apex.write_sampling_message(&mut world, out, b"newest", 2 * MS),
         Ok(())
     );
-    let first = apex.read_sampling_message(&mut world, into, &mut to, 2 * MS);
-    assert_eq!((first, &to[..3]), (Ok((Validity::Valid, 3)), &b"old"[..]));
-    apex.poll(&mut world);
-    let second = apex.read_sampling_message(&mut world, into, &mut to, 7 * MS);
-    assert_eq!((second, &to[..6]), (Ok((Validity::Valid, 6)), &b"newest"[..]));
+    let read = apex.read_sampling_message(&mut world, into, &mut to, 7 * MS);
+    assert_eq!((read, &to[..6]), (Ok((Validity::Valid, 6)), &b"newest"[..]));
     let later = apex.read_sampling_message(&mut world, into, &mut to, 7 * MS + 1);
     assert_eq!((later, &to[..6]), (Ok((Validity::Invalid, 6)), &b"newest"[..]));
     let status = apex.get_sampling_port_status(into).unwrap();
@@ -787,6 +792,68 @@ fn sampling_ports() {
 }
 
 /// Creates a queuing port.
+/// Writes `writes` messages a millisecond apart, one for each number, and returns the one that a reader gets
+/// then.
+fn read_after(writes: u8, room: usize) -> (Answer<(Validity, usize)>, u8) {
+    let (mut apex, mut world) = (apex(), World::new(room));
+    let create = |apex: &mut Apex, world: &mut World, name, direction| {
+        apex.create_sampling_port(world, Name::new(name), 8, direction, 5 * MS)
+    };
+    let out = create(&mut apex, &mut world, "s-out", PortDirection::Source).unwrap();
+    let into = create(&mut apex, &mut world, "s-in", PortDirection::Destination).unwrap();
+    normal(&mut apex);
+    for number in 0..writes {
+        let now = Time::from(number) * MS;
+        apex.write_sampling_message(&mut world, out, &[number], now)
+            .unwrap();
+    }
+    let mut to = [0; 8];
+    let answer = apex.read_sampling_message(&mut world, into, &mut to, Time::from(writes) * MS);
+    (answer, to[0])
+}
+
+#[test]
+fn a_slow_reader_gets_the_newest_message_of_a_sampling_port() {
+    for (writes, room) in [(1, 1), (3, 1), (20, 4), (40, 20), (100, 17), (255, 200)] {
+        let newest = (Ok((Validity::Valid, 1)), writes - 1);
+        assert_eq!(
+            read_after(writes, room),
+            newest,
+            "{writes} writes, room for {room}"
+        );
+    }
+}
+
+/// Lets a process wait 5 ms for a message, or for room for one, and returns its answer. The message, or the
+/// room, comes before the time is over. The partition has no window from then until long after.
+fn answer_after_a_pause(sends: bool) -> Answer {
+    let (mut apex, mut world, out, into) = with_queues();
+    let mut to = [0; 8];
+    if sends {
+        assert_eq!(
+            apex.send_queuing_message(&mut world, out, b"one", 0, 0),
+            Ok(Outcome::Done(()))
+        );
+        let waits = apex.send_queuing_message(&mut world, out, b"two", 5 * MS, 0);
+        assert_eq!(waits, Ok(Outcome::Waits));
+        world.queues[1].clear();
+    } else {
+        let waits = apex.receive_queuing_message(&mut world, into, &mut to, 5 * MS, 0);
+        assert_eq!(waits, Ok(Outcome::Waits));
+        world.queues[1].push_back(b"one".to_vec());
+    }
+    assert_eq!(apex.dispatch(), Some(1));
+    apex.catch_up(&mut world, 20 * MS);
+    assert_eq!(apex.dispatch(), Some(0));
+    apex.result().answer
+}
+
+#[test]
+fn a_message_and_room_that_came_before_the_time_out_win() {
+    assert_eq!(answer_after_a_pause(false), Ok(()));
+    assert_eq!(answer_after_a_pause(true), Ok(()));
+}
+
 fn queuing_port(
     (apex, world): (&mut Apex, &mut World),
     name: &str,
@@ -1012,4 +1079,40 @@ fn module_schedules() {
     assert_eq!(world.asked, Some(1));
     let status = apex.get_module_schedule_status(&mut world).unwrap();
     assert_eq!((status.current, status.next), (1, 1));
+}
+
+#[test]
+fn period_and_duration_are_those_of_the_schedule_in_force() {
+    let mut apex = Apex::new(
+        Configuration {
+            times: &[(PERIOD, 2 * MS), (4 * PERIOD, 3 * MS)],
+            ..CONFIGURATION
+        },
+        OperatingMode::ColdStart,
+        StartCondition::NormalStart,
+    );
+    let mut world = World::new(1);
+    let mut enter = |apex: &mut Apex, current, since, start| {
+        world.schedules = Some(ScheduleStatus {
+            since,
+            current,
+            next: current,
+        });
+        apex.follow_schedule(&mut world, start);
+        let status = apex.get_partition_status();
+        (status.period, status.duration)
+    };
+    assert_eq!(enter(&mut apex, 0, 0, 0), (PERIOD, 2 * MS));
+    let periodic = Attributes {
+        period: 4 * PERIOD,
+        ..attributes("periodic", 20)
+    };
+    let process = apex.create_process(&periodic).unwrap();
+    normal(&mut apex);
+    assert_eq!(enter(&mut apex, 1, 50 * MS, 53 * MS), (4 * PERIOD, 3 * MS));
+    // The next period begins four old ones after the first in this schedule.
+    apex.start(process, 60 * MS).unwrap();
+    assert_eq!(apex.next_time(), Some(93 * MS));
+    assert_eq!(enter(&mut apex, 1, 50 * MS, 70 * MS), (4 * PERIOD, 3 * MS));
+    assert_eq!(enter(&mut apex, 0, 100 * MS, 101 * MS), (PERIOD, 2 * MS));
 }

@@ -47,7 +47,12 @@ fn times_and_sizes_are_read_exactly() {
     assert_eq!(schedule.frame, 20_000_000);
     let starts: Vec<u64> = schedule.windows.iter().map(|window| window.start).collect();
     assert_eq!(starts, [0, 2_000_000, 10_000_000]);
-    assert_eq!(module.partitions[0].times, Some((10_000_000, 2_000_000)));
+    let times = [
+        ("normal", (10_000_000, 2_000_000)),
+        ("slow", (20_000_000, 3_000_000)),
+    ];
+    let times = times.map(|(schedule, times)| (schedule.to_owned(), times));
+    assert_eq!(module.partitions[0].times, times);
     assert_eq!(module.partitions[0].memory, 512 << 10);
     assert_eq!(
         module.partitions[1].health,
@@ -102,4 +107,44 @@ fn what_has_no_meaning_here_is_a_note_with_its_line() {
         (notes[0].line as usize, notes[0].column, notes[0].is_note),
         (line, 3, true)
     );
+}
+
+#[test]
+fn each_health_action_that_is_left_out_is_a_note_with_its_line() {
+    let text = fs::read_to_string(root().join("examples/arinc653-import/module.xml")).unwrap();
+    let codes = "<Error_ID_Level ErrorIdentifier=\"2\"";
+    let more = format!(
+        "<Error_ID_Level ErrorIdentifier=\"9\" ErrorLevel=\"PROCESS\" ErrorCode=\"POWER_FAIL\"/>{codes}"
+    );
+    let action = "<Error_ID_Action ErrorIdentifier=\"1\"";
+    let dropped = "<Error_ID_Action ErrorIdentifier=\"2\" Action=\"COLD_START\"/>\n\
+        <Error_ID_Action ErrorIdentifier=\"9\" Action=\"IDLE\"/>\n\
+        <Error_ID_Action ErrorIdentifier=\"77\" Action=\"IDLE\"/>\n";
+    let text = text
+        .replace(codes, &more)
+        .replace(action, &format!("{dropped}{action}"));
+    let (module, notes) = read(&text).unwrap();
+    assert_eq!(module.partitions[1].health, example().partitions[1].health);
+    for (note, (identifier, words)) in notes.iter().zip([
+        (
+            2,
+            "COLD_START for error 2, DEADLINE_MISSED, is left out: the services find this error",
+        ),
+        (
+            9,
+            "IDLE for error 9, POWER_FAIL, is left out: nothing here finds this error",
+        ),
+        (
+            77,
+            "IDLE for error 77, unknown, is left out: the `System_HM_Table` has no code",
+        ),
+    ]) {
+        let line = text.lines().nth(note.line as usize - 1).unwrap();
+        assert!(
+            line.contains(&format!("Error_ID_Action ErrorIdentifier=\"{identifier}\"")),
+            "{line}"
+        );
+        assert!(note.is_note && note.text.contains(words), "{}", note.text);
+    }
+    assert_eq!(notes.len(), 3);
 }

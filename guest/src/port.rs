@@ -5,7 +5,7 @@
 //! message is the one that the hypervisor sees: the partition's physical one. So a VM that translates its own
 //! addresses maps its messages where they are.
 
-use bulkhead_abi::hypercall::LINE_SENDER;
+use bulkhead_abi::hypercall::{LINE_SENDER, SEND_REPLACES};
 use bulkhead_abi::{Error, Operation, Rights};
 
 use crate::hypercall::{Handle, call};
@@ -88,6 +88,17 @@ pub fn send<const N: usize>(
 ) -> Result<(), Error> {
     let length = length.min(N) as u64;
     let arguments = [word(port), message.address(), length, gift(capability), 0, 0];
+    call(Operation::PortSend, arguments).map(drop)
+}
+
+/// Sends the first `length` bytes of a message. If the port is full, the message takes the place of the
+/// oldest one, if that is the partition's own: the port keeps the newest messages.
+///
+/// # Errors
+/// `NoSpace` if the oldest message is somebody else's; else as all calls.
+pub fn replace<const N: usize>(port: Handle, message: &Message<N>, length: usize) -> Result<(), Error> {
+    let length = length.min(N) as u64;
+    let arguments = [word(port), message.address(), length, SEND_REPLACES, 0, 0];
     call(Operation::PortSend, arguments).map(drop)
 }
 

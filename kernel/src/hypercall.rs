@@ -10,7 +10,7 @@ use crate::cap::{Capability, Spaces};
 use crate::lock::{LockId, MAX_LOCKS};
 use crate::port::{MAX_PORTS, PortId};
 use bulkhead_abi::hypercall::{
-    CAPABILITY_NAME, KEPT_GROUP, KEPT_WORDS, MAX_COPY, MAX_MESSAGE, MESSAGE_ALIGN, OWN_MEMORY,
+    CAPABILITY_NAME, KEPT_GROUP, KEPT_WORDS, MAX_COPY, MAX_MESSAGE, MESSAGE_ALIGN, OWN_MEMORY, SEND_REPLACES,
 };
 use bulkhead_abi::status::StartOptions;
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
@@ -174,6 +174,8 @@ pub struct Message {
     pub length: u16,
     /// The capability that goes with the message.
     pub gift: Option<Gift>,
+    /// True if a full port drops its oldest message for this one, if that is the sender's own.
+    pub replaces: bool,
 }
 
 /// A capability of the sender that goes with a message.
@@ -440,7 +442,13 @@ fn decode_port<R: RelaxStrategy>(
         })
     };
     Ok(match operation {
-        Operation::PortSend => Command::Send(port, given(gift(x4, caller, held, spaces)?)?),
+        Operation::PortSend => {
+            let message = Message {
+                replaces: x4 & SEND_REPLACES != 0,
+                ..given(gift(x4 & !SEND_REPLACES, caller, held, spaces)?)?
+            };
+            Command::Send(port, message)
+        }
         Operation::PortReceive => Command::Receive(port, buffer(x2, x3, until(x4))?, true),
         Operation::PortTryReceive => Command::Receive(port, buffer(x2, x3, None)?, false),
         Operation::PortSendReceive | Operation::PortSendReceiveDonate => {
@@ -512,6 +520,7 @@ fn message(from: u64, length: u64) -> Result<Message, Error> {
         from: GuestPhys(from),
         length,
         gift: None,
+        replaces: false,
     })
 }
 

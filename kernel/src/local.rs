@@ -744,6 +744,18 @@ impl<P: PcpuPolicy> Local<P> {
         }
     }
 
+    /// Tells whether nothing is left behind: a decision is asked for, or the clock is armed for each time that
+    /// is noted and can change the decision, and a line of the log has a time or a chore. This must hold for
+    /// each step that is decided. Bounded by the slots in use.
+    #[must_use]
+    pub fn leaves_nothing_behind(&self) -> bool {
+        let SlotSet(concerned) = self.concerned();
+        let own = bits(concerned).map(|slot| self.own_time(Slot(slot)).min(self.slot(Slot(slot)).watchdog));
+        let is_armed = self.armed <= own.fold(self.end(), Ord::min);
+        let is_planned = self.has_output() || matches!(self.chore, Chore::Due | Chore::Owed);
+        self.reschedule || is_armed && (is_planned || !self.has_line)
+    }
+
     /// Returns the part of [`Local::deadline`] that belongs to the slots. Bounded by the slots in use.
     #[inline(never)]
     fn earliest_of_slots(&mut self) -> Ticks {

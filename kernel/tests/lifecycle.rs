@@ -19,6 +19,7 @@ const PART: u64 = 1;
 const WARM: StartOptions = StartOptions {
     mode: StartMode::Warm,
     alternative: None,
+    is_health: false,
 };
 
 fn options(options: StartOptions) -> u64 {
@@ -239,6 +240,7 @@ fn a_supervisor_starts_other_payloads_and_restarts_keep_them() {
         options(StartOptions {
             mode,
             alternative: Some(number),
+            is_health: false,
         })
     };
     let part = vm("part", &[(0, 5)])

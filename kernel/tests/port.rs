@@ -3,6 +3,7 @@
 
 mod support;
 
+use bulkhead_abi::hypercall::SEND_REPLACES;
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::{Reply, VcpuId};
 use bulkhead_arch_sim::{Action, Guest, Outcome, What};
@@ -108,6 +109,82 @@ fn a_message_goes_straight_to_a_receiver_that_waits_or_waits_in_the_port() {
         let sent = [[0; 20].as_slice(), &[full]].concat();
         assert_eq!(bench.marks(0), sent, "pCPU {pcpu}");
     }
+}
+
+#[test]
+fn a_message_replaces_the_oldest_of_its_sender_and_nobody_elses() {
+    let replace = || call(Operation::PortSend, &[PORT, FROM, 8, SEND_REPLACES]);
+    let sender = with_port(task("sender", 0, 10), READ_WRITE);
+    let other = with_port(task("other", 0, 20), Rights::WRITE);
+    let mut bench = bench(1, 2, &[sender, other]);
+    // The first of the two messages that have room is the other's.
+    bench.program(1, move |_| {
+        marking(vec![send(8), sleep(100_000), replace(), replace(), send(8)])
+    });
+    bench.program(0, move |_| {
+        marking(vec![
+            store(FROM, 1),
+            replace(),
+            replace(),
+            try_receive(),
+            store(FROM, 2),
+            replace(),
+            store(FROM, 3),
+            replace(),
+            store(FROM, 4),
+            replace(),
+            try_receive(),
+            load(TO),
+            try_receive(),
+            load(TO),
+            send(8),
+            send(8),
+            try_receive(),
+            try_receive(),
+            sleep(200_000),
+        ])
+    });
+    bench.run(1_000_000);
+    let full = mark(Error::NoSpace);
+    let (done, eight) = ([0; 4], [8, 0, 0, 0]);
+    let own = [
+        &done[..],
+        &[full],
+        &eight,
+        &done,
+        &done,
+        &done,
+        &eight,
+        &[3],
+        &eight,
+        &[4],
+        &done,
+        &done,
+        &eight,
+        &eight,
+        &done,
+    ];
+    assert_eq!(bench.marks(0), own.concat());
+    let others = [&done[..], &done, &done, &done, &[full]];
+    assert_eq!(bench.marks(1), others.concat());
+}
+
+#[test]
+fn a_call_that_waits_for_an_answer_keeps_its_place() {
+    let replace = || call(Operation::PortSend, &[PORT, FROM, 8, SEND_REPLACES]);
+    let server = with_port(task("server", 0, 20), Rights::READ);
+    let sender = with_port(vm("sender", &[(0, 10), (0, 5)]), Rights::WRITE);
+    let mut bench = bench(1, 1, &[server, sender]);
+    bench.program(0, |_| marking(vec![sleep(1_000_000)]));
+    bench.program(1, |_| {
+        marking(vec![
+            Action::CpuOn(1, RAM, 0),
+            request(Operation::PortSendReceive, 500_000),
+        ])
+    });
+    bench.program(2, move |_| marking(vec![replace()]));
+    bench.run(400_000);
+    assert_eq!(bench.marks(2), [mark(Error::NoSpace)]);
 }
 
 #[test]

@@ -124,6 +124,7 @@ fn supervise(requests: Vec<(u64, Action)>, last_word: bool) -> impl Guest {
             let restart = StartOptions {
                 mode: StartMode::Cold,
                 alternative: Some(0),
+                is_health: false,
             };
             return if last_word && std::mem::take(&mut asleep) != 0 {
                 call(Operation::PartitionRestart, &[PART, restart.encode()])
@@ -143,8 +144,14 @@ fn supervise(requests: Vec<(u64, Action)>, last_word: bool) -> impl Guest {
 
 fn options() -> impl Strategy<Value = u64> {
     let mode = prop_oneof![Just(StartMode::Cold), Just(StartMode::Warm)];
-    let word = (mode, prop::option::of(0..4_u8))
-        .prop_map(|(mode, alternative)| StartOptions { mode, alternative }.encode());
+    let word = (mode, prop::option::of(0..4_u8)).prop_map(|(mode, alternative)| {
+        StartOptions {
+            mode,
+            alternative,
+            is_health: false,
+        }
+        .encode()
+    });
     prop_oneof![9 => word, 1 => any::<u64>()]
 }
 

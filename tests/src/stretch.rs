@@ -15,7 +15,7 @@ pub use result::{Found, Stretch, StretchKind};
 pub use table::table;
 
 use bulkhead::build::prepare::Prepared;
-use places::Symbols;
+use places::{Class, Symbols};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -81,9 +81,9 @@ impl Instrument {
                 3
             }
         });
-        let symbols = Symbols::new(&elf, version, board.load_address)?;
+        let symbols = Symbols::new(&elf, board.load_address)?;
         let interface = gic.and_then(|gic| Some(gic.windows.get(1)?.base));
-        let reads = places::looking_loads(version, interface);
+        let reads = places::looking_loads(symbols.class(), version, interface);
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = |what: &str| {
@@ -105,9 +105,12 @@ impl Instrument {
         Ok(Self {
             arguments,
             files,
-            symbols,
             // The time of an instruction in the boards' figures.
-            scale: if version == 0 { 32 } else { 1 },
+            scale: match symbols.class() {
+                Class::Small => 32,
+                Class::Large | Class::Power => 1,
+            },
+            symbols,
             charged: prepared.system().longest_stretch(),
         })
     }

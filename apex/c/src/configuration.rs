@@ -39,6 +39,7 @@ struct Given {
     port_count: u32,
     schedule_count: u32,
     health: [u32; ErrorCode::COUNT],
+    times: *const [Time; 2],
 }
 
 // SAFETY: nobody writes it: it is a constant of the partition in C.
@@ -53,6 +54,7 @@ unsafe extern "C" {
 struct Facts {
     ports: [PortFacts; PORTS],
     schedules: [Name; SCHEDULES],
+    times: [(Time, Time); SCHEDULES],
 }
 
 struct Store(UnsafeCell<Facts>);
@@ -68,6 +70,7 @@ static FACTS: Store = Store(UnsafeCell::new(Facts {
         kind: PortKind::Queuing { depth: 0 },
     }; PORTS],
     schedules: [Name::new(""); SCHEDULES],
+    times: [(0, 0); SCHEDULES],
 }));
 
 fn main(page: StartupPage<'static>) {
@@ -87,12 +90,21 @@ fn main(page: StartupPage<'static>) {
     for (to, from) in facts.schedules.iter_mut().zip(schedules) {
         *to = Name(*from);
     }
+    let times: &[[Time; 2]] = if given.times.is_null() {
+        &[]
+    } else {
+        memory::table(given.times, given.schedule_count)
+    };
+    for (to, [period, duration]) in facts.times.iter_mut().zip(times) {
+        *to = (*period, *duration);
+    }
     let configuration = Configuration {
         identifier: given.identifier,
         period: given.period,
         duration: given.duration,
         ports: &facts.ports[..ports.len()],
         schedules: &facts.schedules[..schedules.len()],
+        times: &facts.times[..times.len()],
         health: given.health.map(action),
     };
     task::run(page, &configuration, initialise);

@@ -19,14 +19,14 @@ pub use services::*;
 use crate::configuration::{Configuration, HmAction};
 use crate::state::{Apex, HANDLER, SLOTS};
 use crate::types::{Answer, OperatingMode, Outcome, StartCondition, Time};
-use crate::{ReturnCode, Woken};
+use crate::{ErrorCode, ReturnCode, Woken};
 use bulkhead_guest::abi::status::PERIOD_START_EVENT;
 use bulkhead_guest::abi::{ObjectKind, StartCause, StartMode};
 use bulkhead_guest::hypercall::{self, Handle, SELF};
 use bulkhead_guest::println;
 use bulkhead_guest::startup_page::StartupPage;
 use bulkhead_guest::task::cell::TaskCell;
-use bulkhead_guest::task::process::{self, Choice, Stack};
+use bulkhead_guest::task::process::{self, Choice, Extent, Stack};
 use bulkhead_guest::task::{exit, fail};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use world::World;
@@ -37,6 +37,8 @@ struct State {
     world: World,
     entries: [Option<Entry>; SLOTS],
     stacks: [Option<Stack>; SLOTS],
+    /// The processes that are below their stacks, and of which that was said.
+    below: [bool; SLOTS],
     /// The time of the next upcall; 0 if there is none.
     armed: u64,
 }
@@ -50,6 +52,7 @@ static STATE: TaskCell<State> = TaskCell::new(State {
     world: World::new(),
     entries: [None; SLOTS],
     stacks: [None; SLOTS],
+    below: [false; SLOTS],
     armed: 0,
 });
 
@@ -92,9 +95,10 @@ pub fn run(page: StartupPage<'static>, configuration: &Configuration, initialise
     process::set_hooks(choose_at_upcall, process_returned, Handle(gate));
     let (mode, condition) = start_of_life();
     with(|state| {
-        state.apex.configuration = *configuration;
+        state.apex.configure(configuration);
         (state.apex.mode, state.apex.condition) = (mode, condition);
         state.world.attach(page);
+        state.apex.follow_schedule(&mut state.world, 0);
     });
     initialise();
 }
@@ -154,8 +158,11 @@ fn call_and_wait<T>(
 /// Ends a service of a process that can go on: another one goes first if it must.
 fn settle() {
     let must_look = with(|state| {
+        state.look_at_stack(stack_pointer());
         let next = until(state.apex.next_time());
-        state.apex.must_switch() || (next != 0 && (state.armed == 0 || next < state.armed))
+        state.apex.must_switch()
+            || state.apex.has_action()
+            || (next != 0 && (state.armed == 0 || next < state.armed))
     });
     if must_look || PENDING.load(Ordering::Relaxed) {
         return change();
@@ -165,6 +172,13 @@ fn settle() {
         LOCKED.store(true, Ordering::Relaxed);
         change();
     }
+}
+
+/// Returns an address that is about the caller's stack pointer.
+#[inline(always)]
+fn stack_pointer() -> usize {
+    let here = 0_u8;
+    (&raw const here).addr()
 }
 
 /// Returns a time as the hypervisor takes it: 0 for never.
@@ -178,6 +192,7 @@ fn change() {
     // Without an upcall nobody saves the caller at a place that is not its own.
     let _none_now = hypercall::event_no_upcall(gate());
     let caller = CURRENT.load(Ordering::Relaxed);
+    with(|state| state.look_at_stack(stack_pointer()));
     let has_ended = with(|state| match state.apex.processes.get(caller) {
         Some(process) => process.is_fresh,
         None => true,
@@ -192,9 +207,14 @@ fn change() {
 /// Waits until there is a process to run. Returns its place and the time of the next upcall.
 fn choose() -> (usize, u64) {
     loop {
-        let _events_seen = hypercall::event_poll(gate());
+        let events = hypercall::event_poll(gate()).unwrap_or(0);
         let now = now();
-        let (next, until) = with(|state| state.choose(now));
+        let (next, until) = with(|state| {
+            if events & PERIOD_START_EVENT != 0 {
+                state.apex.follow_schedule(&mut state.world, now);
+            }
+            state.choose(now)
+        });
         if let Some(place) = next {
             CURRENT.store(place, Ordering::Relaxed);
             return (place, until);
@@ -204,11 +224,12 @@ fn choose() -> (usize, u64) {
 }
 
 /// Chooses the process that goes on after an upcall.
-fn choose_at_upcall() -> Choice {
+fn choose_at_upcall(stack_pointer: usize) -> Choice {
     if LOCKED.load(Ordering::Relaxed) {
         PENDING.store(true, Ordering::Relaxed);
         return Choice::Same;
     }
+    with(|state| state.look_at_stack(stack_pointer));
     let (place, until) = choose();
     Choice::Process(place, until)
 }
@@ -221,8 +242,7 @@ fn process_returned() {
 impl State {
     /// Does what is due, and chooses a process. Returns its place, and the time at which something is due.
     fn choose(&mut self, now: Time) -> (Option<usize>, u64) {
-        self.apex.advance(now);
-        self.apex.poll(&mut self.world);
+        self.apex.catch_up(&mut self.world, now);
         if let Some((action, code)) = self.apex.take_action() {
             println!("apex: health: {code:?}, action {action:?}");
             react(action);
@@ -232,10 +252,40 @@ impl State {
             && self.apex.take_entry(place).is_some()
             && let (Some(entry), Some(stack)) = (self.entries[place], self.stacks[place])
         {
+            stack.restore_guard();
+            self.below[place] = false;
             process::prepare(place, entry, stack);
         }
         self.armed = until(self.apex.next_time());
         (next, self.armed)
+    }
+
+    /// Raises `STACK_OVERFLOW` if the process that has the CPU has used more than its stack, and for the process
+    /// whose stack that may have changed. If there is none below, the partition's own state may have changed, and
+    /// the health table decides.
+    fn look_at_stack(&mut self, pointer: usize) {
+        let place = CURRENT.load(Ordering::Relaxed);
+        let Some(stack) = self.stacks.get(place).copied().flatten() else {
+            return;
+        };
+        let extent = stack.look(pointer);
+        let was_told = core::mem::replace(&mut self.below[place], !stack.has(pointer));
+        if extent == Extent::Within || was_told {
+            return;
+        }
+        if stack.has(pointer) {
+            stack.restore_guard();
+        }
+        self.apex.fail(Some(place), ErrorCode::StackOverflow, b"");
+        if extent == Extent::Beyond {
+            let is_below = |other: &Option<Stack>| other.is_some_and(|other| other.is_below(&stack));
+            match self.stacks.iter().position(is_below) {
+                Some(below) => self
+                    .apex
+                    .fail(Some(below), ErrorCode::StackOverflow, b"by another process"),
+                None => self.apex.demand(ErrorCode::StackOverflow),
+            }
+        }
     }
 
     /// Gives a process its stack and its first instruction.
@@ -255,14 +305,15 @@ fn react(action: HmAction) {
         HmAction::ColdStart => StartMode::Cold,
         HmAction::WarmStart => StartMode::Warm,
     };
-    restart(mode)
+    restart(mode, true)
 }
 
-/// Ends this life of the partition and begins another one.
-fn restart(mode: StartMode) -> ! {
+/// Ends this life of the partition and begins another one. `is_health`: the health table demands it.
+fn restart(mode: StartMode, is_health: bool) -> ! {
     let options = bulkhead_guest::abi::status::StartOptions {
         mode,
         alternative: None,
+        is_health,
     };
     let _ends_here = hypercall::partition_restart_as(SELF, options);
     fail()
@@ -289,7 +340,7 @@ pub fn set_partition_mode(mode: OperatingMode) -> Answer {
     LOCKED.store(true, Ordering::Relaxed);
     let (is_normal, period) = with(|state| {
         let is_normal = state.apex.mode == OperatingMode::Normal;
-        (is_normal, state.apex.configuration.period)
+        (is_normal, state.apex.get_partition_status().period)
     });
     let begins = mode == OperatingMode::Normal && !is_normal;
     let epoch = if begins && period > 0 {
@@ -298,7 +349,10 @@ pub fn set_partition_mode(mode: OperatingMode) -> Answer {
         now()
     };
     let now = now();
-    let answer = with(|state| state.apex.set_partition_mode(mode, epoch, now));
+    let answer = with(|state| {
+        state.apex.follow_schedule(&mut state.world, epoch);
+        state.apex.set_partition_mode(mode, epoch, now)
+    });
     if answer.is_err() {
         settle();
         return answer;
@@ -306,8 +360,8 @@ pub fn set_partition_mode(mode: OperatingMode) -> Answer {
     match mode {
         OperatingMode::Normal => change(),
         OperatingMode::Idle => exit(),
-        OperatingMode::ColdStart => restart(StartMode::Cold),
-        OperatingMode::WarmStart => restart(StartMode::Warm),
+        OperatingMode::ColdStart => restart(StartMode::Cold, false),
+        OperatingMode::WarmStart => restart(StartMode::Warm, false),
     }
     Ok(())
 }

@@ -32,6 +32,13 @@ impl World {
         self.schedule = schedule.map(|schedule| Handle(schedule.index));
         self.page = Some(page);
     }
+
+    /// Puts a message where the hypervisor reads it. Returns its length.
+    fn fill(&mut self, message: &[u8]) -> usize {
+        let length = message.len().min(MAX_MESSAGE);
+        self.message.0[..length].copy_from_slice(&message[..length]);
+        length
+    }
 }
 
 impl Environment for World {
@@ -46,9 +53,13 @@ impl Environment for World {
     }
 
     fn send(&mut self, link: u32, message: &[u8]) -> bool {
-        let length = message.len().min(MAX_MESSAGE);
-        self.message.0[..length].copy_from_slice(&message[..length]);
+        let length = self.fill(message);
         port::send(Handle(link), &self.message, length, None).is_ok()
+    }
+
+    fn replace(&mut self, link: u32, message: &[u8]) -> bool {
+        let length = self.fill(message);
+        port::replace(Handle(link), &self.message, length).is_ok()
     }
 
     fn receive(&mut self, link: u32, buffer: &mut [u8]) -> Option<usize> {

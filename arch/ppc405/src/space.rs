@@ -125,17 +125,20 @@ impl Spaces for Machine {
     }
 
     fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<u64, CopyError> {
-        /// Zeroes, aligned so that they are copied by doublewords.
-        #[repr(align(8))]
-        struct Zeros([u8; 512]);
-        static ZEROS: Zeros = Zeros([0; 512]);
+        /// As many bytes as a step of [`sysreg::clear_groups`] clears. A payload ends anywhere.
+        const ZEROS: [u8; sysreg::GROUP] = [0; sysreg::GROUP];
         let length = length.min(CLEAR_AT_ONCE);
         self.pieces(partition, guest, length, |host, _, length| {
-            for at in (0..length).step_by(ZEROS.0.len()) {
-                let part = ZEROS.0.get(..length - at).unwrap_or(&ZEROS.0);
+            let head = (host.next_multiple_of(ZEROS.len()) - host).min(length);
+            let (groups, tail) = ((length - head) / ZEROS.len(), (length - head) % ZEROS.len());
+            let bytes = |to, count| {
                 // SAFETY: as for `copy_in`.
-                unsafe { physical::write(host + at, part) }
-            }
+                unsafe { physical::write(to, ZEROS.get(..count).unwrap_or(&[])) }
+            };
+            bytes(host, head);
+            // SAFETY: as for `copy_in`.
+            unsafe { sysreg::clear_groups(host + head, groups) }
+            bytes(host + length - tail, tail);
         })?;
         Ok(length)
     }

@@ -85,6 +85,30 @@ pub(crate) fn time() -> u64 {
     }
 }
 
+/// Bytes that [`clear_groups`] clears at a time: a line of the cache.
+pub(crate) const GROUP: usize = 32;
+
+/// Clears `count` groups of bytes, in ten instructions each.
+///
+/// # Safety
+/// `first` is a multiple of 4, and the bytes are memory to which no Rust reference exists.
+pub(crate) unsafe fn clear_groups(first: usize, count: usize) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        core::arch::asm!(
+            "cmplwi {count}, 0",
+            "beq 2f",
+            "mtctr {count}",
+            "1: stw {zero}, 0({to})", "stw {zero}, 4({to})", "stw {zero}, 8({to})", "stw {zero}, 12({to})",
+            "stw {zero}, 16({to})", "stw {zero}, 20({to})", "stw {zero}, 24({to})", "stw {zero}, 28({to})",
+            "addi {to}, {to}, 32",
+            "bdnz 1b",
+            "2:",
+            count = in(reg) count, zero = in(reg) 0, to = inout(reg_nonzero) first => _,
+            out("ctr") _, out("cr0") _, options(nostack));
+    }
+}
+
 /// Writes an entry of the translation buffer, for a process. PID is this process then.
 pub(crate) fn write_entry(number: u32, high: u32, low: u32, process: u32) {
     write_spr::<PID>(process);

@@ -181,7 +181,7 @@ impl Reader {
         let mut windows = Vec::new();
         for child in node.children().filter(Node::is_element) {
             match child.tag_name().name() {
-                "Partition_Schedule" => self.windows_of(child, &mut windows),
+                "Partition_Schedule" => self.windows_of(child, name.as_deref(), &mut windows),
                 other => self
                     .findings
                     .note(child, format!("`{other}` has no meaning here and is left out")),
@@ -199,7 +199,7 @@ impl Reader {
         }
     }
 
-    fn windows_of(&mut self, node: Node<'_, '_>, windows: &mut Vec<Window>) {
+    fn windows_of(&mut self, node: Node<'_, '_>, schedule: Option<&str>, windows: &mut Vec<Window>) {
         let period = self.findings.time(node, &["PeriodSeconds"]);
         let duration = self.findings.time(node, &["PeriodDurationSeconds"]);
         let Some(place) = self.partition_of(node) else {
@@ -207,8 +207,8 @@ impl Reader {
         };
         let partition = &mut self.module.partitions[place];
         let name = partition.name.clone();
-        if let (None, Some(period), Some(duration)) = (partition.times, period, duration) {
-            partition.times = Some((period, duration));
+        if let (Some(schedule), Some(period), Some(duration)) = (schedule, period, duration) {
+            partition.times.push((schedule.to_owned(), (period, duration)));
         }
         for child in node
             .children()
@@ -315,12 +315,15 @@ impl Reader {
             let Some(identifier) = self.findings.number(entry, &["ErrorIdentifier"]) else {
                 continue;
             };
-            // The other errors are found by the services themselves: the program's table has them.
             let class = match self.codes.get(&identifier).map(String::as_str) {
                 Some("MEMORY_VIOLATION") => "memory",
                 Some("ILLEGAL_REQUEST") => "system",
                 Some("NUMERIC_ERROR") => "task",
-                _ => continue,
+                other => {
+                    let text = left_out(identifier, other, entry.attribute("Action"));
+                    self.findings.note(entry, text);
+                    continue;
+                }
             };
             let action = match self.findings.text(entry, &["Action"]) {
                 Some("IDLE") => "stop",
@@ -346,4 +349,18 @@ impl Reader {
             }
         }
     }
+}
+
+/// Says that an action is left out, and where the reaction to its error is instead.
+fn left_out(identifier: u64, code: Option<&str>, action: Option<&str>) -> String {
+    let action = action.unwrap_or("none");
+    let place = match code {
+        Some("DEADLINE_MISSED" | "APPLICATION_ERROR" | "STACK_OVERFLOW") => {
+            "the services find this error, so the table is in the program's configuration"
+        }
+        Some(_) => "nothing here finds this error",
+        None => "the `System_HM_Table` has no code for this error",
+    };
+    let code = code.unwrap_or("unknown");
+    format!("the action {action} for error {identifier}, {code}, is left out: {place}")
 }

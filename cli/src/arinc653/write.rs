@@ -129,7 +129,11 @@ fn partition(
             writeln!(out, "{name} = {{ port = \"{channel}\", rights = [\"{right}\"] }}")?;
         }
     }
-    let Some((period, duration)) = partition.times else {
+    // The partition's own times are those of the initial schedule, or of the first one that has it.
+    let initial = module.schedules.first().map(|schedule| &schedule.name);
+    let is_initial = |times: &&(String, (u64, u64))| Some(&times.0) == initial;
+    let usual = partition.times.iter().find(is_initial);
+    let Some((_, usual)) = usual.or(partition.times.first()) else {
         return Ok(());
     };
     writeln!(
@@ -140,9 +144,17 @@ fn partition(
     writeln!(
         out,
         "period = \"{}\"\nduration = \"{}\"",
-        time(period),
-        time(duration)
+        time(usual.0),
+        time(usual.1)
     )?;
+    for (schedule, (period, duration)) in partition.times.iter().filter(|(_, times)| times != usual) {
+        writeln!(
+            out,
+            "schedule.{schedule} = {{ period = \"{}\", duration = \"{}\" }}",
+            time(*period),
+            time(*duration)
+        )?;
+    }
     for (number, port) in partition.ports.iter().enumerate() {
         if connected(number).is_some() {
             self::port(out, name, port)?;

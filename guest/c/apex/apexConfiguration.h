@@ -19,6 +19,12 @@ typedef struct {
     SYSTEM_TIME_TYPE REFRESH_PERIOD;
 } APEX_PORT_TYPE;
 
+// Period and duration of the partition in a schedule.
+typedef struct {
+    SYSTEM_TIME_TYPE PERIOD;
+    SYSTEM_TIME_TYPE DURATION;
+} APEX_TIMES_TYPE;
+
 typedef struct {
     PARTITION_ID_TYPE IDENTIFIER;
     SYSTEM_TIME_TYPE PERIOD;
@@ -29,6 +35,8 @@ typedef struct {
     APEX_UNSIGNED NB_SCHEDULES;
     // By `ERROR_CODE_TYPE`: what follows from an error that no error handler takes.
     APEX_HM_ACTION_TYPE HEALTH[8];
+    // `NB_SCHEDULES` pairs of times, in the order of `SCHEDULES`; null if they are the same in all.
+    const APEX_TIMES_TYPE *TIMES;
 } APEX_CONFIGURATION_TYPE;
 
 #ifdef __cplusplus

@@ -22,6 +22,8 @@ mod powerpc;
 mod powerpc_switch;
 pub mod process;
 mod start;
+#[cfg(not(target_arch = "arm"))]
+mod variables;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 #[cfg(target_arch = "x86_64")]

@@ -12,6 +12,9 @@
 //! A chooser that finds the task in the middle of a service answers [`Choice::Same`]: the interrupted process
 //! goes on without upcalls, and looks at the time itself when its service ends.
 //!
+//! Below each stack is a guard of [`GUARD`] bytes with a pattern, which shows afterwards that a process has
+//! used more than its stack ([`Stack::look`]). It keeps an overflow of up to its size from the stack below.
+//!
 //! Floating-point registers are not saved: tasks are built without them.
 
 use core::cell::UnsafeCell;
@@ -25,8 +28,18 @@ use bulkhead_abi::hypercall::UPCALL_WORDS;
 
 /// Processes that a task can have.
 pub const PROCESSES: usize = 17;
-/// Bytes for the stacks of all processes.
-pub const STACKS: usize = 96 * 1024;
+/// Bytes of the guard below each stack.
+pub const GUARD: usize = 2048;
+/// Bytes for the stacks of all processes, with their guards.
+pub const STACKS: usize = 96 * 1024 + PROCESSES * GUARD;
+/// Bytes of a word of a guard.
+const WORD: usize = size_of::<usize>();
+/// The value of each word of a guard.
+const PATTERN: usize = 0x9E37_79B9_7F4A_7C15_u64 as usize;
+/// Words of a guard, next to the stack, each of which is looked at.
+const NEAR: usize = 128 / WORD;
+/// Of the other words one in so many is looked at, so that a look is short.
+const STRIDE: usize = 32 / WORD;
 /// Bytes of the stack of the chooser.
 pub(super) const CHOOSER_STACK: usize = 16 * 1024;
 /// Multiple of which a stack pointer is, on any CPU.
@@ -82,7 +95,11 @@ struct Contexts([UnsafeCell<Context>; PROCESSES]);
 // only at the place that runs, the second only at one that does not.
 unsafe impl Sync for Contexts {}
 
-static POOL: Memory<STACKS> = Memory(UnsafeCell::new([0; STACKS]));
+/// The stacks and their guards. Words that can be shared, so that a guard can be looked at.
+#[repr(C, align(16))]
+struct Pool([AtomicUsize; STACKS / WORD]);
+
+static POOL: Pool = Pool([const { AtomicUsize::new(0) }; STACKS / WORD]);
 pub(super) static CHOOSER: Memory<CHOOSER_STACK> = Memory(UnsafeCell::new([0; CHOOSER_STACK]));
 static POOL_USED: AtomicUsize = AtomicUsize::new(0);
 static CONTEXTS: Contexts = Contexts(
@@ -106,7 +123,7 @@ static NOWHERE: Contexts = Contexts(
 /// The functions that the entry code calls, and the gate whose events interrupt.
 #[derive(Clone, Copy)]
 struct Hooks {
-    choose: fn() -> Choice,
+    choose: fn(usize) -> Choice,
     ended: fn(),
     gate: Handle,
 }
@@ -116,29 +133,93 @@ static HOOKS: TaskCell<Option<Hooks>> = TaskCell::new(None);
 /// A stack of a process: memory of the task that nobody else has.
 #[derive(Clone, Copy, Debug)]
 pub struct Stack {
+    start: usize,
     end: usize,
 }
 
-/// Takes a stack from the pool, for good. Returns `None` if there is no room, or it is too small.
+/// What a look at a stack shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// The process has stayed within its stack.
+    Within,
+    /// It has used more, but no more than the guard.
+    Guard,
+    /// It may have changed what lies below the guard.
+    Beyond,
+}
+
+/// Takes a stack from the pool, for good, with its guard. Returns `None` if there is no room, or it is too
+/// small.
 #[must_use]
 pub fn take_stack(size: usize) -> Option<Stack> {
     if size < LEAST_STACK {
         return None;
     }
-    let size = size.checked_next_multiple_of(STACK_ALIGN)?;
+    let size = size.checked_next_multiple_of(STACK_ALIGN)?.checked_add(GUARD)?;
     let used = POOL_USED.load(Ordering::Relaxed);
     if size > STACKS - used {
         return None;
     }
     POOL_USED.store(used + size, Ordering::Relaxed);
-    Some(Stack {
-        end: POOL.0.get().expose_provenance() + used + size,
-    })
+    let first = POOL.0.as_ptr().expose_provenance() + used;
+    let stack = Stack {
+        start: first + GUARD,
+        end: first + size,
+    };
+    stack.restore_guard();
+    Some(stack)
+}
+
+impl Stack {
+    /// Returns the words of the guard, the lowest one first.
+    fn guard(&self) -> &'static [AtomicUsize] {
+        let end = self.start.saturating_sub(POOL.0.as_ptr().addr()) / WORD;
+        POOL.0.get(end.saturating_sub(GUARD / WORD)..end).unwrap_or(&[])
+    }
+
+    /// Writes the pattern of the guard. Requires: the process is not below its stack.
+    pub fn restore_guard(&self) {
+        for word in self.guard() {
+            word.store(PATTERN, Ordering::Relaxed);
+        }
+    }
+
+    /// Tells whether an address is in the stack.
+    #[must_use]
+    pub const fn has(&self, pointer: usize) -> bool {
+        pointer >= self.start && pointer <= self.end
+    }
+
+    /// Tells how far the process has used its stack since the guard was written. `pointer` is its stack
+    /// pointer now. A process that has left a gap of the size of the guard without writing there is only found
+    /// while its stack pointer is that low.
+    #[must_use]
+    pub fn look(&self, pointer: usize) -> Extent {
+        let guard = self.guard();
+        let is_whole = |word: &AtomicUsize| word.load(Ordering::Relaxed) == PATTERN;
+        let (far, near) = guard.split_at(guard.len().saturating_sub(NEAR));
+        let far_is_whole = far.iter().step_by(STRIDE).all(is_whole);
+        if self.has(pointer) && far_is_whole && near.iter().all(is_whole) {
+            return Extent::Within;
+        }
+        let lowest = &guard[..NEAR.min(guard.len())];
+        if pointer >= self.start.saturating_sub(GUARD) && lowest.iter().all(is_whole) {
+            return Extent::Guard;
+        }
+        Extent::Beyond
+    }
+
+    /// Tells whether this stack is the one directly below the guard of another one.
+    #[must_use]
+    pub const fn is_below(&self, other: &Self) -> bool {
+        self.end + GUARD == other.start
+    }
 }
 
 /// Names the function that chooses the process at an upcall, the function that is called when a process
-/// returns from its entry, and the gate whose events interrupt.
-pub fn set_hooks(choose: fn() -> Choice, ended: fn(), gate: Handle) {
+/// returns from its entry, and the gate whose events interrupt. The first one is told the stack pointer of the
+/// process that was interrupted.
+pub fn set_hooks(choose: fn(usize) -> Choice, ended: fn(), gate: Handle) {
     HOOKS.with(|hooks| *hooks = Some(Hooks { choose, ended, gate }));
 }
 
@@ -184,7 +265,9 @@ fn wish(until: u64) -> Wish {
 /// of the interrupted process.
 pub(super) extern "C" fn upcall(interrupted: *mut Context) -> ! {
     let hooks = hooks();
-    let choice = hooks.map_or(Choice::Same, |hooks| (hooks.choose)());
+    // SAFETY: the entry code has saved the interrupted process there.
+    let pointer = unsafe { (*interrupted).stack };
+    let choice = hooks.map_or(Choice::Same, |hooks| (hooks.choose)(pointer));
     let (next, wish) = match choice {
         Choice::Same => (interrupted, Wish { entry: 0, until: 0 }),
         Choice::Process(place, until) => {

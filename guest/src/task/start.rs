@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a task's first instructions, which are the CPU's own, to its `main`.
 
-use super::{cell, console, exit, startup_page};
+use super::{console, exit, startup_page};
 use crate::environment;
 use crate::startup_page::StartupPage;
 
@@ -11,8 +11,9 @@ unsafe extern "Rust" {
 }
 
 pub(super) extern "C" fn task_start(page: usize) -> ! {
+    #[cfg(not(target_arch = "arm"))]
+    super::variables::begin();
     environment::set_task();
-    cell::begin_life();
     if let Some(page) = startup_page(page) {
         console::attach(&page);
         // SAFETY: `task_main!` defines the symbol with this signature; the linker fails without it.

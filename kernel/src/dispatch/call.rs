@@ -7,7 +7,7 @@ use crate::local::{Activity, Pause};
 use crate::partition::{Launch, Request};
 use bulkhead_abi::hypercall::ABI_VERSION;
 use bulkhead_abi::status::StartOptions;
-use bulkhead_abi::{Error, StartCause};
+use bulkhead_abi::{Error, HealthClass, StartCause};
 use bulkhead_arch_api::{Arch, Drivers, Hypercall, PartitionId, Reply, Ticks, VcpuId};
 use bulkhead_sched::{PcpuPolicy, Slot};
 
@@ -209,10 +209,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             request(Launch {
                 mode: options.mode,
                 alternative: options.alternative,
-                cause: if own {
-                    StartCause::Own
-                } else {
-                    StartCause::Supervisor
+                cause: match (own, options.is_health) {
+                    (true, false) => StartCause::Own,
+                    (true, true) => StartCause::Health(HealthClass::Task),
+                    (false, _) => StartCause::Supervisor,
                 },
             }),
         )?;

@@ -64,7 +64,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             caller: None,
             gift: message.gift,
         };
-        self.put(port, message.from, &letter, None)
+        self.put(port, message, &letter, None)
     }
 
     /// Takes a message, and waits for one if `waits`.
@@ -367,7 +367,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             gift: None,
         };
         let donor = mode.donates.then_some(slot);
-        let result = self.put(port, message.from, &letter, donor);
+        let result = self.put(port, message, &letter, donor);
         if result.is_err() {
             self.end_call(vcpu);
             self.end_loan(slot);
@@ -380,11 +380,11 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     fn put(
         &mut self,
         port: PortId,
-        from: GuestPhys,
+        message: &Message,
         letter: &Letter,
         donor: Option<Slot>,
     ) -> Result<(), Error> {
-        let (shared, system) = (self.shared, self.system);
+        let (shared, system, from) = (self.shared, self.system, message.from);
         let facts = system.port(port);
         let length = usize::from(letter.length);
         let mut queue = shared.ports.of(port).lock();
@@ -415,6 +415,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
         let mut told = None;
         if result.is_err() {
+            if message.replaces && queue.room_for(facts, letter.sender).is_none() {
+                self.drop_own(&mut queue, facts, letter.sender);
+            }
             result = self.leave_message(&mut queue, facts, (from, letter));
             told = facts.told.filter(|_| result.is_ok());
         }
@@ -483,6 +486,18 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 .flatten()
                 .is_some_and(|other| other.vcpu == caller.vcpu && other.number != caller.number)
         })
+    }
+
+    /// Drops the oldest message of a port if `sender` has sent it, and nobody waits for an answer to it.
+    /// A sender never takes the place of another one.
+    fn drop_own(&self, queue: &mut Queue, facts: &PortFacts, sender: PartitionId) {
+        let Some(position) = queue.oldest() else { return };
+        let (header, _) = self.shared.messages.entry(facts, position);
+        let letter = Letter::read(header);
+        let is_plain = Mark::read(header).is_none() && letter.caller.is_none() && letter.gift.is_none();
+        if is_plain && letter.sender == sender {
+            queue.pop(facts, header);
+        }
     }
 
     /// Takes the oldest message out of a port. If there is none, the vCPU becomes a waiter (`None`), or gets

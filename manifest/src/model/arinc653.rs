@@ -15,12 +15,22 @@ tables! {
         period "period": Option<Placed<Duration>>, required;
         /// time that the partition has in each period, at most the period
         duration "duration": Option<Placed<Duration>>, required;
+        /// other times than these, by the names of the schedules in which the partition has them
+        schedules "schedule": Map<ArincTimes>, optional;
         /// the sampling ports, by the names of the capabilities for them
         sampling "sampling-port": Map<SamplingSpec>, optional;
         /// the queuing ports, by the names of the capabilities for them
         queuing "queuing-port": Map<QueuingSpec>, optional;
         /// the processes; at most 16
         processes "process": Map<ProcessSpec>, optional;
+    }
+
+    /// The period and the duration of a partition in one schedule.
+    pub(crate) ArincTimes [name] = "the times in a schedule" {
+        /// time from one start of the partition's processing to the next
+        period "period": Option<Placed<Duration>>, required;
+        /// time that the partition has in each period, at most the period
+        duration "duration": Option<Placed<Duration>>, required;
     }
 
     /// A port that holds the newest message.

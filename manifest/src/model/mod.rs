@@ -17,7 +17,7 @@ use crate::schema::declare::tables;
 use crate::schema::form::Whole;
 pub(crate) use crate::schema::form::{Given, Map, Placed};
 use crate::units::{Duration, Size};
-pub(crate) use arinc653::{ArincSpec, Direction, ProcessSpec, SamplingSpec};
+pub(crate) use arinc653::{ArincSpec, ArincTimes, Direction, ProcessSpec, SamplingSpec};
 pub(crate) use channel::{ChannelSpec, SideSpec};
 pub use partition::{Access, Kind, right_names};
 pub(crate) use partition::{CapabilitySpec, Clock, FlashSpec, MachineSpec, PartitionSpec, Target};

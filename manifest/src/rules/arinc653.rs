@@ -8,8 +8,8 @@ use bulkhead_abi::Rights;
 
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{
-    ArincSpec, CapabilitySpec, Direction, Kind, Manifest, PartitionSpec, PcpuSpec, Placed, PortSpec,
-    ProcessSpec, SamplingSpec, ScheduleSpec, Target, WindowSpec,
+    ArincSpec, ArincTimes, CapabilitySpec, Direction, Kind, Manifest, PartitionSpec, PcpuSpec, Placed,
+    PortSpec, ProcessSpec, SamplingSpec, ScheduleSpec, Target, WindowSpec,
 };
 use crate::units::{Duration, format_duration};
 
@@ -37,8 +37,8 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
             }
             seen.push((partition, identifier));
         }
-        if let Some((period, duration)) = times(facts, report) {
-            windows_give_the_time(partition, (period, duration), manifest, report);
+        if let Some((period, duration)) = times(&facts.period, &facts.duration, report) {
+            windows_give_the_time(partition, facts, (period, duration), manifest, report);
             for process in &facts.processes {
                 process_is_possible(process, period, report);
             }
@@ -85,9 +85,13 @@ fn has_what_services_need(partition: &PartitionSpec, facts: &ArincSpec, report: 
     }
 }
 
-/// Returns period and duration of a partition, if both are possible.
-fn times(facts: &ArincSpec, report: &mut Report) -> Option<(u64, u64)> {
-    let (period, duration) = (facts.period.as_ref()?, facts.duration.as_ref()?);
+/// Returns a period and a duration, if both are possible.
+fn times(
+    period: &Option<Placed<Duration>>,
+    duration: &Option<Placed<Duration>>,
+    report: &mut Report,
+) -> Option<(u64, u64)> {
+    let (period, duration) = (period.as_ref()?, duration.as_ref()?);
     let mut wrong = |given: &Placed<Duration>, message: String, help: &str| {
         report.push(Diagnostic::at(Code::ArincPartition, given.place, message).help(help.to_owned()));
     };
@@ -109,25 +113,44 @@ fn times(facts: &ArincSpec, report: &mut Report) -> Option<(u64, u64)> {
     Some((period.value.get(), duration.value.get()))
 }
 
-/// Checks the windows of the partition in each schedule in which it has some.
+/// Checks the windows of the partition in each schedule in which it has some, with the times it has there.
 fn windows_give_the_time(
     partition: &PartitionSpec,
-    times: (u64, u64),
+    facts: &ArincSpec,
+    usual: (u64, u64),
     manifest: &Manifest,
     report: &mut Report,
 ) {
     let name = partition.name.value.as_str();
     let schedules = manifest.pcpus.iter().flat_map(|pcpu: &PcpuSpec| &pcpu.schedules);
     let mut any = false;
+    let mut others: Vec<&ArincTimes> = facts.schedules.iter().collect();
     for schedule in schedules {
         let own = |window: &&WindowSpec| window.partition.as_ref().is_some_and(|owner| owner.value == name);
         let windows: Vec<&WindowSpec> = schedule.windows.iter().filter(own).collect();
-        if !windows.is_empty() {
-            any = true;
-            schedule_gives_the_time(name, times, schedule, &windows, report);
+        if windows.is_empty() {
+            continue;
+        }
+        any = true;
+        let own = others
+            .iter()
+            .position(|own| own.name.value == schedule.name.value);
+        let given = match own.map(|place| others.remove(place)) {
+            Some(own) => times(&own.period, &own.duration, report),
+            None => Some(usual),
+        };
+        if let Some(given) = given {
+            schedule_gives_the_time(name, given, schedule, &windows, report);
         }
     }
-    if let (false, Some(facts)) = (any, &partition.arinc653) {
+    for other in others {
+        let message = format!("`{name}` has no window in a schedule `{}`", other.name.value);
+        report.push(
+            Diagnostic::at(Code::ArincWindows, other.name.place, message)
+                .help("name a schedule in which the partition has windows, once"),
+        );
+    }
+    if !any {
         let message = format!("ARINC 653 partition `{name}` has no window");
         report.push(
             Diagnostic::at(Code::ArincWindows, facts.place, message)

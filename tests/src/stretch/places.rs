@@ -5,9 +5,10 @@
 //! On `aarch64` all of it is in the instructions: the vectors of lower exception levels, ERET outside of the
 //! vectors, reads of `ICC_IAR1_EL1`, reads of `ISR_EL1` that a loop ends by, and WFI. A GICv2 is looked at by
 //! a load. On `armv7m` guests come in at handlers with names, the hypervisor leaves by `BX LR` in the
-//! assembly, and looks by loads of NVIC_ISPR and ICSR.
+//! assembly, and looks by loads of NVIC_ISPR and ICSR. On `ppc405` guests come in at the vectors, the
+//! hypervisor leaves by RFI, and looks by reads of the status of the UIC.
 
-use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
+use object::{Architecture, Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
 use std::fmt::Write as _;
 
 /// Kinds of stretches by what they went through, the most telling first: name, and part of the function's
@@ -56,18 +57,33 @@ pub struct Symbols {
     text: (u64, u64),
     /// Functions by address, at run time.
     functions: Vec<(u64, String)>,
-    is_mcu: bool,
+    class: Class,
+}
+
+/// The classes whose binaries are understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// `aarch64`.
+    Large,
+    /// `armv7m`.
+    Small,
+    /// `ppc405`.
+    Power,
 }
 
 type Elf<'d> = object::File<'d>;
 
 impl Symbols {
-    /// Finds the places of the class binary `elf` on a board with this version of a GIC (0: none), loaded at
-    /// `load_address`.
-    pub(super) fn new(elf: &[u8], gic: u64, load_address: u64) -> Result<Self, String> {
+    /// Finds the places of the class binary `elf`. That of `aarch64` is loaded at `load_address`, the others
+    /// where they are linked.
+    pub(super) fn new(elf: &[u8], load_address: u64) -> Result<Self, String> {
         let file = Elf::parse(elf).map_err(|error| format!("the class binary: {error}"))?;
-        let is_mcu = gic == 0;
-        let shift = if is_mcu { 0 } else { load_address };
+        let (class, shift) = match file.architecture() {
+            Architecture::Aarch64 => (Class::Large, load_address),
+            Architecture::Arm => (Class::Small, 0),
+            Architecture::PowerPc => (Class::Power, 0),
+            other => return Err(format!("class binaries for {other:?} are not understood")),
+        };
         let mut text = (u64::MAX, 0);
         for section in file
             .sections()
@@ -93,8 +109,12 @@ impl Symbols {
             shift,
             text,
             functions,
-            is_mcu,
+            class,
         })
+    }
+
+    pub(super) const fn class(&self) -> Class {
+        self.class
     }
 
     /// Returns the first address of the code.
@@ -138,10 +158,10 @@ impl Symbols {
                 say("end", *address, 0);
             }
         }
-        if self.is_mcu {
-            self.small_places(&file, &mut say)?;
-        } else {
-            self.large_places(&file, &mut say)?;
+        match self.class {
+            Class::Large => self.large_places(&file, &mut say)?,
+            Class::Small => self.small_places(&file, &mut say)?,
+            Class::Power => self.power_places(&file, &mut say)?,
         }
         Ok(text)
     }
@@ -172,6 +192,41 @@ impl Symbols {
                     Some("leave") if inside => {}
                     Some(what) => say(what, address, 0),
                     None => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `ppc405`.
+    fn power_places(&self, file: &Elf<'_>, say: &mut impl FnMut(&str, u64, u64)) -> Result<(), String> {
+        /// The vectors (PPC405 Embedded Processor Core User's Manual, table 5-2).
+        const VECTORS: [u64; 15] = [
+            0x100, 0x200, 0x300, 0x400, 0x500, 0x600, 0x700, 0x800, 0xC00, 0x1000, 0x1010, 0x1020, 0x1100,
+            0x1200, 0x2000,
+        ];
+        const RFI: u32 = 0x4C00_0064;
+        /// `mfdcr` from UIC0_MSR into any register.
+        const MFDCR_MASKED_STATUS: u32 = 0x7C06_3286;
+        const REGISTER: u32 = 0x03E0_0000;
+        // The vectors are the first code, where another symbol is, too.
+        let vectors = self.start();
+        for vector in VECTORS {
+            say("enter", vectors + vector, vector / 0x10);
+        }
+        let idle = self.address_of("bulkhead_idle")?;
+        say("idle", idle, idle + 20);
+        for section in file
+            .sections()
+            .filter(|section| section.kind() == SectionKind::Text)
+        {
+            let code = section.data().map_err(|error| error.to_string())?;
+            for (index, word) in code.chunks_exact(4).enumerate() {
+                let address = section.address() + 4 * index as u64;
+                match u32::from_be_bytes([word[0], word[1], word[2], word[3]]) {
+                    RFI => say("leave", address, 0),
+                    word if word & !REGISTER == MFDCR_MASKED_STATUS => say("look", address, 0),
+                    _ => {}
                 }
             }
         }
@@ -233,14 +288,14 @@ fn instruction(word: u32, next: u32) -> Option<&'static str> {
 }
 
 /// Addresses whose loads are looks.
-pub(super) fn looking_loads(gic: u64, interface: Option<u64>) -> Vec<u64> {
+pub(super) fn looking_loads(class: Class, gic: u64, interface: Option<u64>) -> Vec<u64> {
     /// `GICC_IAR`.
     const ACKNOWLEDGE: u64 = 0xC;
     /// `NVIC_ISPR0` and `ICSR` (Arm DDI 0403E, B3.4.5 and B3.2.4).
     const PENDING: [u64; 2] = [0xE000_E200, 0xE000_ED04];
-    match gic {
-        0 => PENDING.to_vec(),
-        2 => interface.map(|base| base + ACKNOWLEDGE).into_iter().collect(),
+    match (class, gic) {
+        (Class::Small, _) => PENDING.to_vec(),
+        (Class::Large, 2) => interface.map(|base| base + ACKNOWLEDGE).into_iter().collect(),
         _ => Vec::new(),
     }
 }

@@ -43,6 +43,7 @@ const CONFIGURATION: Configuration = Configuration {
     duration: 4 * MILLISECOND,
     ports: PORTS,
     schedules: &[],
+    times: &[],
     health: [HmAction::ColdStart; ErrorCode::COUNT],
 };
 

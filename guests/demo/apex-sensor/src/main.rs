@@ -49,6 +49,7 @@ const CONFIGURATION: Configuration = Configuration {
     duration: 2 * MILLISECOND,
     ports: PORTS,
     schedules: &[],
+    times: &[],
     health: [HmAction::ColdStart; ErrorCode::COUNT],
 };
 

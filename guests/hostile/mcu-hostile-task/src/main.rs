@@ -50,6 +50,7 @@ fn main(_: StartupPage<'static>) {
     let warm = StartOptions {
         mode: StartMode::Warm,
         alternative: None,
+        is_health: false,
     };
     let _ = hypercall::partition_restart_as(SELF, warm);
     // The task has deleted the capability for itself.

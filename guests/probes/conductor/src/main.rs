@@ -74,6 +74,7 @@ impl Tools {
         let options = StartOptions {
             mode: turn,
             alternative: None,
+            is_health: false,
         };
         if life % WAYS == BUSY {
             return hypercall::partition_restart_as(self.other, options);
@@ -139,6 +140,7 @@ impl Tools {
         let options = StartOptions {
             mode: StartMode::Warm,
             alternative: Some(number),
+            is_health: false,
         };
         hypercall::partition_start_as(self.other, options)?;
         let start = hypercall::partition_start_word(self.other)?;
@@ -156,6 +158,7 @@ impl Tools {
         let cold = StartOptions {
             mode: StartMode::Cold,
             alternative: None,
+            is_health: false,
         };
         for round in 0..times {
             self.pause(SHORTEST + u64::from(round * STRIDE % SPREAD) * 1_000_000)?;

@@ -105,6 +105,7 @@ fn end(way: Way) {
             let warm = StartOptions {
                 mode: StartMode::Warm,
                 alternative: None,
+                is_health: false,
             };
             println!("FAIL restart: {:?}", hypercall::partition_restart_as(SELF, warm));
         }

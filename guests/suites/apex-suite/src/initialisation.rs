@@ -111,7 +111,7 @@ fn check_processes() {
     );
 }
 
-fn check_objects() {
+pub(crate) fn check_objects() {
     let (name, none) = (Name::new("object"), Name::new("none"));
     check(
         "CREATE_SEMAPHORE",
@@ -190,7 +190,7 @@ fn check_objects() {
     );
 }
 
-fn check_ports() {
+pub(crate) fn check_ports() {
     let (source, destination) = (PortDirection::Source, PortDirection::Destination);
     let sampling =
         |name, size, direction| apex::create_sampling_port(Name::new(name), size, direction, PERIOD);

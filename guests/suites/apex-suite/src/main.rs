@@ -3,13 +3,14 @@
 //! each of its return codes comes, and the guest says for each call which code came.
 //!
 //! It prints `apex-suite: SERVICE CODE` for each check that holds, `apex-suite: FAILED SERVICE: ...` for each
-//! that does not, and at the end the numbers of both. A process of high priority makes the calls; a helper of
-//! low priority runs when the first one waits.
+//! that does not, and at the end of each life the numbers of both. A process of high priority makes the calls;
+//! a helper of low priority runs when the first one waits. The later lives are in [`lives`].
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
 
 mod initialisation;
+mod lives;
 mod objects;
 mod ports;
 mod processes;
@@ -17,7 +18,7 @@ mod processes;
 use bulkhead_apex::task as apex;
 use bulkhead_apex::{
     Answer, Attributes, Configuration, Deadline, ErrorCode, HmAction, INFINITE_TIME_VALUE, Name,
-    PortDirection, PortFacts, PortKind, Time,
+    OperatingMode, PortDirection, PortFacts, PortKind, Time,
 };
 use bulkhead_guest::println;
 use bulkhead_guest::startup_page::StartupPage;
@@ -63,8 +64,16 @@ const CONFIGURATION: Configuration = Configuration {
     duration: PERIOD,
     ports: PORTS,
     schedules: &[Name::new("normal"), Name::new("other")],
-    health: [HmAction::Ignore; ErrorCode::COUNT],
+    times: &[],
+    health: health(),
 };
+
+/// Returns the health table: a missed deadline without an error handler starts the partition warm.
+const fn health() -> [HmAction; ErrorCode::COUNT] {
+    let mut table = [HmAction::Ignore; ErrorCode::COUNT];
+    table[ErrorCode::DeadlineMissed as usize] = HmAction::WarmStart;
+    table
+}
 
 static HELD: AtomicU32 = AtomicU32::new(0);
 static FAILED: AtomicU32 = AtomicU32::new(0);
@@ -111,7 +120,7 @@ fn check_that(what: &str, holds: bool) {
 }
 
 fn main(page: StartupPage<'static>) {
-    apex::run(page, &CONFIGURATION, initialisation::check_all);
+    apex::run(page, &CONFIGURATION, lives::begin);
 }
 
 /// Makes the calls in normal mode.
@@ -120,8 +129,14 @@ extern "C" fn caller_entry() {
     objects::check_all();
     ports::check_all();
     processes::check_health();
+    end_life("normal mode");
+    let _ends_here = apex::set_partition_mode(OperatingMode::WarmStart);
+}
+
+/// Says how many checks of this life have held.
+fn end_life(what: &str) {
     println!(
-        "apex-suite: done, {} held, {} failed",
+        "apex-suite: {what} done, {} held, {} failed",
         HELD.load(Ordering::Relaxed),
         FAILED.load(Ordering::Relaxed)
     );

@@ -62,11 +62,18 @@ fn check_sampling() {
         "READ_SAMPLING_MESSAGE VALID",
         read == Ok((Validity::Valid, 3)) && to[..3] == *b"new",
     );
+    let written = (0..20).try_for_each(|number| apex::write_sampling_message(1, &[number]));
+    check("WRITE_SAMPLING_MESSAGE", Ok(()), written);
+    let read = apex::read_sampling_message(2, &mut to);
+    check_that(
+        "READ_SAMPLING_MESSAGE the newest of 20",
+        read == Ok((Validity::Valid, 1)) && to[0] == 19,
+    );
     check("TIMED_WAIT", Ok(()), apex::timed_wait(PERIOD + MILLISECOND));
     let read = apex::read_sampling_message(2, &mut to);
     check_that(
         "READ_SAMPLING_MESSAGE INVALID",
-        read == Ok((Validity::Invalid, 3)),
+        read == Ok((Validity::Invalid, 1)),
     );
     check(
         "GET_SAMPLING_PORT_STATUS",
