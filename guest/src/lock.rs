@@ -31,7 +31,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // Whoever revoked the capability meanwhile has the lock kept until the partition ends.
+        // Whoever revoked the capability meanwhile has taken the lock with it.
         let _revoked = release(self.lock);
     }
 }

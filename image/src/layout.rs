@@ -376,8 +376,10 @@ records! {
         object: U32,
         /// `bulkhead_abi::Rights` as a number.
         rights: U32,
-        /// Reserved, 0.
-        reserved: U32,
+        /// Of a capability for a port: in bits 7:0 the messages of the holder for which the port keeps room,
+        /// in bits 15:8 the event that a message which has to wait raises at the holder's gate, plus one (0 =
+        /// none). Else 0.
+        detail: U32,
         /// Name the holder knows it by.
         name: Name,
     }

@@ -516,6 +516,13 @@ fn endow_capabilities<R: RelaxStrategy>(
         let mut queue = shared.ports.of(PortId(number)).lock();
         queue.server = facts.receiver.filter(|_| facts.has_one_receiver);
     }
+    for record in system.image.capabilities() {
+        if record.kind.get() == ObjectKind::Port as u32 {
+            let sender = PartitionId(record.partition.get() as u8);
+            let port = PortId(record.object.get() as u8);
+            shared.ports.of(port).lock().keep_for(sender, record.room() as u8);
+        }
+    }
     Ok(())
 }
 

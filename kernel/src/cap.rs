@@ -135,6 +135,36 @@ struct Derivations {
     free: [u64; MAX_PARTITIONS],
 }
 
+/// A slot that was found to have a capability.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'s> {
+    slot: &'s AtomicU16,
+    content: u16,
+}
+
+impl Found<'_> {
+    /// Returns the object of the capability.
+    #[inline(always)]
+    #[must_use]
+    pub const fn object(self) -> u8 {
+        (self.content >> 8) as u8
+    }
+
+    /// Returns the rights of the capability.
+    #[inline(always)]
+    #[must_use]
+    pub const fn rights(self) -> Rights {
+        Rights(self.content as u8 & 15)
+    }
+
+    /// Tells whether the slot still has the capability.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_there(self) -> bool {
+        self.slot.load(Ordering::Acquire) == self.content
+    }
+}
+
 /// All capability spaces.
 #[derive(Debug)]
 pub struct Spaces<R> {
@@ -260,15 +290,29 @@ impl<R: RelaxStrategy> Spaces<R> {
         kind: ObjectKind,
         right: Rights,
     ) -> Option<(u8, Rights)> {
+        let found = self.find_slot(holder, index, kind, right)?;
+        Some(((found.content >> 8) as u8, Rights(found.content as u8 & 15)))
+    }
+
+    /// Does [`Spaces::find_quickly`], and returns the slot, which can be looked at again.
+    #[inline(always)]
+    pub fn find_slot(
+        &self,
+        holder: PartitionId,
+        index: u64,
+        kind: ObjectKind,
+        right: Rights,
+    ) -> Option<Found<'_>> {
         if index >= CAPABILITY_SLOTS as u64 {
             return None;
         }
         let base = (usize::from(holder.0) & (MAX_PARTITIONS - 1)).wrapping_mul(CAPABILITY_SLOTS);
         let place = base.wrapping_add(index as usize);
-        let word = self.words.get(place)?.load(Ordering::Acquire);
+        let slot = self.words.get(place)?;
+        let content = slot.load(Ordering::Acquire);
         let wanted = (kind as u16) << 4 | u16::from(right.0);
-        let is_it = word & (15 << 4 | u16::from(right.0)) == wanted;
-        is_it.then_some(((word >> 8) as u8, Rights(word as u8 & 15)))
+        let is_it = content & (15 << 4 | u16::from(right.0)) == wanted;
+        is_it.then_some(Found { slot, content })
     }
 
     #[inline]

@@ -460,6 +460,8 @@ impl<P: PcpuPolicy> Local<P> {
     /// # Errors
     /// [`PolicyError`]: there is no loan.
     pub fn lend(&mut self, from: Slot, to: Slot, now: Ticks) -> Result<(), PolicyError> {
+        // A loan that is refused leaves the decision in force. A vCPU that goes on to wait blocks in it.
+        self.policy.check_donation(from, to)?;
         if self.running() == Some(from) {
             self.settle(now);
         }

@@ -6,6 +6,11 @@
 //! vCPU waits is copied once, from the memory of the sender into that of the receiver. Any other message is
 //! copied into the port, if the port has room, and later out of the port.
 //!
+//! **Room.** A port keeps room for some messages of each sender, by the manifest. What is left is for all. So a
+//! sender that fills the port leaves the others their own room. A message says whose room it has. A call that
+//! was given up leaves its message behind. If its caller calls again and the port is full, the new call takes
+//! the place of that message.
+//!
 //! **Seat.** Each vCPU has a seat, behind a lock of its own. The seat holds the waits of the vCPU: the
 //! buffer for a message, the buffer for a reply, and their outcome. The one who completes a wait writes the
 //! outcome and wakes the vCPU. The vCPU finds the outcome on its own pCPU. So a wait is completed from any
@@ -26,7 +31,7 @@ use crate::lock::LockId;
 use crate::table::{Id, Table};
 use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::{Error, ObjectKind, Rights};
-use bulkhead_arch_api::{GuestPhys, PartitionId, VcpuId, VcpuSet};
+use bulkhead_arch_api::{GuestPhys, MAX_PARTITIONS, PartitionId, VcpuId, VcpuSet};
 use bulkhead_image::layout::{PORT_IDENTIFIES, PortRecord};
 use bulkhead_image::{MESSAGE_HEADER_WORDS, MESSAGE_WORDS};
 use core::sync::atomic::Ordering;
@@ -57,10 +62,14 @@ pub type PerPort<T> = Table<PortId, T, PORT_ENTRIES>;
 pub struct PortFacts {
     /// Bytes of the longest message.
     pub size: u16,
+    /// The length from which on a message is not sent the short way. It is 0 if messages raise events.
+    pub short_end: u16,
     /// The first vCPU that may receive, by the manifest.
     pub receiver: Option<VcpuId>,
     /// True if by the manifest no other vCPU may receive.
     pub has_one_receiver: bool,
+    /// The partition at whose gate a message that has to wait raises an event, and the events.
+    pub told: Option<(PartitionId, u64)>,
     /// True if receivers learn who sent a message.
     identifies: bool,
     /// The messages that can wait.
@@ -75,8 +84,10 @@ impl PortFacts {
     /// No port.
     pub const NOTHING: Self = Self {
         size: 0,
+        short_end: 0,
         receiver: None,
         has_one_receiver: false,
+        told: None,
         identifies: false,
         depth: 0,
         first: 0,
@@ -89,12 +100,18 @@ impl PortFacts {
     pub const fn new(record: &PortRecord, first: u32) -> Self {
         Self {
             size: record.message_size.get() as u16,
+            short_end: (record.message_size.get() as u16).saturating_add(1),
             identifies: record.flags.get() & PORT_IDENTIFIES != 0,
             depth: record.depth.get() as u16,
             first: first as u16,
             words: record.words_of_message() as u16,
             ..Self::NOTHING
         }
+    }
+
+    /// Takes note that a message which has to wait raises these events at a partition's gate.
+    pub const fn tells(&mut self, partition: PartitionId, events: u64) {
+        (self.told, self.short_end) = (Some((partition, events)), 0);
     }
 
     /// Takes note that the vCPUs of a partition, the first one and how many, may receive.
@@ -138,6 +155,35 @@ pub struct Letter {
 const HAS_CALLER: u64 = 1 << 32;
 const HAS_GIFT: u64 = 1 << 33;
 const IS_LINE: u64 = 1 << 34;
+const IS_IN_OWN_ROOM: u64 = 1 << 35;
+
+/// The room of a message in a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// The room that the port keeps for its sender.
+    Own,
+    /// The room that all senders share.
+    Common,
+}
+
+impl Room {
+    /// Returns the room of a message with these words before it.
+    #[must_use]
+    pub fn read(header: &[AtomicU64]) -> Self {
+        match header.first() {
+            Some(first) if first.load(Ordering::Relaxed) & IS_IN_OWN_ROOM != 0 => Self::Own,
+            _ => Self::Common,
+        }
+    }
+
+    #[inline]
+    const fn bits(self) -> u64 {
+        match self {
+            Self::Own => IS_IN_OWN_ROOM,
+            Self::Common => 0,
+        }
+    }
+}
 
 impl Mark {
     /// Writes the mark of a line's message of 8 bytes into the words before the message.
@@ -176,13 +222,13 @@ impl Letter {
         }
     }
 
-    /// Returns length and sender from the words before a message, if it is no call and has no capability
-    /// with it.
+    /// Returns length and sender from the words before a message, if it is no call, has no capability with it,
+    /// and is in the room of all.
     #[inline]
     #[must_use]
     pub fn read_plain(header: &[AtomicU64]) -> Option<(u16, PartitionId)> {
         let first = header.first()?.load(Ordering::Relaxed);
-        let is_plain = first & (HAS_CALLER | HAS_GIFT | IS_LINE) == 0;
+        let is_plain = first & (HAS_CALLER | HAS_GIFT | IS_LINE | IS_IN_OWN_ROOM) == 0;
         is_plain.then_some((first as u16, PartitionId((first >> 16) as u8)))
     }
 
@@ -203,10 +249,11 @@ impl Letter {
         [first, number, gift]
     }
 
-    /// Writes the letter into the words before its message.
+    /// Writes the letter into the words before its message, which has this room.
     #[inline]
-    pub fn write(&self, header: &[AtomicU64]) {
-        for (word, value) in header.iter().zip(self.encode()) {
+    pub fn write(&self, header: &[AtomicU64], room: Room) {
+        let [first, number, gift] = self.encode();
+        for (word, value) in header.iter().zip([first | room.bits(), number, gift]) {
             word.store(value, Ordering::Relaxed);
         }
     }
@@ -252,8 +299,11 @@ pub struct Queue {
     head: u16,
     /// The messages that wait.
     count: u16,
-    /// The room that is kept: a message each for lines that are bound and have none here.
+    /// The room that is kept: a message each for lines that are bound and have none here, and the room that
+    /// senders have by the manifest and do not use.
     kept: u16,
+    /// By sender: the part of `kept` that is its own.
+    left: [u8; MAX_PARTITIONS],
     /// The vCPUs that wait for a message.
     waiters: VcpuSet,
     /// The vCPU that received last, or the only one that may.
@@ -266,6 +316,7 @@ impl Queue {
             head: 0,
             count: 0,
             kept: 0,
+            left: [0; MAX_PARTITIONS],
             waiters: VcpuSet::EMPTY,
             server: None,
         }
@@ -299,9 +350,38 @@ impl Queue {
         was
     }
 
-    /// Tells whether no other message of a partition has room.
+    /// Tells whether no other message has room that is nobody's own.
     pub const fn is_full(&self, facts: &PortFacts) -> bool {
         self.count.saturating_add(self.kept) >= facts.depth
+    }
+
+    /// Keeps room for `count` messages of a sender. Only the boot calls this.
+    pub fn keep_for(&mut self, sender: PartitionId, count: u8) {
+        if let Some(left) = self.left.get_mut(usize::from(sender.0)) {
+            self.kept = self.kept.saturating_add(count.into());
+            *left = left.saturating_add(count);
+        }
+    }
+
+    /// Returns the room for another message of a sender, if there is any: that of all before its own.
+    pub fn room_for(&self, facts: &PortFacts, sender: PartitionId) -> Option<Room> {
+        if !self.is_full(facts) {
+            return Some(Room::Common);
+        }
+        let left = self.left.get(usize::from(sender.0))?;
+        (*left != 0).then_some(Room::Own)
+    }
+
+    /// Counts the message of a sender behind the last one in, which has this room.
+    #[inline]
+    pub fn push_from(&mut self, sender: PartitionId, room: Room) {
+        if room == Room::Own {
+            if let Some(left) = self.left.get_mut(usize::from(sender.0)) {
+                *left = left.saturating_sub(1);
+            }
+            self.let_go();
+        }
+        self.push();
     }
 
     /// Keeps room for a message of one more line. Returns false if there is none.
@@ -328,8 +408,22 @@ impl Queue {
         self.count = self.count.saturating_add(1);
     }
 
-    /// Takes the oldest message out.
-    pub const fn pop(&mut self, facts: &PortFacts) {
+    /// Takes the oldest message out, which has these words before it.
+    #[inline]
+    pub fn pop(&mut self, facts: &PortFacts, header: &[AtomicU64]) {
+        let first = header.first().map_or(0, |word| word.load(Ordering::Relaxed));
+        if first & IS_IN_OWN_ROOM != 0 {
+            let sender = (first >> 16) as u8;
+            if let Some(left) = self.left.get_mut(usize::from(sender)) {
+                *left = left.saturating_add(1);
+            }
+            self.keep_again();
+        }
+        self.leave_oldest(facts);
+    }
+
+    /// Takes the oldest message out, which is in nobody's own room.
+    pub const fn leave_oldest(&mut self, facts: &PortFacts) {
         let next = self.head.wrapping_add(1);
         self.head = if next >= facts.depth { 0 } else { next };
         self.count = self.count.saturating_sub(1);
@@ -338,6 +432,15 @@ impl Queue {
     /// Returns the position of the oldest message, if there is one.
     pub const fn oldest(&self) -> Option<u16> {
         if self.count == 0 { None } else { Some(self.head) }
+    }
+
+    /// Returns the positions of all messages, the oldest one first.
+    pub fn positions(&self, facts: &PortFacts) -> impl Iterator<Item = u16> + use<> {
+        let (head, depth) = (self.head, facts.depth);
+        (0..self.count).map(move |step| {
+            let at = head.wrapping_add(step);
+            if at >= depth { at.wrapping_sub(depth) } else { at }
+        })
     }
 
     /// Returns the position behind the last message.
@@ -574,13 +677,13 @@ mod tests {
             queue.push();
         }
         assert!(queue.is_full(&facts));
-        queue.pop(&facts);
+        queue.leave_oldest(&facts);
         assert_eq!((queue.oldest(), queue.end(&facts)), (Some(1), 0));
         queue.push();
-        queue.pop(&facts);
-        queue.pop(&facts);
+        queue.leave_oldest(&facts);
+        queue.leave_oldest(&facts);
         assert_eq!((queue.oldest(), queue.end(&facts)), (Some(0), 1));
-        queue.pop(&facts);
+        queue.leave_oldest(&facts);
         assert_eq!(queue.oldest(), None);
     }
 }

@@ -358,10 +358,14 @@ impl<'i> System<'i> {
         for record in image.capabilities() {
             let receives = record.rights.get() as u8 & Rights::READ.0 != 0;
             if record.kind.get() == ObjectKind::Port as u32 && receives {
-                let facts = self.partitions.of(PartitionId(record.partition.get() as u8));
+                let holder = PartitionId(record.partition.get() as u8);
+                let facts = self.partitions.of(holder);
                 let (first, count) = (facts.first, facts.count);
-                let port = PortId(record.object.get() as u8);
-                self.ports.of_mut(port).receives(first, count);
+                let port = self.ports.of_mut(PortId(record.object.get() as u8));
+                port.receives(first, count);
+                if let Some(event) = record.event() {
+                    port.tells(holder, 1_u64.wrapping_shl(event));
+                }
             }
         }
     }

@@ -380,6 +380,262 @@ fn a_reply_works_once_and_never_after_its_call() {
     assert_eq!(bench.marks(1), expected.concat());
 }
 
+/// Gives the sender with this number room for so many messages in the first port.
+fn keep_room(image: &mut ImageBuilder, sender: u32, room: u32) {
+    for record in &mut image.capabilities {
+        if record.partition.get() == sender && record.index.get() == PORT as u32 {
+            record.detail = room.into();
+        }
+    }
+}
+
+/// Lets two senders send whatever they can, and a client call. Each has its room.
+#[test]
+fn a_sender_that_fills_a_port_leaves_the_others_their_room() {
+    for pcpu in [0, 1] {
+        let parts = [
+            with_port(task("flood", pcpu, 20), Rights::WRITE),
+            with_port(task("client", 0, 10), Rights::WRITE),
+            with_port(task("server", 0, 5), Rights::READ),
+            with_port(task("guest", 0, 4), Rights::WRITE),
+        ];
+        let mut image = tables(2, &parts);
+        add_port(&mut image, "first", 64, 5, 0);
+        add_port(&mut image, "second", 64, 5, 0);
+        keep_room(&mut image, 0, 1);
+        keep_room(&mut image, 1, 2);
+        let mut bench = Bench::with_image(2, image.build().unwrap());
+        bench.program(0, |_| {
+            let mut actions = vec![sleep(50_000)];
+            actions.extend([send(8); 6]);
+            actions.extend([sleep(300_000), send(8), send(8)]);
+            marking(actions)
+        });
+        bench.program(1, |_| marking(vec![sleep(100_000), send(8), send(8), send(8)]));
+        bench.program(2, |_| {
+            let mut actions = vec![sleep(200_000)];
+            actions.extend([try_receive(); 6]);
+            actions.push(sleep(400_000));
+            actions.extend([try_receive(); 3]);
+            marking(actions)
+        });
+        // Who has no room of its own gets what is left.
+        bench.program(3, |_| {
+            marking(vec![sleep(120_000), send(8), sleep(250_000), send(8)])
+        });
+        bench.run(1_000_000);
+        let full = mark(Error::NoSpace);
+        // One of its own and two of all.
+        let flood = [&[0; 4][..], &[0; 12], &[full; 3], &[0; 4], &[0; 8]].concat();
+        assert_eq!(bench.marks(0), flood, "pCPU {pcpu}");
+        assert_eq!(bench.marks(1), [&[0; 12][..], &[full]].concat(), "pCPU {pcpu}");
+        assert_eq!(
+            bench.marks(3),
+            [0, 0, 0, 0, full, 0, 0, 0, 0, 0, 0, 0, 0],
+            "pCPU {pcpu}"
+        );
+        let taken = [8, 0, 0, 0];
+        let empty = mark(Error::TimedOut);
+        let server = [
+            &[0; 4][..],
+            &taken.repeat(5),
+            &[empty, 0, 0, 0, 0],
+            &taken.repeat(3),
+        ]
+        .concat();
+        assert_eq!(bench.marks(2), server, "pCPU {pcpu}");
+    }
+}
+
+/// Lets a client give up calls that a slow server never takes, beside one that floods the port.
+#[test]
+fn a_client_with_room_is_never_refused_whatever_it_gives_up() {
+    for pcpu in [0, 1] {
+        let parts = [
+            with_port(task("flood", pcpu, 20), Rights::WRITE),
+            with_port(task("client", 0, 10), Rights::WRITE),
+            with_port(task("server", 0, 30), Rights::READ),
+        ];
+        let mut image = tables(2, &parts);
+        add_port(&mut image, "first", 64, 4, 0);
+        add_port(&mut image, "second", 64, 4, 0);
+        keep_room(&mut image, 0, 1);
+        keep_room(&mut image, 1, 1);
+        let mut bench = Bench::with_image(2, image.build().unwrap());
+        bench.program(0, |_| {
+            let mut actions = vec![sleep(50_000)];
+            actions.extend([send(8); 200]);
+            marking(actions)
+        });
+        bench.program(1, |_| {
+            let mut actions = vec![sleep(90_000)];
+            let calls = (1..=20).map(|round| {
+                let operation = if round % 2 == 0 {
+                    Operation::PortSendReceive
+                } else {
+                    Operation::PortSendReceiveDonate
+                };
+                request(operation, 90_000 + 1_000 * round)
+            });
+            actions.extend(calls);
+            actions.push(request(Operation::PortSendReceive, 0));
+            marking(actions)
+        });
+        bench.program(2, |_| {
+            // Three of the flood, and the last call of the client.
+            let mut actions = vec![sleep(200_000)];
+            actions.extend([try_receive(); 3]);
+            actions.extend([
+                try_receive(),
+                call(Operation::PortReply, &[4, FROM, 8]),
+                try_receive(),
+            ]);
+            marking(actions)
+        });
+        bench.run(1_000_000);
+        let late = mark(Error::TimedOut);
+        let client = [&[0; 4][..], &[late; 20], &[8, 0, 0, 0]].concat();
+        assert_eq!(bench.marks(1), client, "pCPU {pcpu}");
+        let server = bench.marks(2);
+        assert_eq!(server[4..16], [8, 0, 0, 0].repeat(3), "pCPU {pcpu}");
+        assert_eq!(
+            server[16..24],
+            [8, 0, 4, 0, 0, 0, 0, 0],
+            "pCPU {pcpu}: {server:?}"
+        );
+    }
+}
+
+/// Returns a guest that is busy from before a call on, or never.
+fn busy_from_390_000(is_busy: bool) -> impl Guest {
+    let mut step = 0;
+    move |_: Outcome, _: u64| {
+        step += 1;
+        match step {
+            _ if !is_busy => Action::Idle,
+            1 => Action::SetTimer(Some(390_000)),
+            2 => Action::Idle,
+            _ => Action::Compute(10_000),
+        }
+    }
+}
+
+/// Lets a server wait for its gate alone, and serve two ports, of which one has calls.
+#[test]
+fn a_server_waits_for_several_ports_and_its_gate_in_one_call() {
+    const GATE: u64 = 4;
+    for (pcpu, operation) in [
+        (0, Operation::PortSendReceive),
+        (0, Operation::PortSendReceiveDonate),
+        (1, Operation::PortSendReceive),
+    ] {
+        let gate = |part: Part, rights| part.cap(GATE as u32, ObjectKind::EventGate, 2, rights);
+        let parts = [
+            gate(with_port(task("sender", pcpu, 20), Rights::WRITE), Rights::WRITE),
+            with_port(task("client", 0, 15), Rights::WRITE),
+            gate(with_port(task("server", 0, 5), Rights::READ), Rights::READ),
+            vm("busy", &[(0, 10)]),
+        ];
+        let mut image = tables(2, &parts);
+        add_port(&mut image, "first", 64, 4, 0);
+        add_port(&mut image, "second", 64, 4, 0);
+        for record in &mut image.capabilities {
+            let (own, index) = (record.partition.get(), record.index.get());
+            if own == 2 && (index == PORT as u32 || index == OTHER as u32) {
+                record.detail = ((index + 1) << 8).into();
+            }
+        }
+        let mut bench = Bench::with_image(2, image.build().unwrap());
+        bench.program(0, |_| {
+            marking(vec![
+                sleep(100_000),
+                call(Operation::PortSend, &[OTHER, FROM, 16]),
+                sleep(200_000),
+                call(Operation::EventSignal, &[GATE, 1 << 40]),
+                sleep(300_000),
+                call(Operation::PortSend, &[OTHER, FROM, 24]),
+                call(Operation::PortSend, &[OTHER, FROM, 32]),
+            ])
+        });
+        bench.program(1, move |_| {
+            marking(vec![sleep(400_000), request(operation, 900_000)])
+        });
+        bench.program(2, |_| {
+            let wait = call(Operation::EventWait, &[GATE, 0]);
+            let other = call(Operation::PortTryReceive, &[OTHER, TO, 64]);
+            marking(vec![
+                wait,
+                other,
+                other,
+                wait,
+                sleep(350_000),
+                wait,
+                other,
+                other,
+                wait,
+                try_receive(),
+                call(Operation::PortReply, &[5, FROM, 8]),
+            ])
+        });
+        bench.program(3, move |_| {
+            busy_from_390_000(operation == Operation::PortSendReceiveDonate)
+        });
+        bench.run(1_000_000);
+        let empty = mark(Error::TimedOut);
+        let expected = [
+            &[1 << OTHER, 0, 0, 0][..],
+            &[16, 0, 0, 0, empty],
+            &[1 << 40, 0, 0, 0],
+            &[0, 0, 0, 0],
+            &[1 << OTHER, 0, 0, 0],
+            &[24, 0, 0, 0, 32, 0, 0, 0],
+            &[1 << PORT, 0, 0, 0],
+            &[8, 0, 5, 0, 0, 0, 0, 0],
+        ];
+        // When the caller has its answer, the busy one comes before the server's own last answer.
+        let (marks, all) = (bench.marks(2), expected.concat());
+        let shown = marks.len().max(all.len() - 4);
+        assert_eq!(marks, all[..shown], "{pcpu} {operation:?}");
+        assert_eq!(bench.marks(1), [0, 0, 0, 0, 8, 0, 0, 0], "{pcpu} {operation:?}");
+    }
+}
+
+/// Lets a server restart between a message and its wait for the event of the message.
+#[test]
+fn a_new_life_is_told_of_the_messages_that_wait() {
+    const GATE: u64 = 4;
+    let parts = [
+        with_port(task("sender", 0, 20), Rights::WRITE).cap(4, ObjectKind::Partition, 1, Rights::ALL),
+        with_port(task("server", 0, 5), Rights::READ).cap(
+            GATE as u32,
+            ObjectKind::EventGate,
+            1,
+            Rights::READ,
+        ),
+    ];
+    let mut image = tables(1, &parts);
+    add_port(&mut image, "first", 64, 4, 0);
+    add_port(&mut image, "second", 64, 4, 0);
+    for record in &mut image.capabilities {
+        if record.partition.get() == 1 && record.index.get() == PORT as u32 {
+            record.detail = (8 << 8).into();
+        }
+    }
+    let mut bench = Bench::with_image(1, image.build().unwrap());
+    bench.program(0, |_| {
+        marking(vec![
+            sleep(100_000),
+            send(8),
+            call(Operation::PartitionRestart, &[4]),
+        ])
+    });
+    bench.program(1, |_| {
+        marking(vec![sleep(200_000), call(Operation::EventWait, &[GATE, 0])])
+    });
+    bench.run(1_000_000);
+    assert_eq!(bench.marks(1), [0, 0, 0, 0, 1 << 7, 0, 0, 0]);
+}
+
 /// Lets a client that has too little room for the answers call again and again, and then an honest one. The
 /// server drops a reply that was refused, as every server does.
 #[test]

@@ -120,7 +120,7 @@ codes! {
     BadNetwork = "E094", "A network, or an interface to one, is not possible.";
     BadMac = "E095", "A MAC address is malformed, stands for a group, or is given twice.";
     BadBootargs = "E096", "A kernel command line is not possible.";
-    BadPort = "E097", "There are more ports or locks, or more memory for messages, than the hypervisor has room for.";
+    BadPort = "E097", "There are more ports or locks, or more memory for messages, than the hypervisor has room for; or a port has not the room or the event that a capability names.";
     BadChannel = "E098", "A channel, or a side of one, is not possible.";
     BadService = "E099", "A service, or a client of one, is not possible.";
     ArincPartition = "E100", "An ARINC 653 partition is not possible, or lacks what its services need.";
@@ -156,6 +156,7 @@ codes! {
     WorkBeyondDemand = "W128", "A workload is more than the demand that is judged.";
     UnusedTime = "W129", "A time is given for work that is always ready.";
     FirmwareImage = "W130", "Firmware that runs from flash is loaded like any other binary.";
+    CrowdedPort = "W131", "A port has no room for a message of each of its senders.";
 }
 
 impl Code {

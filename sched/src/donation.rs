@@ -266,14 +266,20 @@ impl<P: Policy> Policy for Donating<P> {
         self.policy.signals()
     }
 
-    fn donate(&mut self, from: Slot, to: Slot, now: Ticks) -> Result<(), PolicyError> {
+    #[inline]
+    fn check_donation(&self, from: Slot, to: Slot) -> Result<(), PolicyError> {
         if !self.has(from) || !self.has(to) || self.lends(from.0) {
             return Err(PolicyError::BadParameter);
         }
-        let places = self.places(from.0);
-        if places & bit(to.0) != 0 {
+        if self.places(from.0) & bit(to.0) != 0 {
             return Err(PolicyError::DonationCycle);
         }
+        Ok(())
+    }
+
+    fn donate(&mut self, from: Slot, to: Slot, now: Ticks) -> Result<(), PolicyError> {
+        self.check_donation(from, to)?;
+        let places = self.places(from.0);
         self.ready = self.ready_slots().0;
         *self.target.at_mut(from.0) = to.0;
         self.lending |= bit(from.0);

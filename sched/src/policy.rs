@@ -151,6 +151,13 @@ pub trait Policy {
     fn critical(&mut self, slot: Slot, now: Ticks) {
         self.ready(slot, now);
     }
+    /// Tells whether [`Policy::donate`] would succeed. `from` may run.
+    ///
+    /// # Errors
+    /// The error of [`Policy::donate`].
+    fn check_donation(&self, _from: Slot, _to: Slot) -> Result<(), PolicyError> {
+        Err(PolicyError::NotSupported)
+    }
     /// Blocks `from`, which is not running, on `to`. Until `return_donation`, `from` lends `to` its place.
     ///
     /// # Errors

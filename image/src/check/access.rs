@@ -4,6 +4,7 @@
 use super::channels::is_device;
 use super::{at, earlier, named, refers, require};
 use crate::error::{Fault, Table};
+use crate::layout::CapabilityRecord;
 use crate::reader::Image;
 use bulkhead_abi::hypercall::{CAPABILITY_SLOTS, SELF_CAPABILITY};
 use bulkhead_abi::{ObjectKind, Rights};
@@ -12,7 +13,6 @@ pub(super) fn capability(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     let record = at(image.capabilities(), index)?;
     let partitions = image.partitions().len();
     refers(record.partition.get(), partitions, Table::Partitions)?;
-    require(record.reserved.get() == 0, Fault::Reserved)?;
     named(&record.name)?;
     // Every partition holds the capability for itself already.
     let slot = record.index.get();
@@ -29,6 +29,11 @@ pub(super) fn capability(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         .ok()
         .and_then(ObjectKind::from_number)
         .ok_or(Fault::UnknownKind)?;
+    if kind == ObjectKind::Port {
+        port_detail(image, record, rights)?;
+    } else {
+        require(record.detail.get() == 0, Fault::Reserved)?;
+    }
     match kind {
         ObjectKind::Partition | ObjectKind::EventGate | ObjectKind::Console => {
             refers(record.object.get(), partitions, Table::Partitions)?;
@@ -61,6 +66,46 @@ pub(super) fn capability(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         require(!same, Fault::SameAs(other_index))?;
     }
     Ok(())
+}
+
+/// Checks that who has room in a port may send there, and who has events may receive. The room for all senders
+/// is in the port.
+fn port_detail(image: &Image<'_>, record: &CapabilityRecord, rights: Rights) -> Result<(), Fault> {
+    require(
+        record.detail.get() >> 16 == 0 && record.event().unwrap_or(0) < 64,
+        Fault::Reserved,
+    )?;
+    require(
+        record.room() == 0 || rights.contains(Rights::WRITE),
+        Fault::BadRights,
+    )?;
+    require(
+        record.event().is_none() || rights.contains(Rights::READ),
+        Fault::BadRights,
+    )?;
+    if record.room() == 0 {
+        return Ok(());
+    }
+    let same = |other: &&CapabilityRecord| other.kind == record.kind && other.object == record.object;
+    let all = image.capabilities().iter().filter(same);
+    let kept: u32 = all.map(CapabilityRecord::room).sum();
+    let port = image.ports().get(record.object.get() as usize);
+    let depth = port.map_or(0, |port| port.depth.get());
+    require(kept <= depth, Fault::OutOfRange)
+}
+
+impl CapabilityRecord {
+    /// Returns the messages of the holder for which the port keeps room.
+    #[must_use]
+    pub const fn room(&self) -> u32 {
+        self.detail.get() & 0xFF
+    }
+
+    /// Returns the event that a message which has to wait in the port raises at the holder's gate.
+    #[must_use]
+    pub const fn event(&self) -> Option<u32> {
+        (self.detail.get() >> 8 & 0xFF).checked_sub(1)
+    }
 }
 
 /// Checks that the pCPU has schedules.

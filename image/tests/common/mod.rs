@@ -203,7 +203,7 @@ pub fn sample() -> ImageBuilder {
         kind: kind.into(),
         object: object.into(),
         rights: 1.into(),
-        reserved: 0.into(),
+        detail: 0.into(),
         name: name(text),
     };
     builder.capabilities = vec![

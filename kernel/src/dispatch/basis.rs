@@ -40,7 +40,7 @@ pub(super) const SLEEPS: (ObjectKind, Rights) = (ObjectKind::Timer, Rights::READ
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Tells whether a slot of a vCPU's partition gives a right to an object of this kind.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn stands(
         &self,
         vcpu: VcpuId,
@@ -64,18 +64,18 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Ends a blocking hypercall whose capability was taken away.
     #[cold]
+    #[inline(never)]
     pub(super) fn end_revoked(&mut self, slot: Slot, index: u8) {
         let error = self.meet_revoked(self.local.slot(slot).vcpu, index);
         self.release(slot, Err(error));
     }
 
-    /// Writes into the seat of a vCPU that it waits for a message from now on. Returns false if the capability
-    /// for the port was taken away meanwhile. With the lock of the port held.
+    /// Writes into the seat of a vCPU that it waits for a message from now on. With the lock of the port held.
+    /// The caller then looks once more whether the capability is there.
     #[inline(always)]
-    pub(super) fn sit_down(&self, vcpu: VcpuId, at: Named<PortId>, buffer: GuestPhys) -> bool {
+    pub(super) fn sit_down(&self, vcpu: VcpuId, at: Named<PortId>, buffer: GuestPhys) {
         let mut seat = self.shared.seats.of(vcpu).lock();
         (seat.buffer, seat.received, seat.basis) = (buffer, None, Basis::Port(at));
-        self.stands(vcpu, at.index, RECEIVES, at.it.0)
     }
 
     /// Ends one wait, or one ownership of a lock, that lacks its capability. Returns true if there is none.
@@ -130,6 +130,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Takes a lock from its owner, if the owner lacks the capability by which it took the lock.
+    #[inline(never)]
     fn is_disowned(&mut self, vcpu: VcpuId, lock: LockId) -> bool {
         let shared = self.shared;
         let (is_wrong, mut is_broken, waiters) = {
@@ -184,6 +185,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Looks whether a vCPU waits for events or a time, or for an upcall, by a capability that was taken away.
+    #[inline(never)]
     pub(super) fn review_slot(&mut self, slot: Slot) {
         let state = self.local.slot(slot);
         let vcpu = state.vcpu;

@@ -74,7 +74,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Returns the only vCPU that can receive at a port, unless it waits there.
-    #[inline]
+    #[inline(never)]
     pub(super) fn only_server(&self, port: PortId) -> Option<VcpuId> {
         let facts = self.system.port(port);
         let only = facts.receiver.filter(|_| facts.has_one_receiver)?;

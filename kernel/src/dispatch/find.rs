@@ -81,7 +81,7 @@ mod tests {
             kind: u32::from(ObjectKind::EventGate as u8).into(),
             object: (index % 7).into(),
             rights: u32::from(Rights::READ.0).into(),
-            reserved: 0.into(),
+            detail: 0.into(),
             name: Name::new(name).expect("a name"),
         }
     }

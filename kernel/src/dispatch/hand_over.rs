@@ -16,7 +16,7 @@
 //! **Work bounds.** One message is copied with the port's lock held, as by a send.
 
 use super::Pcpu;
-use super::basis::CALLS;
+use super::basis::{CALLS, RECEIVES};
 use crate::local::{Activity, Pause};
 use crate::port::{CallState, MAX_PORTS, Named, PortId};
 use bulkhead_abi::hypercall::{MAX_MESSAGE, MESSAGE_ALIGN};
@@ -65,11 +65,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let (shared, system) = (self.shared, self.system);
         let [index, from, length, to, size, until] = call.arguments;
         let own = system.binding(vcpu).partition;
-        let (object, held) =
-            shared
-                .capabilities
-                .find_with_rights(own, index, ObjectKind::Port, Rights::WRITE)?;
-        let (port, size) = (PortId(object), size.min(MAX_MESSAGE as u64));
+        let (kind, right) = CALLS;
+        let found = shared.capabilities.find_slot(own, index, kind, right)?;
+        let (port, size) = (PortId(found.object()), size.min(MAX_MESSAGE as u64));
         let facts = system.port(port);
         let is_right = length <= u64::from(facts.size)
             && (from | to).is_multiple_of(MESSAGE_ALIGN)
@@ -94,14 +92,13 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let mut seat = shared.seats.of(vcpu).lock();
         // The capability may have been taken away since. The lock of the seat orders this look and that of the
         // one who takes it away.
-        let stands = self.stands(vcpu, index as u8, CALLS, object);
-        if seat.call.state != CallState::None || !stands {
+        if seat.call.state != CallState::None || !found.is_there() {
             return None;
         }
         self.machine
             .pass_message((own, GuestPhys(from)), (receiver, buffer), length as usize)
             .ok()?;
-        let reply_rights = Rights::WRITE.union(held.intersection(Rights::GRANT));
+        let reply_rights = Rights::WRITE.union(found.rights().intersection(Rights::GRANT));
         let reply = shared.capabilities.put_reply(receiver, vcpu, reply_rights).ok()?;
         let now = self.machine.now();
         if !self.local.hand_over(slot, there, now) {
@@ -140,7 +137,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             return None;
         }
         let (spaces, own) = (&shared.capabilities, system.binding(vcpu).partition);
-        let port = PortId(spaces.find_quickly(own, index, ObjectKind::Port, Rights::READ)?);
+        let (kind, right) = RECEIVES;
+        let found = spaces.find_slot(own, index, kind, right)?;
+        let port = PortId(found.object());
         let caller = VcpuId(spaces.find_quickly(own, reply, ObjectKind::Reply, Rights::NONE)?);
         let needed = u64::from(system.port(port).size);
         let is_right = size >= needed
@@ -167,7 +166,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             it: port,
             index: index as u8,
         };
-        if !self.sit_down(vcpu, at, GuestPhys(to)) {
+        self.sit_down(vcpu, at, GuestPhys(to));
+        // As above. Another one who finds this seat without a capability waits for the lock of the port.
+        if !found.is_there() {
             return None;
         }
         let mut seat = shared.seats.of(caller).lock();

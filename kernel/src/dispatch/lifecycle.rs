@@ -328,6 +328,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         self.reset_functions(partition);
         shared.gate.clear();
         self.events_taken(partition);
+        self.raise_for_messages(partition);
         None
     }
 

@@ -210,6 +210,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
         queue.let_go();
         queue.push();
+        drop(queue);
+        if let Some((partition, events)) = facts.told {
+            self.raise(partition, events);
+        }
     }
 
     /// Takes note that the message of a line was received. With the lock of its port held.

@@ -10,13 +10,15 @@
 //! reason, and when the server stops.
 
 use super::Pcpu;
-use super::basis::CALLS;
+use super::basis::{CALLS, RECEIVES};
 use crate::hypercall::{Answering, Buffer, CallMode, Command, Message};
 use crate::line::Mark;
 use crate::local::{Activity, Pause};
-use crate::port::{Basis, CallState, Caller, Letter, MAX_PORTS, Named, Outcome, PortFacts, PortId, Queue};
+use crate::port::{
+    Basis, CallState, Caller, Letter, MAX_PORTS, Named, Outcome, PortFacts, PortId, Queue, Room,
+};
 use bulkhead_abi::{Error, ObjectKind};
-use bulkhead_arch_api::{Arch, Drivers, PartitionId, Ticks, VcpuId, VcpuSet};
+use bulkhead_arch_api::{Arch, Drivers, GuestPhys, PartitionId, Ticks, VcpuId, VcpuSet};
 use bulkhead_sched::{PcpuPolicy, PolicyError, Slot};
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
@@ -411,23 +413,79 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 break;
             }
         }
-        if result.is_err() && message.replaces && queue.is_full(facts) {
-            self.drop_own(&mut queue, facts, letter.sender);
-        }
-        if result.is_err() && !queue.is_full(facts) {
-            let (header, body) = shared.messages.entry(facts, queue.end(facts));
-            result = self
-                .machine
-                .load_message((letter.sender, from), length, body)
-                .map_err(|_| Error::InvalidArgument);
-            if result.is_ok() {
-                letter.write(header);
-                queue.push();
+        let mut told = None;
+        if result.is_err() {
+            if message.replaces && queue.room_for(facts, letter.sender).is_none() {
+                self.drop_own(&mut queue, facts, letter.sender);
             }
+            result = self.leave_message(&mut queue, facts, (from, letter));
+            told = facts.told.filter(|_| result.is_ok());
         }
         drop(queue);
         self.wake_all(woken);
+        if let Some((partition, events)) = told {
+            self.raise(partition, events);
+        }
         result
+    }
+
+    /// Leaves a message in a port, behind the last one or in place of a call that the same caller has given up.
+    fn leave_message(
+        &self,
+        queue: &mut Queue,
+        facts: &PortFacts,
+        (from, letter): (GuestPhys, &Letter),
+    ) -> Result<(), Error> {
+        let sender = letter.sender;
+        let room = queue.room_for(facts, sender);
+        let position = match room {
+            Some(_) => Some(queue.end(facts)),
+            None => letter
+                .caller
+                .and_then(|caller| self.given_up(queue, facts, caller)),
+        };
+        let (header, body) = self.shared.messages.entry(facts, position.ok_or(Error::NoSpace)?);
+        self.machine
+            .load_message((sender, from), usize::from(letter.length), body)
+            .map_err(|_| Error::InvalidArgument)?;
+        match room {
+            Some(room) => {
+                letter.write(header, room);
+                queue.push_from(sender, room);
+            }
+            None => letter.write(header, Room::read(header)),
+        }
+        Ok(())
+    }
+
+    /// Raises the events of messages that wait in ports for a partition which begins a new life: the events of
+    /// its last life are gone. Bounded by the ports.
+    pub(super) fn raise_for_messages(&mut self, partition: PartitionId) {
+        if MAX_PORTS == 0 {
+            return;
+        }
+        for (_, number) in self.system.image.ports().iter().zip(0_u8..) {
+            let port = PortId(number);
+            if let Some((receiver, events)) = self.system.port(port).told
+                && receiver == partition
+                && self.shared.ports.of(port).lock().oldest().is_some()
+            {
+                self.raise(partition, events);
+            }
+        }
+    }
+
+    /// Returns the position of an earlier call of the same vCPU, which the vCPU has given up. Bounded by the
+    /// depth of the port.
+    #[cold]
+    fn given_up(&self, queue: &Queue, facts: &PortFacts, caller: Caller) -> Option<u16> {
+        queue.positions(facts).find(|position| {
+            let (header, _) = self.shared.messages.entry(facts, *position);
+            let other = Mark::read(header).is_none().then(|| Letter::read(header).caller);
+            other
+                .flatten()
+                .is_some_and(|other| other.vcpu == caller.vcpu && other.number != caller.number)
+        })
     }
 
     /// Drops the oldest message of a port if `sender` has sent it, and nobody waits for an answer to it.
@@ -435,8 +493,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     fn drop_own(&self, queue: &mut Queue, facts: &PortFacts, sender: PartitionId) {
         let Some(position) = queue.oldest() else { return };
         let (header, _) = self.shared.messages.entry(facts, position);
-        if Letter::read_plain(header).is_some_and(|(_, of)| of == sender) {
-            queue.pop(facts);
+        let letter = Letter::read(header);
+        let is_plain = Mark::read(header).is_none() && letter.caller.is_none() && letter.gift.is_none();
+        if is_plain && letter.sender == sender {
+            queue.pop(facts, header);
         }
     }
 
@@ -459,24 +519,24 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                     self.machine
                         .store_message((own, buffer.to), 8, body)
                         .map_err(|_| Error::InvalidArgument)?;
-                    queue.pop(facts);
+                    queue.pop(facts, header);
                     return Ok(Some(self.line_received(mark, vcpu, &mut queue)));
                 }
                 // The binding has ended.
-                queue.pop(facts);
+                queue.pop(facts, header);
                 continue;
             }
             let letter = Letter::read(header);
             let has_given_up =
                 |caller: Caller| !shared.seats.of(caller.vcpu).lock().call.is_open(caller.number);
             if letter.caller.is_some_and(has_given_up) {
-                queue.pop(facts);
+                queue.pop(facts, header);
                 continue;
             }
             self.machine
                 .store_message((own, buffer.to), usize::from(letter.length), body)
                 .map_err(|_| Error::InvalidArgument)?;
-            queue.pop(facts);
+            queue.pop(facts, header);
             queue.server = Some(vcpu);
             let mut woken = VcpuSet::EMPTY;
             let results = self.give_contents(vcpu, facts, &letter, &mut woken);
@@ -491,7 +551,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             return Err(Error::TimedOut);
         }
         self.local.engage(slot);
-        if !self.sit_down(vcpu, at, buffer.to) {
+        self.sit_down(vcpu, at, buffer.to);
+        if !self.stands(vcpu, at.index, RECEIVES, port.0) {
             return Err(Error::Revoked);
         }
         queue.wait(vcpu);

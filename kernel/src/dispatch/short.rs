@@ -10,7 +10,7 @@
 
 use crate::cap::Spaces;
 use crate::hypercall::ChannelId;
-use crate::port::{Letter, MAX_PORTS, PortId};
+use crate::port::{Letter, MAX_PORTS, PortId, Room};
 use crate::shared::Shared;
 use crate::system::System;
 use bulkhead_abi::hypercall::{ABI_VERSION, MESSAGE_ALIGN};
@@ -64,7 +64,7 @@ impl<'s, 'i, R: RelaxStrategy> Short<'s, 'i, R> {
         let [_, index, from, length, gift, ..] = *registers;
         let port = PortId(self.find(sender, index, ObjectKind::Port, Rights::WRITE)?);
         let facts = self.system.port(port);
-        if length > u64::from(facts.size) || gift != 0 || !from.is_multiple_of(MESSAGE_ALIGN) {
+        if length >= u64::from(facts.short_end) || gift != 0 || !from.is_multiple_of(MESSAGE_ALIGN) {
             return None;
         }
         if !machine.may_access(sender, GuestPhys(from), length, false) {
@@ -78,7 +78,7 @@ impl<'s, 'i, R: RelaxStrategy> Short<'s, 'i, R> {
         machine
             .load_message((sender, GuestPhys(from)), length as usize, body)
             .ok()?;
-        Letter::plain(length as u16, sender).write(header);
+        Letter::plain(length as u16, sender).write(header, Room::Common);
         queue.push();
         drop(queue);
         finish(registers, [0; 4]);
@@ -109,7 +109,8 @@ impl<'s, 'i, R: RelaxStrategy> Short<'s, 'i, R> {
         machine
             .store_message((receiver, GuestPhys(to)), length.into(), body)
             .ok()?;
-        queue.pop(facts);
+        // A message in its sender's own room is taken the long way.
+        queue.leave_oldest(facts);
         queue.server = Some(vcpu);
         drop(queue);
         finish(registers, [length.into(), facts.shown(sender), 0, 0]);

@@ -84,15 +84,25 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Makes a task that is ready and waits for an upcall be interrupted, if there is a reason to.
+    #[inline]
     pub(super) fn look_for_upcall(&mut self, slot: Slot) {
+        if A::HAS_UPCALLS && self.local.is_watching(slot) {
+            self.look_at_upcall(slot);
+        }
+    }
+
+    #[inline(never)]
+    fn look_at_upcall(&mut self, slot: Slot) {
         let Some(upcall) = self.local.upcall(slot) else {
             return;
         };
-        if self.local.slot(slot).activity != Activity::Ready {
+        let state = self.local.slot(slot);
+        if state.activity != Activity::Ready {
             return;
         }
+        // Who lost its capability learns it in the upcall.
         let is_due = self.shared.partition(upcall.gate).gate.has_events()
-            || !self.stands(self.local.slot(slot).vcpu, upcall.index, WATCHES, upcall.gate.0);
+            || !self.stands(state.vcpu, upcall.index, WATCHES, upcall.gate.0);
         if is_due || upcall.until <= self.machine.now() {
             self.local.slot_mut(slot).activity = Activity::Calling;
         }

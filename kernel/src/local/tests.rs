@@ -2,7 +2,7 @@
 //! Tests of two facts. The decision in force is the policy's, in every state that random histories lead to. A
 //! critical interrupt urges the right slots only.
 
-use super::{Activity, Local};
+use super::{Activity, Local, Pause};
 use crate::load::Cursor;
 use crate::trace::Tracer;
 use bulkhead_abi::log::{Area, NONE};
@@ -157,4 +157,26 @@ fn a_partition_that_is_being_loaded_is_not_urged() {
         local.urge(Slot(1), Ticks(3));
         assert_eq!((local.reschedule, local.policy != before), (urged, urged));
     }
+}
+
+/// Lets a slot wait although nobody can have its place.
+#[test]
+fn who_waits_without_a_loan_does_not_run_on() {
+    let parameters = PolicyParameters::FixedPriority(FixedPriorityParameters { quantum: 10 });
+    let (mut local, _) = local(&[vcpu(9), vcpu(5)], &parameters);
+    for slot in [0, 1] {
+        local.make_ready(Slot(slot), Ticks(0));
+    }
+    local.settle(Ticks(0));
+    local.pick(Ticks(0));
+    assert_eq!(local.running(), Some(Slot(0)));
+    // It would lend its place to itself.
+    assert!(local.lend(Slot(0), Slot(0), Ticks(3)).is_err());
+    local.block(
+        Slot(0),
+        Activity::Blocked(Pause::Reply(Ticks::NEVER, Ticks::NEVER)),
+    );
+    local.settle(Ticks(5));
+    local.pick(Ticks(5));
+    assert_eq!(local.running(), Some(Slot(1)));
 }

@@ -232,7 +232,7 @@ fn add_partition<C: SimClass>(image: &mut ImageBuilder, part: &Part, number: u32
             kind: (*kind as u32).into(),
             object: (*object).into(),
             rights: u32::from(rights.0).into(),
-            reserved: 0.into(),
+            detail: 0.into(),
             name: Name::new(&format!("c{index}")).unwrap(),
         });
     }

@@ -241,6 +241,12 @@ tables! {
         line "interrupt": Option<Placed<String>>, optional;
         /// `true`: the windows of the services that the holder serves
         service "service": bool, optional;
+        /// of a port that the holder sends to: messages of the holder for which the port keeps room. Without
+        /// this key the port keeps room for one of each of several senders, if it has more than that
+        room "room": Option<Placed<Whole<0, 255>>>, optional;
+        /// of a port that the holder receives from: the event that a message which has to wait raises at the
+        /// holder's gate
+        event "event": Option<Placed<Whole<0, 63>>>, optional;
         /// operations that the holder may carry out
         rights "rights": Option<Placed<Vec<Placed<Rights>>>>, otherwise("[\"read\"]; console, channel, device and service: [\"read\", \"write\"]");
     }

@@ -7,7 +7,8 @@ use bulkhead_image::{MessageLimits, NameError};
 
 use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::model::{LockSpec, Manifest, PortSpec};
+use crate::model::{CapabilitySpec, LockSpec, Manifest, PartitionSpec, PortSpec, Target};
+use bulkhead_abi::Rights;
 
 /// Returns the number of a port in the system image.
 pub(crate) fn number(manifest: &Manifest, name: &str) -> Option<usize> {
@@ -37,6 +38,172 @@ pub(crate) fn lock_record(lock: &LockSpec) -> Result<LockRecord, NameError> {
     })
 }
 
+/// Tells whether a capability is one for this port, and gives the right to send there.
+fn sends_to(capability: &CapabilitySpec, port: &str) -> bool {
+    let is_it = matches!(capability.target(), Some(Target::Port(name)) if name.value == port);
+    is_it && capability.gives(Rights::WRITE)
+}
+
+/// Tells whether a capability is one for this port, and gives the right to receive there.
+fn receives_from(capability: &CapabilitySpec, port: &str) -> bool {
+    let is_it = matches!(capability.target(), Some(Target::Port(name)) if name.value == port);
+    is_it && (capability.rights.is_none() || capability.gives(Rights::READ))
+}
+
+/// The room of a port, as the manifest divides it.
+struct Division {
+    /// The messages for which capabilities name room.
+    named: u32,
+    /// The senders whose capabilities name none.
+    unnamed: u32,
+    /// All senders.
+    senders: u32,
+    /// The lines that receivers may bind to the port. Each takes the room of a message.
+    lines: u32,
+}
+
+impl Division {
+    fn of(manifest: &Manifest, port: &PortSpec) -> Self {
+        let mut division = Self {
+            named: 0,
+            unnamed: 0,
+            senders: 0,
+            lines: 0,
+        };
+        let name = &port.name.value;
+        for partition in &manifest.partitions {
+            let own = || partition.capabilities.iter();
+            let mut rooms = own().filter(|capability| sends_to(capability, name)).peekable();
+            if rooms.peek().is_some() {
+                let named: Vec<_> = rooms.filter_map(|capability| capability.room.as_ref()).collect();
+                division.senders = division.senders.saturating_add(1);
+                division.unnamed = division.unnamed.saturating_add(named.is_empty().into());
+                let sum = named.iter().map(|room| room.value.get());
+                division.named = sum.fold(division.named, u32::saturating_add);
+            }
+            if own().any(|capability| receives_from(capability, name)) {
+                let lines = own().filter(|own| matches!(own.target(), Some(Target::Interrupt(_))));
+                division.lines = division.lines.saturating_add(lines.count() as u32);
+            }
+        }
+        division
+    }
+
+    /// Returns the messages that must have room so that the port keeps room for one of each sender that names
+    /// none. One is for those who were granted the right to send.
+    const fn needed(&self) -> u32 {
+        let kept = self.named.saturating_add(self.unnamed);
+        kept.saturating_add(self.lines).saturating_add(1)
+    }
+
+    /// Tells whether the port keeps room for a message of each sender that names none.
+    fn has_one_each(&self, port: &PortSpec) -> bool {
+        self.needed() <= port.depth.get()
+    }
+}
+
+/// Returns the messages of a partition for which a port keeps room because of this capability.
+pub(crate) fn room(manifest: &Manifest, holder: &PartitionSpec, capability: &CapabilitySpec) -> u32 {
+    let Some(Target::Port(name)) = capability.target() else {
+        return 0;
+    };
+    let port = manifest.ports.iter().find(|port| port.name.value == name.value);
+    let (Some(port), true) = (port, sends_to(capability, &name.value)) else {
+        return 0;
+    };
+    if let Some(room) = &capability.room {
+        return room.value.get();
+    }
+    let mut all = holder
+        .capabilities
+        .iter()
+        .filter(|own| sends_to(own, &name.value));
+    let is_first = all.next().is_some_and(|first| std::ptr::eq(first, capability));
+    let names_none = is_first && all.all(|other| other.room.is_none());
+    let division = Division::of(manifest, port);
+    u32::from(names_none && division.senders > 1 && division.has_one_each(port))
+}
+
+/// Reports room and events that a capability cannot have.
+fn details_have_meaning(manifest: &Manifest, report: &mut Report) {
+    for capability in manifest
+        .partitions
+        .iter()
+        .flat_map(|partition| &partition.capabilities)
+    {
+        let port = match capability.target() {
+            Some(Target::Port(name)) => Some(&*name.value),
+            _ => None,
+        };
+        let sends = port.is_some_and(|port| sends_to(capability, port));
+        let receives = port.is_some_and(|port| receives_from(capability, port));
+        if let Some(room) = capability.room.as_ref().filter(|_| !sends) {
+            let message = format!("capability `{}` sends nothing to a port", capability.name.value);
+            report.push(
+                Diagnostic::at(Code::BadPort, room.place, message)
+                    .label("room for its messages")
+                    .help("remove `room`, or name a port and the right `write`"),
+            );
+        }
+        if let Some(event) = capability.event.as_ref().filter(|_| !receives) {
+            let message = format!(
+                "capability `{}` receives nothing from a port",
+                capability.name.value
+            );
+            report.push(
+                Diagnostic::at(Code::BadPort, event.place, message)
+                    .label("an event for its messages")
+                    .help("remove `event`, or name a port and the right `read`"),
+            );
+        }
+    }
+}
+
+/// Reports a port that has not the room that its senders name, a port where one sender can keep the others
+/// out, and a port whose messages are to raise events at several gates.
+fn room_is_there(manifest: &Manifest, report: &mut Report) {
+    for port in &manifest.ports {
+        let name = &port.name.value;
+        let (division, depth) = (Division::of(manifest, port), port.depth.get());
+        if division.named > depth {
+            let message = format!(
+                "port `{name}` keeps room for {} messages, but has {depth}",
+                division.named
+            );
+            report.push(
+                Diagnostic::at(Code::BadPort, port.name.place, message)
+                    .help("raise its `depth`, or lower `room` of some senders"),
+            );
+        } else if depth != 0 && division.unnamed != 0 && division.senders > 1 && !division.has_one_each(port)
+        {
+            let message = format!("port `{name}` has no room for a message of each sender");
+            let needed = division.needed();
+            report.push(
+                Diagnostic::at(Code::CrowdedPort, port.name.place, message)
+                    .label("one sender can keep the others out")
+                    .help(format!(
+                        "give it `depth = {needed}` or more, or give `room` to those that must get in"
+                    )),
+            );
+        }
+        let all = manifest
+            .partitions
+            .iter()
+            .flat_map(|partition| &partition.capabilities);
+        let mut events = all
+            .filter(|capability| receives_from(capability, name))
+            .filter_map(|capability| capability.event.as_ref());
+        if let (Some(first), Some(second)) = (events.next(), events.next()) {
+            let message = format!("a message of port `{name}` is to raise two events");
+            report.push(
+                Diagnostic::at(Code::BadPort, second.place, message)
+                    .also(first.place, "the other one")
+                    .help("remove one of them"),
+            );
+        }
+    }
+}
+
 pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
     let tables = board.map_or(Tables::Large, |board| board.class.facts().tables);
     let limits = MessageLimits::of(tables);
@@ -45,6 +212,8 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     few("ports", ports, limits.ports, report);
     few("locks", locks, limits.locks, report);
     messages_fit(manifest, limits.words, report);
+    details_have_meaning(manifest, report);
+    room_is_there(manifest, report);
 }
 
 /// Reports the first object behind the last one for which there is room.

@@ -39,6 +39,10 @@ pub struct Capability {
     pub object: usize,
     /// The operations that the holder may carry out.
     pub rights: Rights,
+    /// Of a capability for a port: the messages of the holder for which the port keeps room.
+    pub room: u32,
+    /// Of a capability for a port: the event that a message which has to wait raises at the holder's gate.
+    pub event: Option<u32>,
 }
 
 /// The kind of memory behind a mapping.
@@ -271,6 +275,8 @@ pub(crate) fn capabilities(number: usize, spec: &PartitionSpec, manifest: &Manif
         kind: ObjectKind::Partition,
         object: number,
         rights: Rights::ALL,
+        room: 0,
+        event: None,
     };
     let named = spec
         .capabilities
@@ -322,6 +328,8 @@ pub(crate) fn capabilities(number: usize, spec: &PartitionSpec, manifest: &Manif
                 kind,
                 object,
                 rights,
+                room: ports::room(manifest, spec, capability),
+                event: capability.event.as_ref().map(|event| event.value.get()),
             })
         });
     std::iter::once(itself).chain(named).collect()
