@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs beside a debugger.
+//! Runs beside a debugger, and beside somebody who types.
 //!
 //! - The log of a board without a UART, read while the board runs, through the server that a debugger would
 //!   use. `bulkhead log --live` does the same. The board stands still until the first connection is given up,
 //!   and goes on after each.
+//! - A line that is piped into `bulkhead run` reaches a Linux that has to boot first.
 //! - The file of commands that `bulkhead run --gdb` writes for a debugger is gone afterwards.
 
 use bulkhead::build::artifacts::Workspace;
@@ -15,7 +16,7 @@ use bulkhead::problem::Problem;
 use bulkhead::ui::progress::Progress;
 use bulkhead_abi::log::AREA_SIZE;
 use bulkhead_tests::ENABLE;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -45,7 +46,11 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mut failed = 0;
-    for (name, result) in [("log", watch()), ("commands", leaves_nothing_behind())] {
+    for (name, result) in [
+        ("log", watch()),
+        ("commands", leaves_nothing_behind()),
+        ("pipe", types()),
+    ] {
         if let Err(why) = result {
             println!("system live: {name}: {why}");
             failed += 1;
@@ -54,13 +59,37 @@ fn main() -> ExitCode {
     let verdict = if failed == 0 { "ok" } else { "FAILED" };
     println!(
         "test result: {verdict}. {} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out",
-        2 - failed
+        3 - failed
     );
     if failed == 0 {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     }
+}
+
+/// Lets the tool type a line of a pipe to a Linux, which reads it when it is up, and not before.
+fn types() -> Result<(), Problem> {
+    let workspace = Workspace::locate()?;
+    let tool = workspace.target().join("debug/bulkhead");
+    let system = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/x86-linux/system.toml");
+    let mut process = Command::new(&tool);
+    process.arg("run").arg(system);
+    process.args(["--console", "linux", "--until", "hi 42", "--timeout", "30"]);
+    process
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut run = Emulator(process.spawn().map_err(Problem::io(tool.display()))?);
+    let mut pipe = run.0.stdin.take().ok_or_else(|| Problem::new("no input"))?;
+    let written = pipe.write_all(b"echo hi $((40+2))\n");
+    written.map_err(Problem::io("the pipe"))?;
+    drop(pipe);
+    let status = run.0.wait().map_err(Problem::io(tool.display()))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Problem::new("Linux has not got the line"))
 }
 
 /// Starts the tool with `--gdb`, and ends it as a user does once it has named the file for the debugger.

@@ -295,7 +295,11 @@ pub struct Vcpu {
     pub pcpu: AtomicU32,
     /// Its exits.
     pub exits: Exits,
-    unused: [AtomicU8; 16],
+    /// Ticks of those it ran in which it waited, on a pCPU where nothing else runs. Only of a class that sees
+    /// it wait.
+    pub waited: AtomicU64,
+    /// The counter since which it waits so; 0 if it does not.
+    pub waiting: AtomicU64,
 }
 
 /// Exits by cause: every exception that the hypervisor took while the vCPU ran, those included that the
@@ -524,7 +528,8 @@ impl Vcpu {
             index: AtomicU32::new(0),
             pcpu: AtomicU32::new(0),
             exits: Exits::new(),
-            unused: [const { AtomicU8::new(0) }; 16],
+            waited: AtomicU64::new(0),
+            waiting: AtomicU64::new(0),
         }
     }
 }

@@ -250,6 +250,7 @@ fn messages(
 pub(crate) fn launch() -> Launch {
     Launch {
         deterministic: true,
+        paced: false,
         virtual_seconds: Some(VIRTUAL_LIMIT),
         real_seconds: Some(REAL_LIMIT),
         gdb: None,

@@ -12,7 +12,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// First bytes of a system image.
 pub const MAGIC: [u8; 8] = *b"BULKHEAD";
 /// Revision of this layout; a reader accepts its own only.
-pub const FORMAT: u32 = 9;
+pub const FORMAT: u32 = 10;
 /// "No such record".
 pub const NONE: u32 = u32::MAX;
 /// Bytes of a name, NUL padded UTF-8.

@@ -45,7 +45,7 @@ mod tables;
 )]
 mod writer;
 
-pub use digest::{Portable, Sha256};
+pub use digest::{BLOCK, LANES, Portable, Sha256};
 pub use error::{Fault, ImageError, Part, Table};
 pub use limits::{
     MAX_ALTERNATIVES, MAX_ALTERNATIVES_PER_PARTITION, MAX_CAPABILITIES, MAX_CHANNELS, MAX_CONTROLLERS,

@@ -181,7 +181,7 @@ impl<'a> Image<'a> {
     /// [`ImageError::PayloadDigest`] if it is damaged.
     pub fn check_payload<S: Sha256>(&self, index: u32, hasher: &S) -> Result<(), ImageError> {
         match record(self.payloads, index) {
-            Some(payload) if hasher.digest(&[self.payload(index)]) != payload.digest => {
+            Some(payload) if hasher.payload(self.payload(index)) != payload.digest => {
                 Err(ImageError::PayloadDigest {
                     index,
                     name: payload.name,

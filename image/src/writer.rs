@@ -139,7 +139,7 @@ impl ImageBuilder {
     pub fn build_unchecked(&self) -> Vec<u8> {
         let mut plan = self.lay_out();
         for (record, payload) in plan.payloads.iter_mut().zip(&self.payloads) {
-            record.digest = Portable.digest(&[&payload.bytes]);
+            record.digest = Portable.payload(&payload.bytes);
         }
         let header = Header {
             magic: MAGIC,

@@ -257,7 +257,9 @@ fn clear_counters(area: &Area) {
         }
     }
     for vcpu in &area.vcpus {
-        vcpu.ran.store(0, Ordering::Relaxed);
+        for counter in [&vcpu.ran, &vcpu.waited, &vcpu.waiting] {
+            counter.store(0, Ordering::Relaxed);
+        }
         clear_exits(&vcpu.exits);
     }
 }

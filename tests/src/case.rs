@@ -111,6 +111,7 @@ struct Text {
     exits_agree: Option<bool>,
     exits_traced: Option<bool>,
     entries_at_most: BTreeMap<String, u64>,
+    used_at_most: BTreeMap<String, u64>,
     registers_agree: Option<bool>,
     within_bound: Vec<String>,
     bare: Option<BTreeMap<String, BTreeMap<String, u64>>>,
@@ -167,6 +168,8 @@ pub struct Case {
     pub exits_agree: bool,
     /// The most entries of partitions' vCPUs that the emulator may have made; class x86_64.
     pub entries_at_most: BTreeMap<String, u64>,
+    /// Partitions, and the most percent of the run that they may have used a pCPU, by the counters.
+    pub used_at_most: BTreeMap<String, u64>,
     /// The run is traced, no record is lost, and each exit that is counted for a vCPU has a record. The
     /// manifest asks for records of short exits.
     pub exits_traced: bool,
@@ -371,6 +374,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         longest: case.longest.or(base.longest).unwrap_or(false),
         exits_agree,
         entries_at_most: merged(&base.entries_at_most, &case.entries_at_most),
+        used_at_most: merged(&base.used_at_most, &case.used_at_most),
         exits_traced: case.exits_traced.or(base.exits_traced).unwrap_or(false),
         registers_agree,
         shift: case.shift.or(base.shift),

@@ -72,6 +72,7 @@ fn take<'a>(next: &AtomicUsize, cases: &'a [Case]) -> Option<(usize, &'a Case)> 
 fn launch_of(case: &Case) -> Launch {
     Launch {
         deterministic: true,
+        paced: false,
         virtual_seconds: Some(case.time_limit + if case.exits_agree { 1.0 } else { 0.0 }),
         real_seconds: Some(case.real_limit),
         gdb: None,
@@ -142,6 +143,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
             let heard = judge.heard();
             let mut findings = judge.findings(&outcome, &bounds(prepared.system()));
             findings.extend(disagreement(case, &prepared, &outcome));
+            findings.extend(too_busy(case, &outcome));
             findings.extend(case.exits_traced.then(|| untraced(&outcome)).flatten());
             findings.extend(other_objects(case, &prepared, &outcome, was_up));
             findings.extend(records.findings(case, &outcome));
@@ -249,6 +251,33 @@ fn other_objects(case: &Case, prepared: &Prepared, outcome: &Outcome, was_up: bo
     }
     let area = LogArea::at_start(outcome.log_area.as_deref()?)?;
     difference(prepared.system(), &area, was_up)
+}
+
+/// Returns the partitions that have used more of the run than the case allows.
+fn too_busy(case: &Case, outcome: &Outcome) -> Vec<String> {
+    if case.used_at_most.is_empty() {
+        return Vec::new();
+    }
+    let Some(counts) = outcome
+        .log_area
+        .as_deref()
+        .and_then(LogArea::at_start)
+        .map(|area| area.counts())
+    else {
+        return vec!["there are no counters of the run".to_owned()];
+    };
+    let used = |name: &str| {
+        let partition = counts.partitions.iter().find(|partition| partition.name == name);
+        partition.map(|partition| partition.ran * 100 / counts.time.max(1))
+    };
+    let found = case
+        .used_at_most
+        .iter()
+        .map(|(name, most)| (name, most, used(name)));
+    found
+        .filter(|(_, most, used)| used.is_none_or(|used| used > **most))
+        .map(|(name, most, used)| format!("{name} used {used:?} percent of the run, {most} are allowed"))
+        .collect()
 }
 
 /// Returns a vCPU with an exit that is counted and has no record, or the other way round.

@@ -2,7 +2,7 @@
 //! A vCPU: its control block, its registers, and what its last exit left to do. No code that decides.
 
 use crate::svm::{self, Vmcb};
-use bulkhead_abi::log::Exits;
+use bulkhead_abi::log;
 use bulkhead_arch_api::{
     EntryState, Exit, MAX_VCPUS, PartitionId, PartitionKind, Ticks, TimeMode, VcpuId, VcpuPlan,
 };
@@ -76,8 +76,8 @@ pub(crate) struct Context {
     pub(crate) fp: FpRegisters,
     pub(crate) id: VcpuId,
     pub(crate) plan: VcpuPlan,
-    /// The counters of its exits in the log area, from boot.
-    pub(crate) exits: Option<&'static Exits>,
+    /// Its counters in the log area, from boot.
+    pub(crate) counters: Option<&'static log::Vcpu>,
     pub(crate) pending: Pending,
     /// The exception that [`bulkhead_arch_api::Vcpus::fault`] reflects.
     pub(crate) reflect: u64,
@@ -134,7 +134,7 @@ impl Context {
                 semihosting: false,
                 direct: false,
             },
-            exits: None,
+            counters: None,
             pending: Pending::Nothing,
             reflect: 0,
             skip_to: None,

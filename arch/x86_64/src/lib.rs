@@ -31,6 +31,7 @@ mod context;
 mod cpu;
 mod crash;
 mod descriptors;
+mod digest;
 mod direct;
 mod emulate;
 mod entry;
@@ -58,6 +59,7 @@ mod vcpu;
 pub use board::Relax;
 pub use console::Serial;
 pub use crash::panic;
+pub use digest::CpuDigest;
 pub use machine::Machine;
 
 /// Makes the class binary's two functions the ones that `entry` jumps to, on the boot pCPU and on every

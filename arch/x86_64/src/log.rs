@@ -8,7 +8,7 @@
 use crate::board::BOARD;
 use crate::layout;
 use crate::machine::Machine;
-use bulkhead_abi::log::{Area, Exits};
+use bulkhead_abi::log::{Area, Vcpu};
 use bulkhead_abi::trace::{Entry, RECORD_SIZE};
 use bulkhead_arch_api::{Frames, Traces, VcpuId};
 
@@ -21,9 +21,9 @@ pub(crate) fn area() -> &'static Area {
     unsafe { &*area }
 }
 
-/// Returns the counters of a vCPU's exits.
-pub(crate) fn exits(vcpu: VcpuId) -> Option<&'static Exits> {
-    area().vcpus.get(usize::from(vcpu.0)).map(|vcpu| &vcpu.exits)
+/// Returns the counters of a vCPU.
+pub(crate) fn counters(vcpu: VcpuId) -> Option<&'static Vcpu> {
+    area().vcpus.get(usize::from(vcpu.0))
 }
 
 /// The class has no networks of the hypervisor.

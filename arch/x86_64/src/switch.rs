@@ -10,6 +10,7 @@ use crate::{entry, nmi, platform, space, svm, sysreg};
 use bulkhead_arch_api::{Exit, Ticks, TimeMode, VcpuSet};
 use bulkhead_arch_x86_64_core::lapic::Lapic;
 use bulkhead_arch_x86_64_core::time::own_time;
+use core::sync::atomic::Ordering;
 
 /// RFLAGS.IF.
 const INTERRUPTS_ON: u64 = 1 << 9;
@@ -194,7 +195,7 @@ impl Machine {
                 return Some(Exit::Idle { until });
             }
             self.set_timer(until);
-            let vector = sysreg::wait_for_interrupt();
+            let vector = wait(context);
             if let Some(exit) = self.handle_vector(vector) {
                 return Some(exit);
             }
@@ -235,6 +236,22 @@ impl Machine {
         let external = context.plan.index == 0 && platform::external_asks(context.plan.partition);
         apic.deliverable().is_some() || external && apic.passes_external()
     }
+}
+
+/// Waits for an interrupt, and takes it. The time is the vCPU's, which has the pCPU to itself, so it is counted
+/// here that it was not used.
+fn wait(context: &Context) -> u8 {
+    let Some(counters) = context.counters else {
+        return sysreg::wait_for_interrupt();
+    };
+    let since = sysreg::counter();
+    counters.waiting.store(since, Ordering::Relaxed);
+    let vector = sysreg::wait_for_interrupt();
+    let waited = counters.waited.load(Ordering::Relaxed);
+    let total = waited.wrapping_add(sysreg::counter().wrapping_sub(since));
+    counters.waited.store(total, Ordering::Relaxed);
+    counters.waiting.store(0, Ordering::Relaxed);
+    vector
 }
 
 /// Returns when the vCPU's own timers interrupt a vCPU in HLT next, in the hypervisor's ticks.

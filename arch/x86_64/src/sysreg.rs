@@ -36,6 +36,31 @@ pub(crate) fn write_msr(number: u32, value: u64) {
     }
 }
 
+/// CR4.OSXSAVE, and XCR0: x87, SSE, AVX.
+const OSXSAVE: u64 = 1 << 18;
+const X87: u32 = 1;
+const WIDE: u32 = 7;
+
+/// Lets the hypervisor use registers of 256 bits (AMD APM volume 2, 11.5.2), which the processor must have.
+pub(crate) fn open_wide() {
+    // SAFETY: the caller has asked CPUID; a bit more of CR4 and XCR0 changes nothing that is in use.
+    unsafe {
+        asm!("mov rax, cr4", "or rax, {bit}", "mov cr4, rax", "xor ecx, ecx", "xor edx, edx", "mov eax, {all}",
+             "xsetbv", bit = const OSXSAVE, all = const WIDE,
+             out("rax") _, out("rcx") _, out("rdx") _, options(nostack));
+    }
+}
+
+/// Takes back [`open_wide`], so that guests do not find it.
+pub(crate) fn close_wide() {
+    // SAFETY: as above; the registers are not in use any more.
+    unsafe {
+        asm!("xor ecx, ecx", "xor edx, edx", "mov eax, {x87}", "xsetbv", "mov rax, cr4", "and rax, {others}",
+             "mov cr4, rax", x87 = const X87, others = const !OSXSAVE as i64,
+             out("rax") _, out("rcx") _, out("rdx") _, options(nostack));
+    }
+}
+
 /// Returns the time-stamp counter.
 #[inline(always)]
 pub(crate) fn counter() -> u64 {

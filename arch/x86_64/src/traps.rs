@@ -36,8 +36,8 @@ fn counter(exits: &Exits, code: u64) -> &AtomicU32 {
 /// Handles the exit of a guest. `None`: it goes on.
 pub(crate) fn handle(machine: &mut Machine, context: &mut Context) -> Option<Exit> {
     let code = context.vmcb.get(svm::EXIT_CODE);
-    if let Some(exits) = context.exits {
-        count(counter(exits, code));
+    if let Some(counters) = context.counters {
+        count(counter(&counters.exits, code));
     }
     context.set_general(RAX, context.vmcb.get(svm::RAX));
     context.set_general(RSP, context.vmcb.get(svm::RSP));

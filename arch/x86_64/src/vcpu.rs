@@ -251,7 +251,7 @@ impl Vcpus for Machine {
         }
         self.with(vcpu, |_, context| {
             (context.id, context.plan) = (vcpu, *plan);
-            context.exits = log::exits(vcpu);
+            context.counters = log::counters(vcpu);
         });
     }
 

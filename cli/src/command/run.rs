@@ -19,7 +19,7 @@ use crate::trace::Trace;
 use crate::ui::progress::Progress;
 use crate::ui::screen::{Look, Screen};
 use crate::ui::terminal;
-use crate::ui::typing::{Activity, Note, Typist};
+use crate::ui::typing::{self, Activity, Note, Typist};
 use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
 use bulkhead_manifest::{System, Unchecked, read_manifest};
 use std::cell::{Cell, RefCell};
@@ -70,10 +70,9 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
     let create = |folder| LogFiles::create(folder, &with_hypervisor(&names));
     let log = args.log.as_deref().map(create).transpose()?;
 
-    let columns = || terminal::columns().unwrap_or(80);
     let look = Look {
         colour: terminal::has_colour(),
-        live: interactive.then(columns),
+        live: interactive.then(|| terminal::columns().unwrap_or(80)),
     };
     let screen = RefCell::new(Screen::new(stdout(), look, &names));
     let activity = Cell::new(Activity::default());
@@ -99,6 +98,7 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
         summary: Summary::default(),
         explainer: Explainer::new(&prepared, &args.system.display().to_string()),
         is_counted: launch.deterministic,
+        started: Instant::now(),
     };
     let outcome = {
         let mut typist = Typist::new(names, first, interactive, &activity, &notify);
@@ -133,6 +133,8 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
 fn launch_of(args: &RunArgs, interactive: bool) -> Launch {
     Launch {
         deterministic: args.deterministic || !(interactive || args.realtime || args.gdb.is_some()),
+        // Silence of a console is measured in real time, so the board must not run ahead of it.
+        paced: !args.deterministic && !interactive && typing::is_piped(),
         virtual_seconds: args.timeout.map(|seconds| seconds + LAST_WORDS),
         real_seconds: args.real_timeout,
         gdb: args.gdb.as_ref().map(|_| GDB_PORT),
@@ -257,6 +259,7 @@ struct Viewer<'a> {
     explainer: Explainer<'a>,
     /// True if the emulator counts instructions instead of time.
     is_counted: bool,
+    started: Instant,
 }
 
 impl Viewer<'_> {
@@ -285,9 +288,12 @@ impl Viewer<'_> {
 
     fn note_activity(&self, line: ConsoleLine<'_>, prompt: bool) {
         if line.console == self.focus {
+            let now = Instant::now();
+            let board = line.time.micros as f64 / 1e6;
             self.activity.set(Activity {
-                changed: Some(Instant::now()),
+                changed: Some(now),
                 prompt,
+                pace: (now - self.started).as_secs_f64() / board.max(f64::MIN_POSITIVE),
             });
         }
     }

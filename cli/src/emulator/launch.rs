@@ -17,6 +17,9 @@ use std::time::Duration;
 pub struct Launch {
     /// One instruction takes one nanosecond.
     pub deterministic: bool,
+    /// The board's clock waits for real time while all of its CPUs wait, although instructions are counted:
+    /// somebody types.
+    pub paced: bool,
     /// Limit on the board's clock, in seconds.
     pub virtual_seconds: Option<f64>,
     /// Limit on the wall clock, in seconds.
@@ -57,7 +60,14 @@ impl Launch {
         let mut command = vec![emulator.program.clone()];
         command.extend(emulator.arguments.iter().cloned());
         if self.deterministic {
-            command.extend(emulator.deterministic.iter().cloned());
+            let pace = |argument: &String| {
+                if self.paced {
+                    argument.replace("sleep=off", "sleep=on")
+                } else {
+                    argument.clone()
+                }
+            };
+            command.extend(emulator.deterministic.iter().map(pace));
         }
         if self.gdb.is_some() {
             command.extend(emulator.gdb.iter().cloned());
@@ -206,6 +216,20 @@ mod tests {
             !command.iter().any(|argument| argument.contains('{')),
             "{command:?}"
         );
+    }
+
+    #[test]
+    fn a_board_that_somebody_types_to_does_not_run_ahead_of_the_real_time() {
+        for board in bulkhead_manifest::boards() {
+            let Some(emulator) = board.emulator else { continue };
+            let launch = Launch {
+                deterministic: true,
+                paced: true,
+                ..Launch::default()
+            };
+            let command = launch.command(&emulator, Path::new("/x"), 1, None).join(" ");
+            assert!(!command.contains("sleep=off"), "{command}");
+        }
     }
 
     #[test]

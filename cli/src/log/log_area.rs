@@ -372,7 +372,13 @@ impl<'a> LogArea<'a> {
         let booted = self.long(offset_of!(Header, booted));
         let pcpu = |index: u32| self.layout.pcpus.0 + index as usize * size_of::<Pcpu>();
         let since = (0..pcpus).map(|index| self.long(pcpu(index) + offset_of!(Pcpu, since)));
-        let last = since.chain([self.long(offset_of!(Header, noted))]).max();
+        let vcpus = self
+            .word(offset_of!(Header, vcpus))
+            .min(self.layout.vcpus.1 as u32);
+        let vcpu = |index: u32| self.layout.vcpus.0 + index as usize * size_of::<Vcpu>();
+        let waiting = (0..vcpus).map(|index| self.long(vcpu(index) + offset_of!(Vcpu, waiting)));
+        let noted = self.long(offset_of!(Header, noted));
+        let last = since.chain(waiting).chain([noted]).max();
         let last = last.unwrap_or(booted);
         let mut counts = Counts {
             time: time(last.saturating_sub(booted)),
@@ -396,16 +402,12 @@ impl<'a> LogArea<'a> {
             counts.partitions.push(self.partition(index));
         }
         let home = |index: u32| {
-            let at = self.layout.vcpus.0 + index as usize * size_of::<Vcpu>();
-            self.word(at + offset_of!(Vcpu, pcpu))
+            self.word(vcpu(index) + offset_of!(Vcpu, pcpu))
                 .min(self.layout.pcpus.1 as u32 - 1)
         };
-        let vcpus = self
-            .word(offset_of!(Header, vcpus))
-            .min(self.layout.vcpus.1 as u32);
         let homes: Vec<u32> = (0..vcpus).map(home).collect();
         for (index, home) in (0..).zip(&homes) {
-            let at = self.layout.vcpus.0 + index as usize * size_of::<Vcpu>();
+            let at = vcpu(index);
             let partition = self.word(at + offset_of!(Vcpu, partition)) as usize;
             let Some(partition) = counts.partitions.get_mut(partition) else {
                 continue;
@@ -413,12 +415,17 @@ impl<'a> LogArea<'a> {
             let runs = self.word(pcpu(*home) + offset_of!(Pcpu, running)) == index;
             let ran = self.long(at + offset_of!(Vcpu, ran));
             let ran = ran.saturating_add(if runs { pending(*home) } else { 0 });
-            partition.ran = partition.ran.saturating_add(time(ran));
+            // A class that sees a vCPU wait in its own time says how long.
+            let waited = self.waited(at, last).min(ran);
+            partition.ran = partition.ran.saturating_add(time(ran - waited));
             let alone = homes.iter().filter(|other| *other == home).count() == 1;
             // On a microcontroller nobody waits in place.
             let waits = self.layout == SMALL || self.word(at + offset_of!(Vcpu, exits.idle)) != 0;
             let in_place = alone && runs && !waits;
             partition.waits_in_place |= in_place;
+            if let Some(idle) = counts.idle.get_mut(*home as usize) {
+                *idle = idle.saturating_add(time(waited));
+            }
             if let Some(pcpu) = counts.waits_in_place.get_mut(*home as usize) {
                 *pcpu |= in_place;
             }
@@ -428,6 +435,15 @@ impl<'a> LogArea<'a> {
             });
         }
         counts
+    }
+
+    /// Returns the ticks until `last` in which the vCPU at offset `at` waited in its own time.
+    fn waited(&self, at: usize, last: u64) -> u64 {
+        let waited = self.long(at + offset_of!(Vcpu, waited));
+        match self.long(at + offset_of!(Vcpu, waiting)) {
+            0 => waited,
+            since => waited.saturating_add(last.saturating_sub(since)),
+        }
     }
 
     fn partition(&self, index: u32) -> PartitionCounts {

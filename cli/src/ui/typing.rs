@@ -4,12 +4,13 @@
 //! Keys of a terminal go out at once. A pipe delivers everything at the start, long before a guest listens.
 //! The lines of a pipe are therefore held back and go out one at a time. A line goes out when the console
 //! shows a prompt (an unfinished line) and rests, or has said something and then nothing for a longer while.
+//! On a slow machine a program that only computes is silent for longer, so the while is longer there.
 
 use crate::emulator::session::Input;
 use crate::serial::consoles::Control;
 use crate::ui::keyboard::{Action, HELP, Keyboard};
 use crate::ui::terminal::Raw;
-use rustix::io::{Errno, read};
+use rustix::io::{Errno, ioctl_fionread, read};
 use rustix::stdio::stdin;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -20,6 +21,14 @@ use std::time::{Duration, Instant};
 const PROMPT_REST: Duration = Duration::from_millis(150);
 /// The silence of a console without a prompt that counts as waiting for input.
 const SILENCE: Duration = Duration::from_secs(1);
+/// A machine is not taken for slower than that.
+const SLOWEST: f64 = 20.0;
+
+/// Tells whether lines for a console wait in a pipe or in a file.
+#[must_use]
+pub fn is_piped() -> bool {
+    ioctl_fionread(stdin()).is_ok_and(|count| count != 0)
+}
 
 /// The latest state of the console with the keyboard. The observer keeps it up to date.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,6 +37,16 @@ pub struct Activity {
     pub changed: Option<Instant>,
     /// True if the console shows an unfinished line.
     pub prompt: bool,
+    /// Seconds that a second of the board has taken so far.
+    pub pace: f64,
+}
+
+impl Activity {
+    /// Returns the silence that counts as waiting for input.
+    fn patience(self) -> Duration {
+        let rest = if self.prompt { PROMPT_REST } else { SILENCE };
+        rest.mul_f64(self.pace.clamp(1.0, SLOWEST))
+    }
 }
 
 /// A note that the display should show.
@@ -121,10 +140,9 @@ impl<'a> Typist<'a> {
     /// Tells whether the console waits for input, as far as one can see.
     fn is_waiting(&self) -> bool {
         let activity = self.activity.get();
-        let patience = if activity.prompt { PROMPT_REST } else { SILENCE };
         activity
             .changed
-            .is_some_and(|changed| changed.elapsed() >= patience)
+            .is_some_and(|changed| changed.elapsed() >= activity.patience())
     }
 }
 
@@ -182,13 +200,27 @@ impl Input for Typist<'_> {
         self.activity.set(Activity {
             changed: Some(Instant::now()),
             prompt: false,
+            ..self.activity.get()
         });
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::keys_of;
+    use super::{Activity, PROMPT_REST, SILENCE, keys_of};
+
+    #[test]
+    fn silence_is_longer_on_a_slow_machine() {
+        let activity = |prompt, pace| Activity {
+            changed: None,
+            prompt,
+            pace,
+        };
+        assert_eq!(activity(false, 0.2).patience(), SILENCE);
+        assert_eq!(activity(false, 4.0).patience(), 4 * SILENCE);
+        assert_eq!(activity(true, 2.0).patience(), 2 * PROMPT_REST);
+        assert_eq!(activity(true, f64::INFINITY).patience(), 20 * PROMPT_REST);
+    }
 
     #[test]
     fn a_line_of_a_pipe_ends_with_the_key_enter() {

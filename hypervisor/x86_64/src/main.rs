@@ -7,8 +7,8 @@
 #![no_main]
 
 use bulkhead_arch_api::{Devices, NoNetwork};
-use bulkhead_arch_x86_64::{Machine, Relax, Serial, entry_points};
-use bulkhead_image::{Image, ImageError, Portable};
+use bulkhead_arch_x86_64::{CpuDigest, Machine, Relax, Serial, entry_points};
+use bulkhead_image::{Image, ImageError};
 use bulkhead_kernel::{AnyPolicy, Hooks, Shared, boot};
 
 /// The drivers of the board's own devices. A VM's network is a device passed through, or that of a service
@@ -24,7 +24,7 @@ entry_points!(primary, secondary);
 
 fn primary(machine: Machine, image: Result<Image<'static>, ImageError>) -> ! {
     let hooks = Hooks {
-        digest: Portable,
+        digest: CpuDigest,
         version: env!("CARGO_PKG_VERSION"),
     };
     boot::primary::<AnyPolicy, _, _, _>(machine, DRIVERS, &SHARED, image, &hooks)

@@ -318,6 +318,42 @@ fn a_crash_counts_when_its_record_is_complete() {
 }
 
 #[test]
+fn what_a_vcpu_waits_in_its_own_time_is_idle() {
+    let (pcpu, vcpu) = (offset_of!(Area, pcpus), offset_of!(Area, vcpus));
+    let counts = |waited: u64, waiting: u64| {
+        let longs = [
+            (offset_of!(Header, hertz), 1_000_000),
+            (offset_of!(Header, noted), 1000),
+            (pcpu + offset_of!(Pcpu, idle), 200),
+            (pcpu + offset_of!(Pcpu, since), 600),
+            (vcpu + offset_of!(Vcpu, ran), 400),
+            (vcpu + offset_of!(Vcpu, waited), waited),
+            (vcpu + offset_of!(Vcpu, waiting), waiting),
+        ]
+        .map(|(at, value): (usize, u64)| (at, value.to_le_bytes()));
+        let mut put: Vec<(usize, &[u8])> = longs.iter().map(|(at, bytes)| (*at, &bytes[..])).collect();
+        put.extend([
+            (offset_of!(Header, pcpus), &[1][..]),
+            (offset_of!(Header, partitions), &[1]),
+            (offset_of!(Header, vcpus), &[1]),
+            (vcpu + offset_of!(Vcpu, exits.idle), &[1]),
+        ]);
+        let bytes = area(&put);
+        let counts = LogArea::find(&bytes).unwrap().1.counts();
+        (counts.time, counts.idle[0], counts.partitions[0].ran)
+    };
+    // It has run for 800 us.
+    assert_eq!(counts(0, 0), (1_000_000, 200_000, 800_000));
+    assert_eq!(counts(500, 0), (1_000_000, 700_000, 300_000));
+    assert_eq!(counts(500, 900), (1_000_000, 800_000, 200_000), "it waits");
+    assert_eq!(
+        counts(500, 1300),
+        (1_300_000, 700_000, 600_000),
+        "nobody has noted the time since"
+    );
+}
+
+#[test]
 fn an_area_of_a_big_endian_class_says_the_same() {
     let areas = Endianness::ALL.map(|order| {
         let word = |value: u64| match order {
