@@ -7,7 +7,8 @@
 //! a load. On `armv7m` guests come in at handlers with names, the hypervisor leaves by `BX LR` in the
 //! assembly, and looks by loads of NVIC_ISPR and ICSR. On `ppc405` guests come in at the vectors, the
 //! hypervisor leaves by RFI, and looks by reads of the status of the UIC. On `x86_64` a guest comes in behind
-//! VMRUN, by which the hypervisor leaves, and the hypervisor looks where interrupts are on for one instruction.
+//! VMRUN, by which the hypervisor leaves, and the hypervisor looks where interrupts are on for one
+//! instruction.
 
 use object::{Architecture, Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
 use std::fmt::Write as _;
@@ -272,8 +273,8 @@ impl Symbols {
     }
 }
 
-/// `x86_64`: instructions begin anywhere, so each place is the end of a sequence that nothing else has (AMD APM
-/// volume 3: VMRUN, STI, HLT, NOP, CLI).
+/// `x86_64`: instructions begin anywhere, so each place is the end of a sequence that nothing else has (AMD
+/// APM volume 3: VMRUN, STI, HLT, NOP, CLI).
 fn pc_places(file: &Elf<'_>, say: &mut impl FnMut(&str, u64, u64)) -> Result<(), String> {
     /// `vmrun rax`, `vmsave rax`.
     const ROUND: [u8; 6] = [0x0F, 0x01, 0xD8, 0x0F, 0x01, 0xDB];
