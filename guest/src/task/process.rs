@@ -189,6 +189,7 @@ impl Stack {
     pub const fn has(&self, pointer: usize) -> bool {
         pointer >= self.start && pointer <= self.end
     }
+
     /// Tells how far the process has used its stack since the guard was written. `pointer` is its stack
     /// pointer now. A process that has left a gap of the size of the guard without writing there is only found
     /// while its stack pointer is that low.
