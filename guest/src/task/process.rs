@@ -191,8 +191,8 @@ impl Stack {
     }
 
     /// Tells how far the process has used its stack since the guard was written. `pointer` is its stack
-    /// pointer now. A process that has left a gap of the size of the guard without writing there is only found
-    /// while its stack pointer is that low.
+    /// pointer now. A process that has left a gap of the size of the guard without a write there is only
+    /// found while its stack pointer is that low.
     #[must_use]
     pub fn look(&self, pointer: usize) -> Extent {
         let guard = self.guard();
