@@ -101,22 +101,23 @@ pub enum Operation {
     PortTryReceive = 0x0702,
     /// Port: send the message of x3 bytes at x2, and block until the reply comes, or until x6 (nanoseconds
     /// since boot, 0 = for ever). The reply is stored at x4. x5 = bytes there. Results as `PortReceive`.
+    /// Answer `DonationCycle` if the receiver waits for the caller, through calls and locks on whatever CPUs.
     /// Right: `WRITE`.
     PortSendReceive = 0x0703,
     /// Port: like `PortSendReceive`. Until the reply comes, the receiver runs in the caller's place: at its
-    /// priority, on its budget. That needs both on one pCPU. Answer `DonationCycle` if the receiver waits for
-    /// the caller. Right: `WRITE`.
+    /// priority, on its budget. That needs both on one pCPU. Right: `WRITE`.
     PortSendReceiveDonate = 0x0704,
     /// Port: send the x4 bytes at x2 as the reply by the capability x5, as `PortReply` does, unless x5 is 0;
     /// then receive as `PortReceive` does, into the x3 bytes at x2, with the deadline x6. The place that the
     /// client lends goes back, and the receiver waits, in one step. Right: `READ`.
     PortReceiveDonate = 0x0705,
     /// Go on to wait for the reply of the call that an interrupt ended, until x2 (nanoseconds since boot, 0 =
-    /// for ever). Results as `PortReceive`. `WrongState` if no call is open. Needs no capability.
+    /// for ever). Results as `PortReceive`. `WrongState` if no call is open, `DonationCycle` if the receiver has
+    /// come to wait for the caller: the call stays open. Needs no capability.
     PortResume = 0x0706,
     /// Reply capability: send the reply of x3 bytes at x2, with a capability as `PortSend` says in x4. The
-    /// reply capability is then gone, and its index free. `NoSpace` if the caller has less room, and the call
-    /// goes on. Right: `WRITE`.
+    /// reply capability is then gone, and its index free. `NoSpace` if the caller has less room: the call ends
+    /// with `NoSpace` for both. Right: `WRITE`.
     PortReply = 0x0800,
     /// Lock: block until the caller owns the lock, or until x2 (nanoseconds since boot, 0 = for ever). Until
     /// then the owner runs in the caller's place, if both are on one pCPU. Result x1: 1 if the last owner
@@ -520,6 +521,17 @@ pub const OWN_MEMORY: u8 = 255;
 pub const KEPT_WORDS: usize = 15;
 /// Words of one [`Operation::ServiceKeep`].
 pub const KEPT_GROUP: usize = 3;
+/// Returns the groups of words that have to be kept again where `known` is kept and `wanted` is to be: the
+/// first word of each, and its words.
+pub fn groups_to_keep(
+    known: &[u64; KEPT_WORDS],
+    wanted: &[u64; KEPT_WORDS],
+) -> impl Iterator<Item = (usize, [u64; KEPT_GROUP])> {
+    let (known, _) = known.as_chunks::<KEPT_GROUP>();
+    let (wanted, _) = wanted.as_chunks::<KEPT_GROUP>();
+    let groups = known.iter().zip(wanted).zip((0..).step_by(KEPT_GROUP));
+    groups.filter_map(|((known, wanted), first)| (known != wanted).then_some((first, *wanted)))
+}
 /// The event at the gate of a task when a device of the task interrupts.
 pub const DEVICE_EVENT: u32 = 59;
 /// The bit of x4 of `PortSend` that lets the message take the place of the oldest one of the same sender.

@@ -10,6 +10,8 @@
 //! section 2.7 or 2.8 allows. A driver that wants something else finds that its store had no effect. The
 //! registers of the legacy interface (version 1) are not there.
 
+use bulkhead_abi::hypercall::KEPT_WORDS;
+
 /// Bytes of the window: the registers, and room for a configuration.
 pub const WINDOW: u64 = 0x200;
 /// Offset of the register that notifies the device of a queue.
@@ -178,6 +180,63 @@ pub struct Kept<const QUEUES: usize> {
     pub selects: [u32; 3],
     /// The place of each queue, and whether it is ready.
     pub queues: [(QueuePlace, bool); QUEUES],
+}
+
+/// The mark of words that are registers.
+const KEPT_MARK: u64 = u64::from_le_bytes(*b"KEPTKEPT");
+/// The words before those of the queues: the mark, the status, the features, two of selects.
+const KEPT_HEAD: usize = 5;
+/// The words of a queue.
+const KEPT_QUEUE: usize = 4;
+
+impl<const QUEUES: usize> Kept<QUEUES> {
+    /// Returns the registers as words, in an order that a server can keep group by group: a store of a driver
+    /// changes one group of three. A reset changes several, and the status is in the first. If only that group
+    /// is kept when the life of the server ends, then the status says that the rest is worth nothing.
+    #[must_use]
+    pub fn to_words(&self) -> [u64; KEPT_WORDS] {
+        let [device, driver, queue] = self.selects.map(u64::from);
+        let head = [
+            KEPT_MARK,
+            self.status.into(),
+            self.accepted,
+            device | driver << 32,
+            queue,
+        ];
+        let queues = self.queues.iter().flat_map(|(place, is_ready)| {
+            let size = u64::from(place.size) | u64::from(*is_ready) << 32;
+            [size, place.descriptors, place.driver, place.device]
+        });
+        let mut words = [0; KEPT_WORDS];
+        for (place, word) in words.iter_mut().zip(head.into_iter().chain(queues)) {
+            *place = word;
+        }
+        words
+    }
+
+    /// Returns the registers that words say, if the words are registers.
+    #[must_use]
+    pub fn from_words(words: &[u64; KEPT_WORDS]) -> Option<Self> {
+        let [mark, status, accepted, selects, queue, rest @ ..] = words;
+        const { assert!(KEPT_HEAD + QUEUES * KEPT_QUEUE <= KEPT_WORDS, "too many queues") };
+        let (places, _) = rest.as_chunks::<KEPT_QUEUE>();
+        let place = |number: usize| {
+            let [size, descriptors, driver, device] = places.get(number).copied().unwrap_or_default();
+            let place = QueuePlace {
+                size: size as u16,
+                descriptors,
+                driver,
+                device,
+            };
+            (place, size >> 32 & 1 != 0)
+        };
+        (*mark == KEPT_MARK).then(|| Self {
+            status: *status as u8,
+            accepted: *accepted,
+            selects: [*selects as u32, (*selects >> 32) as u32, *queue as u32],
+            queues: core::array::from_fn(place),
+        })
+    }
 }
 
 /// A window for a device with `QUEUES` queues.

@@ -186,8 +186,8 @@ pub fn resume(deadline: u64) -> Result<Received, Error> {
 /// Sends the reply to a call, with a capability if there is one. The capability to reply by is then gone.
 ///
 /// # Errors
-/// `Revoked` if the caller has given up; `NoSpace` if the caller has less room, and it still waits; else as
-/// all calls.
+/// `Revoked` if the caller has given up; `NoSpace` if the caller has less room, and its call has ended with
+/// that; else as all calls.
 pub fn reply<const N: usize>(
     to: Handle,
     message: &Message<N>,

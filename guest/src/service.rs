@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The server's side of windows: accesses of clients, their memory and their interrupts.
 
-use bulkhead_abi::hypercall::{KEPT_GROUP, MAX_COPY, OWN_MEMORY};
+use bulkhead_abi::hypercall::{KEPT_GROUP, KEPT_WORDS, MAX_COPY, OWN_MEMORY, groups_to_keep};
 use bulkhead_abi::{Error, Operation};
 
 use crate::hypercall::{Handle, call};
@@ -126,6 +126,44 @@ pub fn kept(service: Handle, window: u8, first: usize) -> Result<[u64; KEPT_GROU
     let arguments = [word(service), window.into(), first as u64, 0, 0, 0];
     let [a, b, c, _] = call(Operation::ServiceKept, arguments)?;
     Ok([a, b, c])
+}
+
+/// The words that are kept beside a window for the server's next life, as this life knows them.
+///
+/// **An end at any time.** A life can end between any two calls. So [`KeptWords::keep`] writes only the groups
+/// that have changed, in ascending order, and no mark around them. A server that keeps its state *before* it
+/// answers an access, and whose every access changes one group, outlives itself: the next life finds the state
+/// before the access or behind the access, and the access that was not answered comes again. If an access
+/// changes several groups, the first of them must say what the others are worth.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KeptWords([u64; KEPT_WORDS]);
+
+impl KeptWords {
+    /// Returns the words that an earlier life has kept. They are zeros if there are none.
+    #[must_use]
+    pub fn find(service: Handle, window: u8) -> Self {
+        let mut words = Self::default();
+        let (groups, _) = words.0.as_chunks_mut();
+        for (number, group) in groups.iter_mut().enumerate() {
+            *group = kept(service, window, number * KEPT_GROUP).unwrap_or_default();
+        }
+        words
+    }
+
+    /// Returns the words.
+    #[must_use]
+    pub const fn words(&self) -> &[u64; KEPT_WORDS] {
+        &self.0
+    }
+
+    /// Keeps `wanted`, as far as it differs from what is kept. A client that starts anew meanwhile has nothing
+    /// to keep: [`news`] tells of it.
+    pub fn keep(&mut self, service: Handle, window: u8, wanted: &[u64; KEPT_WORDS]) {
+        for (first, group) in groups_to_keep(&self.0, wanted) {
+            let _ = keep(service, window, first, group);
+        }
+        self.0 = *wanted;
+    }
 }
 
 /// Memory that a device of the server can reach.

@@ -14,6 +14,7 @@ use crate::log::LogLine;
 use crate::mailbox::bit;
 use crate::network::{Nic, OUTSIDE};
 use crate::partition::{Launch, Request};
+use crate::port::PortId;
 use crate::record::Found;
 use crate::shared::Shared;
 use crate::system::{System, windows};
@@ -509,6 +510,11 @@ fn endow_capabilities<R: RelaxStrategy>(
             .capabilities
             .endow(holder, record.index.get(), capability)
             .map_err(refused)?;
+    }
+    for (_, number) in system.image.ports().iter().zip(0_u8..) {
+        let facts = system.port(PortId(number));
+        let mut queue = shared.ports.of(PortId(number)).lock();
+        queue.server = facts.receiver.filter(|_| facts.has_one_receiver);
     }
     Ok(())
 }

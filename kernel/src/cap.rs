@@ -32,8 +32,10 @@
 //! meet the error.
 //!
 //! **Races.** An operation may look a capability up before another pCPU revokes that capability. Such an
-//! operation counts as done before the revocation.
+//! operation counts as done before the revocation. A wait that such an operation begins looks once more, and
+//! so does not outlive the capability ([`crate::dispatch`], file `basis`).
 
+use crate::mailbox::bit;
 use bulkhead_abi::hypercall::{CAPABILITY_SLOTS, SELF_CAPABILITY};
 use bulkhead_abi::size::TablePlace;
 use bulkhead_abi::{Error, ObjectKind, Rights};
@@ -183,30 +185,30 @@ impl<R: RelaxStrategy> Spaces<R> {
     }
 
     /// Puts the slots of `holder`'s space from `index` on back to their endowment, and takes away all
-    /// capabilities derived from them. Returns the slot to go on with, or `None` at the end. The work done at
-    /// a time is the work of one revocation.
+    /// capabilities derived from them. Returns the slot to go on with, or `None` at the end, and the partitions
+    /// that have lost something, as a bitmap. The work done at a time is the work of one revocation.
     ///
     /// Nothing of the partition runs meanwhile. A capability that another partition grants to `holder` during
     /// the pass may stay, in a slot behind the pass. So the pass has an end.
-    pub fn reset(&self, holder: PartitionId, index: u32) -> Option<u32> {
+    pub fn reset(&self, holder: PartitionId, index: u32) -> (Option<u32>, u32) {
         let mut derivations = self.derivations.lock();
         for slot in index..CAPABILITY_SLOTS as u32 {
             let Some(at) = place(holder, slot) else { break };
             if derivations.is_as_made(at) {
                 continue;
             }
-            let (descended, done) = self.take_descendants(&mut derivations, at, holder);
+            let (lost, done) = self.take_descendants(&mut derivations, at, holder);
             if !done {
-                return Some(slot);
+                return (Some(slot), lost);
             }
             derivations.remove(at);
             let word = derivations.endow(at);
             self.store(at, word);
-            if descended {
-                return slot.checked_add(1);
+            if lost != 0 {
+                return (slot.checked_add(1), lost);
             }
         }
-        None
+        (None, 0)
     }
 
     /// Returns the capability at `index` of a space. Frees the slot if it is dead.
@@ -423,38 +425,41 @@ impl<R: RelaxStrategy> Spaces<R> {
     }
 
     /// Destroys everything derived from the capability at `index`, and the capability itself if `own`.
-    /// Destroys at most [`REVOKED_AT_ONCE`] capabilities at a time. Returns whether the work is done. If not,
-    /// the caller must call again. Capabilities that are derived meanwhile are destroyed as well.
+    /// Destroys at most [`REVOKED_AT_ONCE`] capabilities at a time. Returns whether the work is done, and the
+    /// partitions that have lost something, as a bitmap. If the work is not done, the caller must call again.
+    /// Capabilities that are derived meanwhile are destroyed as well.
     ///
     /// # Errors
     /// [`Error::NoCapability`]; [`Error::InvalidArgument`] for the destruction of a partition's capability
     /// for itself.
-    pub fn revoke(&self, holder: PartitionId, index: u64, own: bool) -> Result<bool, Error> {
+    pub fn revoke(&self, holder: PartitionId, index: u64, own: bool) -> Result<(bool, u32), Error> {
         if own && index == u64::from(SELF_CAPABILITY) {
             return Err(Error::InvalidArgument);
         }
         let mut derivations = self.derivations.lock();
         let (_, root) = self.find(&mut derivations, holder, index)?;
-        let (_, done) = self.take_descendants(&mut derivations, root, holder);
+        let (mut lost, done) = self.take_descendants(&mut derivations, root, holder);
         if own && done {
             self.store(root, EMPTY);
             derivations.remove(root);
+            lost |= bit(holder.0);
         }
-        Ok(done)
+        Ok((done, lost))
     }
 
     /// Destroys everything derived from the capability at `root`, at most [`REVOKED_AT_ONCE`] capabilities at
-    /// a time, because `holder` wishes so. Returns whether there were descendants, and whether none is left.
+    /// a time, because `holder` wishes so. Returns the partitions that had some, as a bitmap, and whether none
+    /// is left.
     fn take_descendants(
         &self,
         derivations: &mut Derivations,
         root: TablePlace,
         holder: PartitionId,
-    ) -> (bool, bool) {
-        let mut any = false;
+    ) -> (u32, bool) {
+        let mut lost = 0;
         for _ in 0..REVOKED_AT_ONCE {
             let Some(descendant) = derivations.first_descendant(root) else {
-                return (any, true);
+                return (lost, true);
             };
             let is_own = is_in(descendant, holder);
             self.store(descendant, if is_own { EMPTY } else { DEAD });
@@ -462,9 +467,9 @@ impl<R: RelaxStrategy> Spaces<R> {
             if is_own {
                 derivations.release(descendant);
             }
-            any = true;
+            lost |= bit(space_of(descendant));
         }
-        (any, derivations.first_descendant(root).is_none())
+        (lost, derivations.first_descendant(root).is_none())
     }
 
     fn store(&self, place: TablePlace, word: u16) {
@@ -567,9 +572,15 @@ const fn reply_to(caller: VcpuId, rights: Rights) -> Capability {
     }
 }
 
+/// Returns the number of the partition whose space has a slot.
+fn space_of(place: TablePlace) -> u8 {
+    let space = usize::from(place).checked_div(CAPABILITY_SLOTS);
+    space.map_or(0, |space| space as u8)
+}
+
 /// Tells whether a slot is one of this space.
 fn is_in(place: TablePlace, holder: PartitionId) -> bool {
-    usize::from(place).checked_div(CAPABILITY_SLOTS) == Some(usize::from(holder.0))
+    space_of(place) == holder.0
 }
 
 /// Returns the place of slot `index` of a space, if there is such a slot.

@@ -13,8 +13,8 @@
 //! [`Pcpu::decide`] and [`Pcpu::perform`] are the two halves of a round. Thus tests drive the very loop of
 //! the hypervisor and can stop the world between the halves.
 //!
-//! Each file below this one holds one group of methods of [`Pcpu`]: `bridge` (PCI functions), `exit`
-//! (handling of exits), `call` (hypercalls), `channel` (doorbells), `lifecycle` (start, stop, load), `fault`
+//! Each file below this one holds one group of methods of [`Pcpu`]: `basis` (waits whose capability was
+//! taken away), `bridge` (PCI functions), `circle` (waits that would have no end), `exit` (handling of exits), `call` (hypercalls), `channel` (doorbells), `lifecycle` (start, stop, load), `fault`
 //! (health events), `gate` (events), `hand_over` (calls
 //! that need no decision), `device` (virtual devices, consoles), `host` (calls of a debugger),
 //! `network` (interfaces, the switch), `lock` (locks), `port` (messages, calls), `report` (lines for the
@@ -22,9 +22,11 @@
 //! (records of a pCPU that is traced), `upcall` (interrupts of tasks). `short` has the calls that need no
 //! decision and no exit.
 
+mod basis;
 mod bridge;
 mod call;
 mod channel;
+mod circle;
 mod device;
 mod exit;
 mod fault;
@@ -485,6 +487,9 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
         }
         for slot in bits(post.wake) {
             self.look_at(Slot(slot));
+        }
+        for slot in bits(post.review) {
+            self.review_slot(Slot(slot));
         }
         for slot in bits(post.critical) {
             self.local.urge(Slot(slot), now);

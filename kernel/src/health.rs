@@ -74,8 +74,11 @@ impl Record {
             action = HealthAction::Stop;
             limit_reached = true;
         }
+        // Nobody can take a refused call or a watchdog, so these end the partition.
+        let has_nowhere_to_go = matches!(class, HealthClass::Hypercall | HealthClass::Watchdog);
+        let ends = action == HealthAction::Stop || action == HealthAction::Inject && has_nowhere_to_go;
         // The end of a partition is always logged: there is one end per start by a capability holder.
-        let logged = worth_logging(number) || limit_reached;
+        let logged = worth_logging(number) || ends;
         Verdict {
             action,
             logged,
@@ -145,6 +148,27 @@ mod tests {
             .count();
         assert_eq!(logged, 16 + 12);
         assert_eq!(record.events(), 100_000);
+    }
+
+    #[test]
+    fn the_event_that_ends_a_partition_is_logged_whatever_its_number() {
+        let record = Record::new();
+        for _ in 0..18 {
+            record.event(HealthClass::Memory, HealthAction::Log, NONE);
+        }
+        for (class, action, logged) in [
+            (HealthClass::Memory, HealthAction::Inject, false),
+            (HealthClass::Memory, HealthAction::Stop, true),
+            (HealthClass::Hypercall, HealthAction::Inject, true),
+            (HealthClass::Watchdog, HealthAction::Inject, true),
+            (HealthClass::Watchdog, HealthAction::Restart, false),
+        ] {
+            assert_eq!(
+                record.event(class, action, NONE).logged,
+                logged,
+                "{class:?} {action:?}"
+            );
+        }
     }
 
     #[test]

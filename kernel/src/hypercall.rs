@@ -103,8 +103,8 @@ pub enum Command {
 /// A step with a line that is lent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineStep {
-    /// Let its interrupts be messages at this port.
-    Bind(PortId),
+    /// Let its interrupts be messages at this port, by the capability for the port in this slot.
+    Bind(PortId, u8),
     /// Let it interrupt again.
     Done,
     /// Let it interrupt no more.
@@ -354,7 +354,7 @@ pub fn decode<R: RelaxStrategy>(
         Operation::ChannelRelease | Operation::DeviceRelease => Command::Hold(ChannelId(number), None),
         Operation::InterruptBind => {
             let port = PortId(named(spaces, caller, (x2, ObjectKind::Port), Rights::READ)?);
-            Command::Line(ChannelId(number), x1 as u8, LineStep::Bind(port))
+            Command::Line(ChannelId(number), x1 as u8, LineStep::Bind(port, x2 as u8))
         }
         Operation::InterruptDone => Command::Line(ChannelId(number), x1 as u8, LineStep::Done),
         Operation::InterruptUnbind => Command::Line(ChannelId(number), x1 as u8, LineStep::Unbind),

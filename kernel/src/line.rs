@@ -11,7 +11,8 @@
 //! partitions do not get that room. An interrupt that comes while the line should be masked is delivered when
 //! the holder is done.
 //!
-//! **The end.** A binding stands as long as its slot has the capability by which it was made. It ends as a
+//! **The end.** A binding stands as long as its slots have the capabilities by which it was made: for the line,
+//! and for the port. It ends as a
 //! hold does ([`crate::hold`]), in the same order of steps: slots are emptied first, then the bindings are
 //! looked at under their lock.
 //!
@@ -45,6 +46,8 @@ pub struct Binding {
     pub capability: Capability,
     /// The port.
     pub port: PortId,
+    /// The slot of the holder with the capability for the port.
+    pub port_index: u8,
     /// The physical line.
     pub line: Line,
     /// True if it is edge-triggered.

@@ -67,10 +67,10 @@ pub enum Activity {
 /// of the vCPU, which interrupts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
-    /// A wait for events of this partition's gate.
-    Events(PartitionId, Ticks, Ticks),
-    /// A sleep.
-    Sleep(Ticks, Ticks),
+    /// A wait for events of this partition's gate, by the capability in this slot.
+    Events(PartitionId, u8, Ticks, Ticks),
+    /// A sleep, by the capability in this slot.
+    Sleep(u8, Ticks, Ticks),
     /// A wait for a message of this port.
     Port(PortId, Ticks, Ticks),
     /// A wait for the reply to a call.
@@ -86,8 +86,8 @@ impl Pause {
     const fn until(self) -> Ticks {
         match self {
             Self::Access(until) => until,
-            Self::Events(_, until, own)
-            | Self::Sleep(until, own)
+            Self::Events(_, _, until, own)
+            | Self::Sleep(_, until, own)
             | Self::Port(_, until, own)
             | Self::Reply(until, own)
             | Self::Lock(_, until, own) => {
@@ -152,6 +152,8 @@ const UPCALL_SLOTS: usize = if IS_SMALL { 0 } else { MAX_SLOTS };
 pub struct Upcall {
     /// The partition whose gate it watches.
     pub gate: PartitionId,
+    /// The slot of the capability for that gate.
+    pub index: u8,
     /// Its first instruction.
     pub entry: GuestPhys,
     /// The memory for the place where the task was.
@@ -437,8 +439,7 @@ impl<P: PcpuPolicy> Local<P> {
         self.lent & bit(slot.0) != 0
     }
 
-    /// Tells whether a slot may run the place of another one: its vCPU serves its partition, and does not
-    /// load it.
+    /// Tells whether a slot may run the place of another one: its vCPU is on, or loads its partition.
     pub fn can_borrow(&self, slot: Slot) -> bool {
         match self.slot(slot).activity {
             Activity::Ready
@@ -447,8 +448,9 @@ impl<P: PcpuPolicy> Local<P> {
             | Activity::Calling
             | Activity::Looking(_)
             | Activity::Idle(_)
+            | Activity::Loading(_)
             | Activity::Blocked(_) => true,
-            Activity::Off | Activity::Ending | Activity::Loading(_) => false,
+            Activity::Off | Activity::Ending => false,
         }
     }
 
@@ -738,6 +740,18 @@ impl<P: PcpuPolicy> Local<P> {
         } else {
             self.end()
         }
+    }
+
+    /// Tells whether nothing is left behind: a decision is asked for, or the clock is armed for each time that
+    /// is noted and can change the decision, and a line of the log has a time or a chore. This must hold for
+    /// each step that is decided. Bounded by the slots in use.
+    #[must_use]
+    pub fn leaves_nothing_behind(&self) -> bool {
+        let SlotSet(concerned) = self.concerned();
+        let own = bits(concerned).map(|slot| self.own_time(Slot(slot)).min(self.slot(Slot(slot)).watchdog));
+        let is_armed = self.armed <= own.fold(self.end(), Ord::min);
+        let is_planned = self.has_output() || matches!(self.chore, Chore::Due | Chore::Owed);
+        self.reschedule || is_armed && (is_planned || !self.has_line)
     }
 
     /// Returns the part of [`Local::deadline`] that belongs to the slots. Bounded by the slots in use.

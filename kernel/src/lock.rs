@@ -54,6 +54,8 @@ pub enum Taking {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ownership {
     owner: Option<VcpuId>,
+    /// The slot of the capability by which the owner took the lock.
+    pub slot: u8,
     waiters: VcpuSet,
     /// True if an owner ended without a release, and no owner has released the lock since.
     broken: bool,
@@ -63,6 +65,7 @@ impl Ownership {
     /// A lock without owner.
     pub const FREE: Self = Self {
         owner: None,
+        slot: 0,
         waiters: VcpuSet::EMPTY,
         broken: false,
     };

@@ -49,6 +49,7 @@ const LOAD: u32 = 1 << 3;
 const SCHEDULE: u32 = 1 << 4;
 const CRITICAL: u32 = 1 << 5;
 const HALT: u32 = 1 << 6;
+const REVIEW: u32 = 1 << 7;
 
 /// Messages for one pCPU.
 #[derive(Debug, Default)]
@@ -60,6 +61,7 @@ pub struct Mailbox {
     stop: AtomicU32,
     load: AtomicU32,
     critical: AtomicU32,
+    review: AtomicU32,
     interested: AtomicU32,
 }
 
@@ -78,6 +80,8 @@ pub struct Post {
     pub schedule: bool,
     /// The slots for which a critical interrupt came.
     pub critical: u32,
+    /// The slots that may wait by a capability which was taken away.
+    pub review: u32,
     /// True if the hypervisor ends.
     pub halt: bool,
 }
@@ -92,6 +96,7 @@ impl Mailbox {
             stop: AtomicU32::new(0),
             load: AtomicU32::new(0),
             critical: AtomicU32::new(0),
+            review: AtomicU32::new(0),
             interested: AtomicU32::new(0),
         }
     }
@@ -100,6 +105,13 @@ impl Mailbox {
     #[must_use]
     pub fn post_wake(&self, slot: Slot) -> bool {
         self.post(&self.wake, slot.0, WAKE);
+        self.wants(slot)
+    }
+
+    /// Posts "look whether `slot` may still wait". Returns whether the owner wants to be signalled for that.
+    #[must_use]
+    pub fn post_review(&self, slot: Slot) -> bool {
+        self.post(&self.review, slot.0, REVIEW);
         self.wants(slot)
     }
 
@@ -160,10 +172,12 @@ impl Mailbox {
     pub fn is_pressing(&self, SlotSet(slots): SlotSet) -> bool {
         // Acquire: a pCPU that sees a mark sees the bit behind that mark.
         let marks = self.marks.load(Ordering::Acquire);
-        if marks & !(WAKE | START | SCHEDULE) != 0 {
+        if marks & !(WAKE | START | SCHEDULE | REVIEW) != 0 {
             return true;
         }
-        let concerned = self.wake.load(Ordering::Relaxed) | self.start.load(Ordering::Relaxed);
+        let concerned = self.wake.load(Ordering::Relaxed)
+            | self.start.load(Ordering::Relaxed)
+            | self.review.load(Ordering::Relaxed);
         marks != 0 && concerned & slots != 0
     }
 
@@ -201,6 +215,7 @@ impl Mailbox {
             load: drain(LOAD, &self.load),
             schedule: marks & SCHEDULE != 0,
             critical: drain(CRITICAL, &self.critical),
+            review: drain(REVIEW, &self.review),
             halt: marks & HALT != 0,
         }
     }
@@ -258,6 +273,7 @@ mod tests {
         mailbox.post_stop(PartitionId(31));
         mailbox.post_schedule();
         mailbox.post_critical(Slot(4));
+        assert!(!mailbox.post_review(Slot(6)));
         assert!(!mailbox.is_empty());
         let post = mailbox.take();
         assert_eq!(
@@ -269,6 +285,7 @@ mod tests {
                 load: 32,
                 schedule: true,
                 critical: 16,
+                review: 64,
                 halt: false
             }
         );

@@ -22,6 +22,7 @@
 use crate::cap::Capability;
 use crate::hypercall::Gift;
 use crate::line::Mark;
+use crate::lock::LockId;
 use crate::table::{Id, Table};
 use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::{Error, ObjectKind, Rights};
@@ -56,6 +57,10 @@ pub type PerPort<T> = Table<PortId, T, PORT_ENTRIES>;
 pub struct PortFacts {
     /// Bytes of the longest message.
     pub size: u16,
+    /// The first vCPU that may receive, by the manifest.
+    pub receiver: Option<VcpuId>,
+    /// True if by the manifest no other vCPU may receive.
+    pub has_one_receiver: bool,
     /// True if receivers learn who sent a message.
     identifies: bool,
     /// The messages that can wait.
@@ -70,6 +75,8 @@ impl PortFacts {
     /// No port.
     pub const NOTHING: Self = Self {
         size: 0,
+        receiver: None,
+        has_one_receiver: false,
         identifies: false,
         depth: 0,
         first: 0,
@@ -86,7 +93,14 @@ impl PortFacts {
             depth: record.depth.get() as u16,
             first: first as u16,
             words: record.words_of_message() as u16,
+            ..Self::NOTHING
         }
+    }
+
+    /// Takes note that the vCPUs of a partition, the first one and how many, may receive.
+    pub fn receives(&mut self, first: VcpuId, count: u8) {
+        self.has_one_receiver = self.receiver.is_none() && count == 1 || self.receiver == Some(first);
+        self.receiver = self.receiver.or(Some(first));
     }
 
     /// Returns what a receiver learns of the sender.
@@ -242,7 +256,7 @@ pub struct Queue {
     kept: u16,
     /// The vCPUs that wait for a message.
     waiters: VcpuSet,
-    /// The vCPU that received last, or has begun to wait last.
+    /// The vCPU that received last, or the only one that may.
     pub server: Option<VcpuId>,
 }
 
@@ -393,6 +407,26 @@ pub enum CallState {
     Done(Outcome),
 }
 
+/// An object, and the slot of the capability by which a partition has named it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named<T> {
+    /// The object.
+    pub it: T,
+    /// The slot.
+    pub index: u8,
+}
+
+/// What a vCPU waits at, or waited at last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// Nothing.
+    Nothing,
+    /// A port, for a message.
+    Port(Named<PortId>),
+    /// A lock.
+    Lock(Named<LockId>),
+}
+
 /// A call of a vCPU.
 #[derive(Debug)]
 pub struct Call {
@@ -404,6 +438,10 @@ pub struct Call {
     pub buffer: GuestPhys,
     /// The bytes of the buffer.
     pub size: u16,
+    /// True if the vCPU waits for the reply, and takes no interrupt meanwhile.
+    pub waits: bool,
+    /// The port that the call was sent to, and the slot of the capability by which it was.
+    pub at: Named<PortId>,
     /// True if the receiver runs in the place of the vCPU.
     pub donates: bool,
     /// The rights of the capability to reply by.
@@ -428,6 +466,10 @@ pub struct Seat {
     pub buffer: GuestPhys,
     /// The outcome of the wait for a message, or for a lock.
     pub received: Option<Outcome>,
+    /// What that wait is for. It counts while the vCPU is a waiter.
+    pub basis: Basis,
+    /// The number of the present wait for a lock, or of the last one.
+    pub turn: u32,
     /// The locks that the vCPU owns, as a bitmap.
     pub owned: u32,
     /// The call.
@@ -440,12 +482,19 @@ impl Seat {
         Self {
             buffer: GuestPhys(0),
             received: None,
+            basis: Basis::Nothing,
+            turn: 0,
             owned: 0,
             call: Call {
                 state: CallState::None,
                 number: 0,
                 buffer: GuestPhys(0),
                 size: 0,
+                waits: false,
+                at: Named {
+                    it: PortId(0),
+                    index: 0,
+                },
                 donates: false,
                 reply_rights: Rights::NONE,
                 reply: None,

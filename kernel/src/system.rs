@@ -15,8 +15,8 @@ use crate::port::{PORT_ENTRIES, PerPort, PortFacts, PortId};
 use crate::service::WindowId;
 use crate::table::{PerPartition, PerPcpu, PerVcpu, Table};
 use crate::time::Timebase;
-use bulkhead_abi::HealthClass;
 use bulkhead_abi::size::{IS_SMALL, limit};
+use bulkhead_abi::{HealthClass, ObjectKind, Rights};
 use bulkhead_arch_api::class::DeviceRole;
 use bulkhead_arch_api::{
     AddressSpace, ClassFacts, EntryState, GuestPhys, HostPhys, Line, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS,
@@ -354,6 +354,15 @@ impl<'i> System<'i> {
         for (record, number) in image.ports().iter().zip(0_u8..) {
             *self.ports.of_mut(PortId(number)) = PortFacts::new(record, first);
             first = first.saturating_add(record.words());
+        }
+        for record in image.capabilities() {
+            let receives = record.rights.get() as u8 & Rights::READ.0 != 0;
+            if record.kind.get() == ObjectKind::Port as u32 && receives {
+                let facts = self.partitions.of(PartitionId(record.partition.get() as u8));
+                let (first, count) = (facts.first, facts.count);
+                let port = PortId(record.object.get() as u8);
+                self.ports.of_mut(port).receives(first, count);
+            }
         }
     }
 

@@ -359,6 +359,35 @@ fn a_revocation_takes_the_line_back_wherever_the_holder_runs_and_its_message_is_
 }
 
 #[test]
+fn a_line_is_bound_no_more_when_its_holder_may_not_receive_its_messages() {
+    for pcpu in [0, 1] {
+        let mut bench = bench(pcpu, 1);
+        bench.program(0, |_| {
+            marking(vec![
+                sleep(CLOCK, LOADED),
+                call(Operation::CapabilityGrant, &[OTHER, LINE, 1]),
+                sleep(CLOCK, 150_000),
+                call(Operation::InterruptBind, &[LINE, PORT]),
+            ])
+        });
+        bench.program(1, |_| {
+            marking(vec![
+                sleep(CLOCK, 50_000),
+                call(Operation::InterruptBind, &[1, OTHER]),
+                sleep(CLOCK, 100_000),
+                call(Operation::CapabilityDelete, &[OTHER]),
+                call(Operation::InterruptDone, &[1]),
+            ])
+        });
+        bench.run(1_000_000);
+        let owner = [&DONE[..], &[1, 0, 0, 0], &DONE, &DONE].concat();
+        assert_eq!(bench.marks(0), owner, "pCPU {pcpu}");
+        let driver = [&DONE[..], &DONE, &DONE, &DONE, &[error_mark(Error::WrongState)]].concat();
+        assert_eq!(bench.marks(1), driver, "pCPU {pcpu}");
+    }
+}
+
+#[test]
 fn a_new_life_of_the_holder_has_no_line() {
     let mut parts = parts(1);
     parts[1] = task("driver", 1, 10)

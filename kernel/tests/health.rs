@@ -7,7 +7,7 @@ use bulkhead_abi::{Error, HealthClass, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::{FaultReport, GuestPhys, Reply, ResetKind, VcpuId};
 use bulkhead_arch_sim::{Action, Outcome, What, script};
 use bulkhead_image::layout::HealthAction;
-use support::{Bench, NOWHERE, Part, UART, call, caller, error_mark, task, vm};
+use support::{Bench, NOWHERE, Part, RAM, UART, call, caller, error_mark, task, vm};
 
 const READ_NOWHERE: Action = Action::Read {
     address: NOWHERE,
@@ -330,6 +330,21 @@ fn every_watcher_is_told_of_a_state() {
             !marks.is_empty() && marks.iter().all(|events| events & 1 != 0),
             "{vcpu}: {marks:?}"
         );
+    }
+}
+
+#[test]
+fn the_line_of_an_event_is_that_of_the_mapping_only_if_the_event_is_about_memory() {
+    for (class, line) in [(HealthClass::Memory, "line=11"), (HealthClass::System, "line=10")] {
+        let mut bench = bench(vm("part", &[(0, 5)]).action(class, HealthAction::Stop));
+        // The number of a register may look like an address.
+        let report = FaultReport {
+            address: Some(GuestPhys(RAM + 0x10)),
+            ..report(class)
+        };
+        bench.program(0, move |_| script([Action::Fault(report)]));
+        bench.run(100_000);
+        assert!(bench.logged(line), "{class:?}: {:?}", bench.log());
     }
 }
 

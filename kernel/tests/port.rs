@@ -139,17 +139,13 @@ fn a_message_replaces_the_oldest_of_its_sender_and_nobody_elses() {
             load(TO),
             send(8),
             send(8),
-            // A call that waits for an answer keeps its place.
             try_receive(),
             try_receive(),
-            request(Operation::PortSendReceive, 1),
-            send(8),
-            replace(),
             sleep(200_000),
         ])
     });
     bench.run(1_000_000);
-    let (full, timed_out) = (mark(Error::NoSpace), mark(Error::TimedOut));
+    let full = mark(Error::NoSpace);
     let (done, eight) = ([0; 4], [8, 0, 0, 0]);
     let own = [
         &done[..],
@@ -166,14 +162,29 @@ fn a_message_replaces_the_oldest_of_its_sender_and_nobody_elses() {
         &done,
         &eight,
         &eight,
-        &[timed_out],
-        &done,
-        &[full],
         &done,
     ];
     assert_eq!(bench.marks(0), own.concat());
-    let others = [&done[..], &done, &[full], &[full], &[full]];
+    let others = [&done[..], &done, &done, &done, &[full]];
     assert_eq!(bench.marks(1), others.concat());
+}
+
+#[test]
+fn a_call_that_waits_for_an_answer_keeps_its_place() {
+    let replace = || call(Operation::PortSend, &[PORT, FROM, 8, SEND_REPLACES]);
+    let server = with_port(task("server", 0, 20), Rights::READ);
+    let sender = with_port(vm("sender", &[(0, 10), (0, 5)]), Rights::WRITE);
+    let mut bench = bench(1, 1, &[server, sender]);
+    bench.program(0, |_| marking(vec![sleep(1_000_000)]));
+    bench.program(1, |_| {
+        marking(vec![
+            Action::CpuOn(1, RAM, 0),
+            request(Operation::PortSendReceive, 500_000),
+        ])
+    });
+    bench.program(2, move |_| marking(vec![replace()]));
+    bench.run(400_000);
+    assert_eq!(bench.marks(2), [mark(Error::NoSpace)]);
 }
 
 #[test]
@@ -335,6 +346,7 @@ fn a_reply_works_once_and_never_after_its_call() {
         marking(vec![
             sleep(100_000),
             request(Operation::PortSendReceive, 0),
+            request(Operation::PortSendReceive, 0),
             request(Operation::PortSendReceive, 150_000),
         ])
     });
@@ -345,6 +357,8 @@ fn a_reply_works_once_and_never_after_its_call() {
             call(Operation::CapabilityDerive, &[4, 2]),
             call(Operation::PortReply, &[4, FROM, 65]),
             reply,
+            receive(0),
+            reply,
             reply,
             receive(0),
             sleep(200_000),
@@ -353,15 +367,54 @@ fn a_reply_works_once_and_never_after_its_call() {
         ])
     });
     bench.run(1_000_000);
-    assert_eq!(bench.marks(0), [0, 0, 0, 0, 8, 0, 0, 0, mark(Error::TimedOut)]);
+    let (small, late) = (mark(Error::NoSpace), mark(Error::TimedOut));
+    assert_eq!(bench.marks(0), [0, 0, 0, 0, small, 8, 0, 0, 0, late]);
     let expected = [
         &[8, 0, 4, 0][..],
-        &[mark(Error::WrongKind), mark(Error::NoSpace)],
+        &[mark(Error::WrongKind), small, mark(Error::NoCapability)],
+        &[8, 0, 4, 0],
         &[0, 0, 0, 0, mark(Error::NoCapability)],
         &[8, 0, 4, 0, 0, 0, 0, 0],
         &[mark(Error::Revoked), mark(Error::NoCapability)],
     ];
     assert_eq!(bench.marks(1), expected.concat());
+}
+
+/// Lets a client that has too little room for the answers call again and again, and then an honest one. The
+/// server drops a reply that was refused, as every server does.
+#[test]
+fn answers_that_do_not_fit_close_no_server() {
+    for pcpu in [0, 1] {
+        for operation in [Operation::PortSendReceive, Operation::PortSendReceiveDonate] {
+            let greedy = with_port(task("greedy", 0, 20), Rights::WRITE);
+            let serving = with_port(task("server", pcpu, 10), Rights::READ);
+            let honest = with_port(task("honest", 0, 15), Rights::WRITE);
+            let mut bench = bench(2, 4, &[greedy, serving, honest]);
+            bench.program(0, move |_| {
+                let small = call(operation, &[PORT, FROM, 8, TO, 4, 0]);
+                marking(vec![small; 80])
+            });
+            bench.program(1, |_| {
+                |last: Outcome, _: u64| {
+                    let reply = match last {
+                        Outcome::Replied(Reply::Hypercall(Ok([_, _, index, _]))) => index,
+                        _ => 0,
+                    };
+                    call(Operation::PortReceiveDonate, &[PORT, TO, 64, 8, reply, 0])
+                }
+            });
+            bench.program(2, move |_| {
+                marking(vec![sleep(900_000), request(operation, 0), request(operation, 0)])
+            });
+            bench.run(1_500_000);
+            assert_eq!(bench.marks(0), [mark(Error::NoSpace); 80], "{pcpu} {operation:?}");
+            assert_eq!(
+                bench.marks(2),
+                [0, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0],
+                "{pcpu} {operation:?}"
+            );
+        }
+    }
 }
 
 #[test]

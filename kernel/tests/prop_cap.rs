@@ -212,12 +212,13 @@ proptest! {
                     prop_assert_eq!(result.map(u64::from), model.derive((holder, index), receiver, Rights(rights)));
                 }
                 Operation::Revoke { holder, index, own } => {
-                    let mut done = spaces.revoke(PartitionId(holder), index, own);
+                    let revoke = || spaces.revoke(PartitionId(holder), index, own).map(|(done, _)| done);
+                    let mut done = revoke();
                     for _ in 0..=SLOTS {
                         if done != Ok(false) {
                             break;
                         }
-                        done = spaces.revoke(PartitionId(holder), index, own);
+                        done = revoke();
                     }
                     prop_assert_eq!(done.map(|done| assert!(done)), model.revoke((holder, index), own));
                 }
@@ -225,7 +226,7 @@ proptest! {
                     let mut next = Some(0);
                     for _ in 0..=SLOTS {
                         let Some(from) = next else { break };
-                        next = spaces.reset(PartitionId(holder), from);
+                        (next, _) = spaces.reset(PartitionId(holder), from);
                     }
                     prop_assert_eq!(next, None);
                     model.reset(holder);
@@ -278,9 +279,9 @@ fn a_revocation_takes_away_a_bounded_number_at_a_time() {
     }
     assert_eq!(derived, 4 * SLOTS - 1);
     for _ in 0..derived / REVOKED_AT_ONCE as u64 {
-        assert_eq!(spaces.revoke(holder, 1, true), Ok(false));
+        assert!(matches!(spaces.revoke(holder, 1, true), Ok((false, lost)) if lost != 0));
     }
-    assert_eq!(spaces.revoke(holder, 1, true), Ok(true));
+    assert!(matches!(spaces.revoke(holder, 1, true), Ok((true, _))));
     assert_eq!(spaces.look_up(holder, 1), Err(Error::NoCapability));
 }
 
@@ -302,10 +303,16 @@ fn the_worst_revocation_takes_every_slot_of_every_space() {
         }
     }
     assert_eq!(chain, 32 * SLOTS - 1);
-    let mut steps = 1;
-    while spaces.revoke(PartitionId(0), 1, false) == Ok(false) {
+    let (mut steps, mut losers) = (0, 0);
+    loop {
         steps += 1;
+        let (done, lost) = spaces.revoke(PartitionId(0), 1, false).unwrap();
+        losers |= lost;
+        if done {
+            break;
+        }
     }
+    assert_eq!(losers, u32::MAX);
     assert_eq!(steps, (chain as usize).div_ceil(REVOKED_AT_ONCE));
     // Every holder but the one who revoked meets the error once. Then the slot is free.
     for holder in (1..32).map(PartitionId) {

@@ -303,7 +303,8 @@ proptest! {
     fn a_port_is_a_bounded_list(steps in prop::collection::vec(step(), 1..60)) {
         let inside = |step: &Step| !matches!(step, Step::SendFrom { address, .. } if (FROM - 8..TO + 16).contains(address));
         let steps: Vec<Step> = steps.into_iter().filter(inside).collect();
-        let mut bench = bench(1, &[with_ports(task("own", 0, 10))]);
+        // Another one that could receive: a call to a port that only the caller serves would be refused.
+        let mut bench = bench(1, &[with_ports(task("own", 0, 10)), with_ports(task("other", 0, 5))]);
         let program: Vec<Action> = steps.iter().flat_map(|step| actions(*step)).collect();
         bench.program(0, move |_| marking(program.clone()));
         bench.run(3_000_000);

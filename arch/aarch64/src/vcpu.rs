@@ -22,9 +22,9 @@ use bulkhead_arch_aarch64_core::psci::{ALREADY_ON, ON_PENDING, SUCCESS};
 use bulkhead_arch_aarch64_core::syndrome::{self, data_register, is_write, length};
 use bulkhead_arch_aarch64_core::transfer::Progress;
 use bulkhead_arch_api::{
-    Access, AccessKind, CpuOnResult, CpuPower, Dump, Exit, FaultReport, GuestPhys, Hypercall, PartitionId,
-    PartitionKind, RegisterAccess, Reply, ShortCalls, Ticks, TimeMode, VcpuId, VcpuPlan, VcpuReset, VcpuSet,
-    Vcpus, VirtualLine,
+    Access, AccessKind, CpuOnResult, CpuPower, DUMP_REGISTERS, Dump, Exit, FaultReport, GuestPhys, Hypercall,
+    PartitionId, PartitionKind, RegisterAccess, Reply, ShortCalls, Ticks, TimeMode, VcpuId, VcpuPlan,
+    VcpuReset, VcpuSet, Vcpus, VirtualLine,
 };
 
 /// Machine type that says "see the device tree" (kernel documentation, `arch/arm/booting`).
@@ -501,29 +501,32 @@ impl Vcpus for Machine {
     }
 
     fn dump(&mut self, vcpu: VcpuId) -> Dump {
-        let nothing = Dump {
-            general: [0; 31],
+        let mut dump = Dump {
+            general: [0; DUMP_REGISTERS],
+            numbered: 0,
             names: &[],
             sp: 0,
             pc: 0,
             state: 0,
         };
-        self.with_stored(vcpu, |_, context| Dump {
-            general: context.general,
-            names: if context.is_aarch32() {
-                &aarch32::REGISTER_NAMES
+        self.with_stored(vcpu, |_, context| {
+            let El1State {
+                far, elr, esr, vbar, ..
+            } = context.el1;
+            let registers = context.general.into_iter().chain([far, elr, esr, vbar]);
+            for (place, register) in dump.general.iter_mut().zip(registers) {
+                *place = register;
+            }
+            (dump.pc, dump.state) = (context.pc, context.pstate);
+            if context.is_aarch32() {
+                dump.names = &aarch32::REGISTER_NAMES;
+                dump.sp = context.read_general(aarch32::stack_pointer(context.pstate));
             } else {
-                &[]
-            },
-            sp: if context.is_aarch32() {
-                context.read_general(aarch32::stack_pointer(context.pstate))
-            } else {
-                context.el1.stack_pointer(context.pstate)
-            },
-            pc: context.pc,
-            state: context.pstate,
-        })
-        .unwrap_or(nothing)
+                (dump.numbered, dump.names) = (31, &["far", "elr", "esr", "vbar"]);
+                dump.sp = context.el1.stack_pointer(context.pstate);
+            }
+        });
+        dump
     }
 
     fn detach(&mut self, vcpu: VcpuId) {

@@ -215,10 +215,12 @@ pub enum Reply {
 /// (aarch64: x0..x30, SP of the current level, PC, PSTATE; armv7m: r0..r12 and LR, SP, PC, xPSR).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dump {
-    /// General registers in the class's order. The stack pointer is not among them, so 32 registers of which
-    /// one is the stack pointer have room.
+    /// Registers in the class's order: the general ones without the stack pointer, and those that say which
+    /// exception the vCPU took last.
     pub general: [Register; DUMP_REGISTERS],
-    /// Their names in a report; `r` and the number for those that have none here.
+    /// How many of the first registers are called `r` and their number.
+    pub numbered: usize,
+    /// The names of the registers after these. There are no other registers.
     pub names: &'static [&'static str],
     /// Stack pointer.
     pub sp: Register,

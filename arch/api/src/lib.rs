@@ -45,8 +45,8 @@ pub const MAX_PARTITIONS: usize = limit(8, 32);
 pub const MAX_VCPUS: usize = limit(8, 64);
 /// vCPUs a partition can have.
 pub const MAX_VCPUS_PER_PARTITION: usize = limit(1, 8);
-/// General registers of a [`Dump`].
-pub const DUMP_REGISTERS: usize = limit(14, 31);
+/// Registers of a [`Dump`]: 32 without the stack pointer, and four of the last exception.
+pub const DUMP_REGISTERS: usize = limit(16, 35);
 /// Bytes that one [`HostCall`] moves: a short line, or a name.
 pub const HOST_BYTES: usize = 32;
 /// pCPUs a system can use.

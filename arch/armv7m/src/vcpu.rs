@@ -20,7 +20,7 @@ const FAILED_NOT_ADOPTED: u64 = 1;
 const THUMB: u32 = 1 << 24;
 /// Names of the general registers.
 const NAMES: &[&str] = &[
-    "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "lr",
+    "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "lr", "from", "cfsr",
 ];
 
 /// Writes the registers of a first instruction, below the initial stack pointer. Returns false if that is not
@@ -215,6 +215,7 @@ impl Vcpus for Machine {
     fn dump(&mut self, vcpu: VcpuId) -> Dump {
         let mut dump = Dump {
             general: [0; DUMP_REGISTERS],
+            numbered: 0,
             names: NAMES,
             sp: 0,
             pc: 0,
@@ -228,10 +229,14 @@ impl Vcpus for Machine {
             return dump;
         }
         let (core, live) = trapped.parts();
-        for (number, place) in (0_u8..13).chain([14]).zip(&mut dump.general) {
-            *place = live.register(number);
-        }
         dump.sp = core.stack_pointer(&live);
+        // Where the last exception came from (B1.5.6), and what its fault was.
+        let from = live.load(dump.sp.wrapping_add(6 * 4)).unwrap_or(0);
+        let general = (0_u8..13).chain([14]).map(|number| live.register(number));
+        let registers = general.chain([from, core.fault_status()]);
+        for (place, register) in dump.general.iter_mut().zip(registers) {
+            *place = register;
+        }
         dump.pc = live.register(15);
         dump.state = live.xpsr();
         dump

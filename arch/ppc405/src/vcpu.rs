@@ -221,6 +221,7 @@ impl Vcpus for Machine {
     fn dump(&mut self, vcpu: VcpuId) -> Dump {
         let mut dump = Dump {
             general: [0; bulkhead_arch_api::DUMP_REGISTERS],
+            numbered: 0,
             names: NAMES,
             sp: 0,
             pc: 0,

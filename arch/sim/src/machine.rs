@@ -304,6 +304,7 @@ impl<C: SimClass> Vcpus for SimMachine<C> {
         self.world().vcpu(vcpu, self.pcpu);
         Dump {
             general: [0; DUMP_REGISTERS],
+            numbered: DUMP_REGISTERS,
             names: &[],
             sp: 0,
             pc: 0,

@@ -42,6 +42,15 @@ pub(crate) enum Pending {
     Call,
 }
 
+/// The guest's state that a step over an instruction changes besides.
+#[derive(Clone, Copy)]
+pub(crate) struct Step {
+    /// RFLAGS.TF.
+    pub(crate) trap: u64,
+    /// DR6.
+    pub(crate) status: u64,
+}
+
 /// Registers of the x87 unit, MMX and SSE, as FXSAVE64 stores them.
 #[repr(C, align(16))]
 #[derive(Clone, Copy)]
@@ -86,6 +95,10 @@ pub(crate) struct Context {
     pub(crate) due: Ticks,
     /// It is in HLT: no entry until there is an interrupt.
     pub(crate) halted: bool,
+    /// It handles a non-maskable interrupt, so the next one waits for an IRET.
+    pub(crate) in_nmi: bool,
+    /// The IRET that ends that is stepped over.
+    pub(crate) step: Option<Step>,
     /// TSC_AUX.
     pub(crate) auxiliary: u64,
     /// DR0 to DR3 while another vCPU has the pCPU, from the first use on. Until then an access exits.
@@ -131,6 +144,8 @@ impl Context {
             idle_until: 0,
             due: Ticks::NEVER,
             halted: false,
+            in_nmi: false,
+            step: None,
             auxiliary: 0,
             debug: None,
             starting: (0, 0),

@@ -110,13 +110,18 @@ pub(crate) fn report(context: &Context, class: HealthClass, address: Option<Gues
 
 /// Returns the exit of an operation that the guest may not do. `reflect`: the event that its processor would
 /// have; `skip_to`: where it goes on if the operation has no effect.
-pub(crate) fn refused(context: &mut Context, reflect: u64, skip_to: Option<u64>) -> Exit {
+///
+/// A program of a VM's system has the exception and nothing else: it must not cause a health event of the VM.
+pub(crate) fn refused(context: &mut Context, reflect: u64, skip_to: Option<u64>) -> Option<Exit> {
+    context.pending = Pending::Nothing;
     let class = if context.is_task() {
         HealthClass::Task
+    } else if context.vmcb.level() != 0 {
+        context.event = reflect;
+        return None;
     } else {
         HealthClass::System
     };
-    context.pending = Pending::Nothing;
     (context.reflect, context.skip_to) = (reflect, skip_to);
-    Exit::Fault(report(context, class, None))
+    Some(Exit::Fault(report(context, class, None)))
 }

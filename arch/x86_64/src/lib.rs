@@ -39,6 +39,7 @@ mod layout;
 mod log;
 mod machine;
 mod mmu;
+mod nmi;
 mod note;
 mod parking;
 mod physical;

@@ -90,7 +90,7 @@ const VM: Vm = Vm {
     reason = "the first value of an array's entries"
 )]
 const LOCAL: Local = Local {
-    apic: TicketMutex::new(Lapic::new(0, false)),
+    apic: TicketMutex::new(Lapic::new(0)),
     events: AtomicU8::new(0),
     home: AtomicU8::new(0),
     changed: AtomicBool::new(true),
@@ -139,18 +139,28 @@ pub(crate) fn adopt(vcpu: VcpuId, plan: &VcpuPlan, pcpu: PcpuId) {
     }
 }
 
-/// Resets a vCPU's local APIC. `extended`: it starts in x2APIC mode.
-pub(crate) fn reset_local(vcpu: VcpuId, index: u8, extended: bool) {
+/// Resets a vCPU's local APIC. `started`: by another vCPU.
+pub(crate) fn reset_local(vcpu: VcpuId, index: u8, started: bool) {
     if let Some(local) = local(vcpu) {
-        *local.apic.lock() = Lapic::new(index.into(), extended);
+        let mut apic = local.apic.lock();
+        *apic = if started {
+            apic.after_init()
+        } else {
+            Lapic::new(index.into())
+        };
+        drop(apic);
         local.events.store(0, Ordering::Release);
         local.changed.store(true, Ordering::Release);
     }
 }
 
-/// Resets what the vCPUs of a VM share.
+/// Resets what the vCPUs of a VM share, and the local APICs of those that another one starts.
 pub(crate) fn reset(partition: PartitionId) {
     if let Some(vm) = vm(partition) {
+        let [first, count] = [&vm.vcpus[0], &vm.vcpus[1]].map(|value| value.load(Ordering::Acquire));
+        for index in 1..count {
+            reset_local(VcpuId(first.wrapping_add(index)), index, false);
+        }
         *vm.shared.lock() = Shared::new();
         vm.asks.store(false, Ordering::Release);
         vm.pit_due.store(u64::MAX, Ordering::Release);
@@ -177,6 +187,13 @@ fn take_event(vcpu: VcpuId, event: u8) -> bool {
 /// Tells whether the vCPU was reset or has a non-maskable interrupt.
 pub(crate) fn has_event(vcpu: VcpuId) -> bool {
     local(vcpu).is_some_and(|local| local.events.load(Ordering::Acquire) != 0)
+}
+
+/// Tells whether the vCPU was reset or has a non-maskable interrupt that it can take. `in_nmi`: it handles
+/// one.
+pub(crate) fn has_event_for(vcpu: VcpuId, in_nmi: bool) -> bool {
+    let waits = if in_nmi { NMI } else { 0 };
+    local(vcpu).is_some_and(|local| local.events.load(Ordering::Acquire) & !waits != 0)
 }
 
 /// Tells whether the 8259 asks for vCPU 0 of the VM.
@@ -419,7 +436,7 @@ pub(crate) fn access_port(
     };
     let byte = value as u8;
     if shared.pit.write(port, byte, pit) {
-        note_pit(vm, &shared, board);
+        note_pit(vm, &shared, pit, board);
         return PortAnswer::Done(0, tell_first(vm, own));
     }
     if shared.pic.write(port, byte) {
@@ -436,11 +453,12 @@ pub(crate) fn access_port(
     }
 }
 
-fn note_pit(vm: &Vm, shared: &Shared, board: &crate::board::Board) {
+/// Notes when counter 0 of the PIT rises next. `now`: in ticks of the PIT.
+fn note_pit(vm: &Vm, shared: &Shared, now: u64, board: &crate::board::Board) {
     // One tick later, so that the PIT has risen then.
     let due = shared
         .pit
-        .next_rise()
+        .next_rise(now)
         .map_or(u64::MAX, |rise| board.from_pit.apply(rise + 1));
     vm.pit_due.store(due, Ordering::Release);
 }
@@ -458,14 +476,15 @@ pub(crate) fn advance_pit(partition: PartitionId, now: u64, own: PcpuId) -> Vcpu
     };
     let mut shared = vm.shared.lock();
     let mut wake = VcpuSet::EMPTY;
-    if shared.pit.has_risen(board.pit.apply(now)) {
+    let pit = board.pit.apply(now);
+    if shared.pit.has_risen(pit) {
         for is_high in [true, false] {
             shared.pic.set(0, is_high);
             shared.ioapic.set(PIT_PIN, is_high);
             wake.insert_all(settle(partition, vm, &mut shared, own));
         }
     }
-    note_pit(vm, &shared, board);
+    note_pit(vm, &shared, pit, board);
     wake
 }
 

@@ -22,11 +22,7 @@ pub(crate) fn access(machine: &mut Machine, context: &mut Context) -> Option<Exi
     let cause = context.vmcb.get(svm::EXIT_INFO_1);
     let next = context.vmcb.get(svm::EXIT_INFO_2);
     if cause & STRING != 0 || context.is_task() {
-        return Some(guest::refused(
-            context,
-            svm::exception(PROTECTION, Some(0)),
-            Some(next),
-        ));
+        return guest::refused(context, svm::exception(PROTECTION, Some(0)), Some(next));
     }
     let port = cause >> 16 & 0xFFFF;
     let size = match cause & (BYTE | WORD) {

@@ -121,10 +121,10 @@ fn read(context: &mut Context, number: u32) -> Option<u64> {
     match number {
         TSC => Some(context.now()),
         APIC_BASE => Some(platform::apic(context.id)?.base()),
-        TSC_DEADLINE => Some(platform::apic(context.id)?.deadline()),
+        TSC_DEADLINE => Some(platform::apic(context.id)?.deadline(context.now())),
         X2APIC..=X2APIC_END => {
             let now = context.now();
-            let apic = platform::apic(context.id)?;
+            let mut apic = platform::apic(context.id)?;
             if !apic.is_extended() {
                 return None;
             }
@@ -149,7 +149,7 @@ fn write(machine: &mut Machine, context: &mut Context, number: u32, value: u64) 
                 return None;
             }
         }
-        TSC_DEADLINE => platform::apic(context.id)?.set_deadline(value),
+        TSC_DEADLINE => platform::apic(context.id)?.set_deadline(value, context.now()),
         X2APIC..=X2APIC_END => {
             let now = context.now();
             let mut apic = platform::apic(context.id)?;
@@ -202,7 +202,7 @@ pub(crate) fn write_control(machine: &mut Machine, context: &mut Context) -> Opt
     let found = decode::control_move(bytes.get(..used).unwrap_or(&[]), guest::mode(context));
     let protection = svm::exception(PROTECTION, Some(0));
     let Some(found) = found.filter(|found| matches!(found.control, 4 | 8)) else {
-        return Some(guest::refused(context, protection, None));
+        return guest::refused(context, protection, None);
     };
     let value = match found.general {
         4 => context.vmcb.get(svm::RSP),

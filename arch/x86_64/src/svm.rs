@@ -58,11 +58,13 @@ pub(crate) mod exit {
     /// First and last exception.
     pub(crate) const EXCEPTION: u64 = 0x40;
     pub(crate) const EXCEPTION_LAST: u64 = 0x5F;
+    pub(crate) const DEBUG: u64 = EXCEPTION + 1;
     pub(crate) const INTERRUPT: u64 = 0x60;
     pub(crate) const NMI: u64 = 0x61;
     pub(crate) const INIT: u64 = 0x63;
     pub(crate) const WINDOW: u64 = 0x64;
     pub(crate) const CPUID: u64 = 0x72;
+    pub(crate) const RETURN: u64 = 0x74;
     pub(crate) const INVD: u64 = 0x76;
     pub(crate) const HALT: u64 = 0x78;
     pub(crate) const PORT: u64 = 0x7B;
@@ -93,6 +95,8 @@ const INTERCEPTS_3: u64 = 1
     | 1 << 31;
 /// The interrupt window, in the same word.
 const INTERCEPT_WINDOW: u64 = 1 << 4;
+/// IRET, in that word with the one before it.
+const INTERCEPT_IRET: u64 = 1 << (32 + 20);
 /// INTR and HLT in that word: a vCPU that takes the interrupts of its pCPU itself has neither.
 const INTERCEPTS_OF_OTHERS: u64 = 1 | 1 << 24;
 /// Intercepts of the word at 0x010: VMRUN, VMMCALL, VMLOAD, VMSAVE, STGI, CLGI, SKINIT, ICEBP, WBINVD,
@@ -105,7 +109,7 @@ const INTERCEPT_DEBUG: u64 = 0x000F_000F << 32;
 /// #DB and #AC: the delivery of one can cause the next one, without end and with interrupts locked out (AMD
 /// APM volume 2, 15.12.2 and 15.12.18). The exit lets interrupts in.
 const INTERCEPT_ENDLESS: u64 = 1 << 1 | 1 << 17;
-/// The write of CR8, which exits while a window is asked for. QEMU 7.2 ends with an assertion at such a write
+/// The write of CR8, which exits while an interrupt waits. QEMU 7.2 ends with an assertion at such a write
 /// in a run with a fixed instruction clock.
 const INTERCEPT_CR8: u64 = 1 << (16 + 8);
 
@@ -119,6 +123,17 @@ const V_MASKING: u64 = 1 << 24;
 pub(crate) const EVENT_VALID: u64 = 1 << 31;
 /// Bit of an event that says that it has an error code.
 const EVENT_HAS_CODE: u64 = 1 << 11;
+
+/// The change that an interrupt waits for, which the guest can make without an exit.
+#[derive(Clone, Copy)]
+pub(crate) enum Window {
+    /// There is none.
+    Nothing,
+    /// Interrupts are on.
+    Interrupts,
+    /// The task priority falls.
+    Priority,
+}
 
 /// A block.
 #[repr(C, align(4096))]
@@ -211,6 +226,24 @@ impl Vmcb {
         self.set(ASID, identifier | u64::from(forget) << 32);
     }
 
+    /// Says whether IRET exits.
+    pub(crate) fn watch_return(&mut self, exits: bool) {
+        let word = self.get(0x08);
+        self.set(
+            0x08,
+            if exits {
+                word | INTERCEPT_IRET
+            } else {
+                word & !INTERCEPT_IRET
+            },
+        );
+    }
+
+    /// Returns the privilege level of the guest.
+    pub(crate) fn level(&self) -> u8 {
+        (self.get(CPL) >> 24) as u8 & 3
+    }
+
     /// Returns V_TPR.
     pub(crate) fn task_priority(&self) -> u8 {
         self.get(VIRTUAL_INTERRUPT) as u8 & 0xF
@@ -223,21 +256,23 @@ impl Vmcb {
         self.set(VIRTUAL_INTERRUPT, others | u64::from(priority & 0xF));
     }
 
-    /// Sets V_TPR, and asks for an exit when the guest can take an interrupt: `None`: no; `Some(None)`: as
-    /// soon as interrupts are on; `Some(Some(vector))`: as soon as the task priority lets the vector in,
-    /// too.
-    pub(crate) fn set_window(&mut self, priority: u8, window: Option<Option<u8>>) {
-        let request = match window {
-            None => 0,
-            Some(None) => V_IRQ | V_IGNORE_TPR | 0xF << V_PRIORITY,
-            Some(Some(vector)) => V_IRQ | u64::from(vector >> 4) << V_PRIORITY,
+    /// Sets V_TPR, and asks for an exit when the guest can take an interrupt.
+    ///
+    /// A lower task priority comes by an exit, too. So the processor is never asked to compare priorities,
+    /// which QEMU 7.2 does in another way than hardware: it lets a vector of the same class in.
+    pub(crate) fn set_window(&mut self, priority: u8, window: Window) {
+        let opens = matches!(window, Window::Interrupts);
+        let request = if opens {
+            V_IRQ | V_IGNORE_TPR | 0xF << V_PRIORITY
+        } else {
+            0
         };
         let masking = self.get(VIRTUAL_INTERRUPT) & V_MASKING;
         self.set(VIRTUAL_INTERRUPT, masking | u64::from(priority & 0xF) | request);
         let word = self.get(0x08);
         let bit = INTERCEPT_WINDOW << 32;
-        self.set(0x08, if window.is_some() { word | bit } else { word & !bit });
-        let exits = window.is_some() || self.is_direct();
+        self.set(0x08, if opens { word | bit } else { word & !bit });
+        let exits = !matches!(window, Window::Nothing) || self.is_direct();
         let priority = if exits { INTERCEPT_CR8 } else { 0 };
         self.set(0x00, self.get(0x00) & !INTERCEPT_CR8 | priority);
     }

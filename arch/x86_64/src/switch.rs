@@ -3,9 +3,13 @@
 
 use crate::board::BOARD;
 use crate::context::{Context, RAX, RSP};
+use crate::emulate::woken;
 use crate::machine::Machine;
-use crate::{entry, platform, space, svm, sysreg};
+use crate::svm::Window;
+use crate::{entry, nmi, platform, space, svm, sysreg};
 use bulkhead_arch_api::{Exit, Ticks, TimeMode, VcpuSet};
+use bulkhead_arch_x86_64_core::lapic::Lapic;
+use bulkhead_arch_x86_64_core::time::own_time;
 
 /// RFLAGS.IF.
 const INTERRUPTS_ON: u64 = 1 << 9;
@@ -82,6 +86,9 @@ impl Machine {
         let forgets = context.forget || context.seen_revoked != revoked;
         (context.forget, context.seen_revoked) = (false, revoked);
         context.vmcb.forget_space(forgets);
+        if context.event != 0 && context.step.is_some() {
+            nmi::give_up(context);
+        }
         context.vmcb.set(svm::EVENT, context.event);
         context.event = 0;
         context.vmcb.set(svm::RAX, context.general(RAX));
@@ -96,23 +103,30 @@ impl Machine {
             self.looks = true;
             return Some(start_next(context));
         }
-        if platform::has_event(context.id) && platform::take_init(context.id) {
-            return Some(Exit::CpuOff);
+        if platform::has_event(context.id) {
+            if platform::take_init(context.id) {
+                return Some(Exit::CpuOff);
+            }
+            nmi::deliver(context);
         }
         let now = context.now();
-        let partition = context.plan.partition;
-        if context.plan.index == 0 && platform::pit_due(partition) <= now {
-            let mut wake = platform::advance_pit(partition, now, self.pcpu);
-            wake.0 &= !VcpuSet::of(context.id).0;
-            if !wake.is_empty() {
-                self.looks = true;
-                return Some(Exit::Wake(wake));
-            }
-        }
-        if context.event == 0 && platform::take_nmi(context.id) {
-            context.event = svm::non_maskable();
+        if let Some(exit) = self.advance_pit(context, now) {
+            return Some(exit);
         }
         self.deliver(context, now)
+    }
+
+    /// Lets the PIT interrupt. Returns the exit for vCPUs that are to be told.
+    #[inline(always)]
+    fn advance_pit(&mut self, context: &Context, now: u64) -> Option<Exit> {
+        let partition = context.plan.partition;
+        if context.plan.index != 0 || platform::pit_due(partition) > now {
+            return None;
+        }
+        let mut wake = platform::advance_pit(partition, now, self.pcpu);
+        wake.0 &= !VcpuSet::of(context.id).0;
+        self.looks = true;
+        woken(wake)
     }
 
     /// Lets the timer of the local APIC expire, sets the pCPU's own timer for the next time, and chooses the
@@ -129,49 +143,57 @@ impl Machine {
             context.plan.index == 0 && platform::external_asks(partition) && apic.passes_external();
         let pending = apic.pending();
         // A vector that the guest cannot take yet makes a window: a reason to exit as soon as it can.
-        let mut window = None;
-        if external || matches!(pending, Some((_, true))) {
+        let mut window = Window::Nothing;
+        if context.step.is_some() {
+            // Behind the step is an exit.
+        } else if external || matches!(pending, Some((_, true))) {
             if context.event != 0 || !is_open {
-                window = Some(None);
+                window = Window::Interrupts;
             } else if external {
                 // The 8259 comes first, as its interrupts have no priority here.
                 drop(apic);
                 let vector = platform::take_external(partition);
                 context.event = vector.map_or(0, svm::interrupt);
                 apic = platform::apic(context.id)?;
-                window = apic.deliverable().map(|_| None);
+                window = window_of(&apic);
             } else if let Some((vector, _)) = pending {
                 apic.take(vector);
                 context.event = svm::interrupt(vector);
             }
-        } else if let Some((vector, _)) = pending
-            && apic.waits_for_task_priority(vector)
-        {
-            window = Some(Some(vector));
+        } else {
+            window = window_of(&apic);
         }
         let expiry = apic.expiry();
         drop(apic);
-        // Until the window opens, every entry looks.
-        self.looks = window.is_some();
+        // Until interrupts are on, every entry looks. A change of the priority looks itself.
+        self.looks = matches!(window, Window::Interrupts);
         context.vmcb.set_window(context.task_priority, window);
         context.due = own_expiry(context, expiry);
         self.set_timer(context.due);
         None
     }
 
-    /// Waits in HLT, on a pCPU that has nothing else to do. Returns the exit to make instead; the vCPU stays
-    /// in HLT then.
-    pub(crate) fn idle_in_place(&mut self, context: &mut Context) -> Option<Exit> {
+    /// Lets a vCPU be in HLT until there is an interrupt for it: here on a pCPU that has nothing else to do,
+    /// or by an exit. Returns that exit, or another one to be made meanwhile.
+    pub(crate) fn stay_halted(&mut self, context: &mut Context) -> Option<Exit> {
         context.halted = true;
         loop {
             // Before the look, so that a change behind it is seen by the next one.
             self.looks = platform::take_change(context.id) || self.looks;
+            if let Some(exit) = self.advance_pit(context, context.now()) {
+                return Some(exit);
+            }
             if self.has_work_for(context) {
                 self.looks = true;
                 context.halted = false;
                 return None;
             }
-            self.set_timer(next_of(context));
+            let until = next_of(context);
+            if !context.plan.idle_in_place {
+                context.idle_until = until.0;
+                return Some(Exit::Idle { until });
+            }
+            self.set_timer(until);
             let vector = sysreg::wait_for_interrupt();
             if let Some(exit) = self.handle_vector(vector) {
                 return Some(exit);
@@ -195,7 +217,8 @@ impl Machine {
         if context.is_task() {
             return false;
         }
-        if context.starting.0 != 0 || platform::has_event(context.id) || context.event != 0 {
+        let is_told = platform::has_event_for(context.id, context.in_nmi);
+        if context.starting.0 != 0 || is_told || context.event != 0 {
             return true;
         }
         let now = context.now();
@@ -233,7 +256,16 @@ fn own_expiry(context: &Context, expiry: Option<u64>) -> Ticks {
     };
     match expiry.unwrap_or(u64::MAX).min(pit) {
         u64::MAX => Ticks::NEVER,
-        time => Ticks(time.wrapping_sub(context.offset)),
+        time => Ticks(own_time(time, context.offset, sysreg::counter())),
+    }
+}
+
+/// Returns the window for the vector that is pending with the highest priority.
+fn window_of(apic: &Lapic) -> Window {
+    match apic.pending() {
+        Some((_, true)) => Window::Interrupts,
+        Some((vector, false)) if apic.waits_for_task_priority(vector) => Window::Priority,
+        _ => Window::Nothing,
     }
 }
 

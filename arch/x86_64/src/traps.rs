@@ -5,7 +5,7 @@ use crate::context::{Context, Pending, R8, R9, RAX, RCX, RDI, RDX, RSI, RSP};
 use crate::guest::{self, UNDEFINED};
 use crate::machine::Machine;
 use crate::svm::{self, exit};
-use crate::{emulate, physical, platform, ports, registers, sysreg};
+use crate::{emulate, nmi, physical, platform, ports, registers, sysreg};
 use bulkhead_abi::log::{Exits, count};
 use bulkhead_abi::{HealthClass, Operation};
 use bulkhead_arch_api::{Exit, GuestPhys, Hypercall, Line};
@@ -25,9 +25,8 @@ fn counter(exits: &Exits, code: u64) -> &AtomicU32 {
         exit::INTERRUPT | exit::NMI | exit::WINDOW => &exits.interrupts,
         exit::HYPERCALL => &exits.calls,
         exit::NESTED_FAULT | exit::PORT => &exits.accesses,
-        exit::CPUID | exit::MSR | exit::CR4_WRITE | exit::CR8_WRITE | exit::INVD | exit::WRITE_BACK => {
-            &exits.instructions
-        }
+        exit::CPUID | exit::RETURN | exit::MSR | exit::CR4_WRITE | exit::CR8_WRITE => &exits.instructions,
+        exit::INVD | exit::WRITE_BACK => &exits.instructions,
         exit::DEBUG_REGISTER..=exit::DEBUG_REGISTER_LAST => &exits.instructions,
         exit::HALT => &exits.idle,
         _ => &exits.other,
@@ -64,6 +63,10 @@ pub(crate) fn handle(machine: &mut Machine, context: &mut Context) -> Option<Exi
             None
         }
         exit::CR4_WRITE | exit::CR8_WRITE => registers::write_control(machine, context),
+        exit::RETURN => {
+            nmi::step(context);
+            None
+        }
         exit::INVD | exit::WRITE_BACK => {
             // Caches are coherent, and their contents are nobody's alone.
             let next = guest::behind(context, CACHE_LENGTH);
@@ -72,7 +75,11 @@ pub(crate) fn handle(machine: &mut Machine, context: &mut Context) -> Option<Exi
         }
         exit::EXCEPTION..=exit::EXCEPTION_LAST if context.is_task() => Some(exception(context, code)),
         exit::EXCEPTION..=exit::EXCEPTION_LAST => {
-            context.event = endless(context, code);
+            context.event = if code == exit::DEBUG && context.step.is_some() {
+                nmi::stepped(machine, context)
+            } else {
+                endless(context, code)
+            };
             None
         }
         exit::DEBUG_REGISTER..=exit::DEBUG_REGISTER_LAST if !context.is_task() => {
@@ -81,7 +88,7 @@ pub(crate) fn handle(machine: &mut Machine, context: &mut Context) -> Option<Exi
         }
         exit::SHUTDOWN => Some(shutdown(context)),
         _ if code & 0xFFFF_FFFF == exit::INVALID => Some(Exit::Failed { code: FAILED_STATE }),
-        _ => Some(guest::refused(context, svm::exception(UNDEFINED, None), None)),
+        _ => guest::refused(context, svm::exception(UNDEFINED, None), None),
     }
 }
 
@@ -96,7 +103,14 @@ fn note_task_priority(machine: &mut Machine, context: &mut Context, priority: u8
 }
 
 /// Returns the exit of a hypercall. The instruction is over. The one that does nothing is answered here.
+///
+/// A program of a VM's system has none of the VM's rights. For it the instruction is not there, as on a
+/// processor without AMD-V.
 fn hypercall(context: &mut Context) -> Option<Exit> {
+    if !context.is_task() && context.vmcb.level() != 0 {
+        context.event = svm::exception(UNDEFINED, None);
+        return None;
+    }
     let next = guest::behind(context, CALL_LENGTH);
     context.go_to(next);
     let operation = context.general(RAX) as u16;
@@ -118,20 +132,11 @@ fn hypercall(context: &mut Context) -> Option<Exit> {
     }))
 }
 
-/// Handles HLT.
+/// Handles HLT. A task cannot execute it.
 fn halt(machine: &mut Machine, context: &mut Context) -> Option<Exit> {
     let next = guest::behind(context, HALT_LENGTH);
     context.go_to(next);
-    if context.plan.idle_in_place && !context.is_task() {
-        return machine.idle_in_place(context);
-    }
-    let until = machine.rest(context);
-    if until.0 <= sysreg::counter() {
-        machine.looks = true;
-        return None;
-    }
-    context.idle_until = until.0;
-    Some(Exit::Idle { until })
+    machine.stay_halted(context)
 }
 
 /// Returns the exit of an exception of a task, which has no handlers.

@@ -98,6 +98,7 @@ impl Context {
         (self.auxiliary, self.starting, self.task_priority) = (0, (0, 0), 0);
         self.debug = None;
         (self.forget, self.halted, self.due) = (true, false, Ticks(0));
+        (self.in_nmi, self.step) = (false, None);
     }
 
     /// Sets the state in which the usual vCPU starts: that of a start-up IPI.
@@ -204,8 +205,7 @@ impl Machine {
         }
         context.idle_until = 0;
         if context.halted
-            && !context.plan.direct
-            && let Some(exit) = self.idle_in_place(context)
+            && let Some(exit) = self.stay_halted(context)
         {
             return exit;
         }
@@ -245,7 +245,7 @@ impl Vcpus for Machine {
             let _is_reported = space::build_task(plan.partition);
         }
         // Messages for a vCPU that is off find it by its number.
-        platform::reset_local(vcpu, plan.index, plan.entry_state == LONG_64);
+        platform::reset_local(vcpu, plan.index, false);
         if plan.direct {
             self.own_direct();
         }
@@ -261,8 +261,7 @@ impl Vcpus for Machine {
                 machine.unload();
             }
             context.blank();
-            let is_extended = context.plan.entry_state == LONG_64;
-            platform::reset_local(vcpu, context.plan.index, is_extended);
+            platform::reset_local(vcpu, context.plan.index, context.plan.index != 0);
             // The family is in EDX after a reset; nothing else is told there.
             context.set_general(RDX, 0);
             if context.is_task() {
@@ -391,6 +390,7 @@ impl Vcpus for Machine {
     fn dump(&mut self, vcpu: VcpuId) -> Dump {
         let mut dump = Dump {
             general: [0; DUMP_REGISTERS],
+            numbered: 0,
             names: NAMES,
             sp: 0,
             pc: 0,

@@ -262,6 +262,16 @@ impl Workspace {
         names
     }
 
+    /// Returns the names of the programs of guests that are in C, or have parts in C.
+    #[must_use]
+    pub fn guests_in_c(&self) -> Vec<String> {
+        let folders = self.guest_folders().filter(|folder| c_guests::has_c(folder));
+        let names = folders.filter_map(|folder| Some(format!("guest-{}", folder.file_name()?.to_str()?)));
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    }
+
     /// Builds these programs for the target.
     ///
     /// # Errors

@@ -16,6 +16,9 @@
 //! A guest may be linked with a static library of this repository, for example the services of ARINC 653.
 //! Then a file `gcc.archive` names the package of the library and the Rust target that it is built for, and
 //! `{PACKAGE}` in `gcc.options` stands for the archive.
+//!
+//! Headers and libraries of the machine that a guest needs are named in a file `gcc.needs`: a line for each
+//! has a path and the Debian package that brings the path. The root's `bulkhead` installs what is missing.
 
 use crate::build::debian;
 use crate::problem::Problem;
@@ -34,6 +37,8 @@ const COMPILER_FILE: &str = "gcc.compiler";
 const CRATES: &str = "gcc.crates";
 /// The file that names a package of this repository that is a static library, and its target.
 const ARCHIVE: &str = "gcc.archive";
+/// The file that names what the guest needs of the machine.
+const NEEDS: &str = "gcc.needs";
 /// The usual compiler, of Debian's package `gcc-arm-none-eabi`.
 const COMPILER: &str = "arm-none-eabi-gcc";
 /// Folder of the built programs, among the targets of cargo.
@@ -43,6 +48,15 @@ const TARGET: &str = "arm-none-eabi";
 #[must_use]
 pub fn is_one(folder: &Path) -> bool {
     folder.join(OPTIONS).is_file()
+}
+
+/// Tells whether the folder of a guest has C for a cross compiler, as a whole or for a part.
+pub(super) fn has_c(folder: &Path) -> bool {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = files.map(|file| file.file_name().to_string_lossy().into_owned());
+    names
+        .into_iter()
+        .any(|name| name.starts_with("gcc") && name.ends_with(".options"))
 }
 
 /// Returns the path that the program of a guest has once the program is built.
@@ -95,6 +109,7 @@ pub fn build(folder: &Path, program: &Path, archive: Option<(&str, &Path)>) -> R
     if let Some(parent) = program.parent() {
         fs::create_dir_all(parent).map_err(Problem::io(parent.display()))?;
     }
+    check_needs(folder)?;
     let own = fs::read_to_string(folder.join(COMPILER_FILE)).ok();
     let mut command = Command::new(own.as_deref().map_or(COMPILER, str::trim));
     command.current_dir(folder);
@@ -118,6 +133,23 @@ pub fn build(folder: &Path, program: &Path, archive: Option<(&str, &Path)>) -> R
         debian::run(command.arg(at(Path::new(OPTIONS))).arg("-o").arg(&unfinished))?;
     }
     fs::rename(&unfinished, program).map_err(Problem::io(program.display()))
+}
+
+/// Checks that the machine has what the guest in `folder` needs.
+fn check_needs(folder: &Path) -> Result<(), Problem> {
+    let needs = fs::read_to_string(folder.join(NEEDS)).unwrap_or_default();
+    let pairs = needs.lines().filter_map(|line| line.split_once(' '));
+    match pairs.into_iter().find(|(path, _)| !Path::new(path).exists()) {
+        None => Ok(()),
+        Some((path, package)) => Err(Problem::new(format!(
+            "the guest {} needs {path}, which is not on this machine",
+            folder.file_name().unwrap_or_default().display()
+        ))
+        .remedy(format!(
+            "install Debian's package {0}: apt-get install --no-install-recommends {0}",
+            package.trim()
+        ))),
+    }
 }
 
 /// Returns the argument with which the compiler reads options from a file.
@@ -156,6 +188,23 @@ mod tests {
         let options = "-I{kernel}/include {kernel}/list.c {other}/main.c";
         let filled = "-I/a\\ b/kernel-1/include /a\\ b/kernel-1/list.c {other}/main.c";
         assert_eq!(fill(options, "kernel", Path::new("/a b/kernel-1")), filled);
+    }
+
+    #[test]
+    fn what_a_guest_needs_and_the_machine_lacks_is_named_with_its_package() {
+        let folder = env::temp_dir().join(format!("bulkhead-needs-{}", process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(
+            folder.join(NEEDS),
+            "/ base-files\n/no/such/header.h libnone-dev\n",
+        )
+        .unwrap();
+        let said = check_needs(&folder).unwrap_err().display();
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(
+            said.contains("/no/such/header.h") && said.contains("libnone-dev"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -47,6 +47,17 @@ pub enum Symbols {
     AtLoadAddress,
 }
 
+/// An exception of a guest's own that its vectors could not take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Untaken {
+    /// The exception, as a sentence without its subject.
+    pub what: String,
+    /// The instruction.
+    pub pc: u64,
+    /// Where its vectors are, and how the guest sets that.
+    pub vectors: String,
+}
+
 /// The facts that a debugger must be told.
 #[derive(Clone, Copy, Debug)]
 pub struct Debugger {
@@ -101,6 +112,12 @@ pub trait Tool: Sync {
     fn is_asynchronous(&self, syndrome: u64) -> bool;
     /// Returns a probable remedy against an event that this class alone knows.
     fn remedy(&self, event: &Event) -> Option<&'static str>;
+    /// Returns the exception of the guest's own that its vectors could not take, if the registers behind a
+    /// report show one. `register` gives a register by its name in the log.
+    fn untaken(&self, register: &dyn Fn(&str) -> Option<u64>) -> Option<Untaken> {
+        let _ = register;
+        None
+    }
 }
 
 /// The showcase of a class.

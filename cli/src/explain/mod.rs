@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `event` | the report, read back from its line |
 //! | `crash` | the hypervisor's own end, read back from its line |
+//! | `registers` | the registers behind a report, which come line by line |
 //! | `symbols` | the line of the program |
 //! | `address` | the meaning of an address of a partition |
 //! | `remedy` | the probable remedy |
@@ -17,6 +18,7 @@
 mod address;
 mod crash;
 mod event;
+mod registers;
 mod remedy;
 mod symbols;
 
@@ -24,6 +26,7 @@ use crate::build::prepare::Prepared;
 use crate::class;
 use bulkhead_manifest::System;
 use bulkhead_manifest::system::Partition;
+use registers::Registers;
 use symbols::Symbols;
 
 pub use event::Event;
@@ -39,6 +42,7 @@ pub struct Explainer<'a> {
     /// Those of the hypervisor.
     own: Symbols,
     explained: Vec<(String, String, Option<u64>)>,
+    registers: Registers,
 }
 
 impl<'a> Explainer<'a> {
@@ -57,6 +61,7 @@ impl<'a> Explainer<'a> {
             symbols,
             own: Symbols::of(Some(prepared.class_binary().to_owned())),
             explained: Vec::new(),
+            registers: Registers::default(),
         }
     }
 
@@ -65,6 +70,9 @@ impl<'a> Explainer<'a> {
     pub fn line(&mut self, text: &str) -> Option<String> {
         if let Some(at) = crash::place(text) {
             return Some(self.explain_crash(at));
+        }
+        if self.registers.line(text) {
+            return self.explain_registers();
         }
         let event = Event::read(text)?;
         let same = (event.partition.clone(), event.class.clone(), event.pc);
@@ -89,6 +97,28 @@ impl<'a> Explainer<'a> {
             "  why | the hypervisor itself failed, and no partition goes on\n      | at {place}\n      | likely remedy: report it, with \
              this line and what `bulkhead log` shows of the crash record"
         )
+    }
+
+    /// Explains the registers behind a report, if they say that an exception of the guest's own led to the
+    /// report.
+    fn explain_registers(&mut self) -> Option<String> {
+        let registers = &self.registers;
+        let untaken = class::of(self.system.board()).untaken(&|name| registers.value(name))?;
+        let partitions = self.system.partitions();
+        let number = partitions
+            .iter()
+            .position(|partition| partition.name() == registers.partition())?;
+        let place = self.symbols.get_mut(number)?.find(untaken.pc);
+        let name = self.registers.partition();
+        let pc = untaken.pc;
+        Some(format!(
+            "  why | {name}, vCPU {}: before that, its own program {}\n      | at {}\n      | {}\n      | likely \
+             remedy: a handler there before the first exception, or a look at the program at that line",
+            self.registers.vcpu(),
+            untaken.what,
+            place.unwrap_or_else(|| format!("{pc:#x}, for which there are no symbols")),
+            untaken.vectors
+        ))
     }
 
     fn explain(&mut self, number: usize, event: &Event) -> String {

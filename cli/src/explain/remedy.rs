@@ -56,6 +56,10 @@ fn memory(system: &System, partition: &Partition<'_>, event: &Event) -> String {
         Meaning::Device(_, Some(owner)) => {
             format!("a device has one owner: take it away from `{owner}`, or leave it alone here")
         }
+        Meaning::Null if event.pc == Some(address) => {
+            "an exception before its vectors were set, or a jump to a null pointer: the registers below say which"
+                .to_owned()
+        }
         Meaning::Null => "a null pointer, most likely: look at the program at that line".to_owned(),
         Meaning::Behind(end) if address - end < NEAR => {
             format!("more `memory` for [partition.{name}] if it needs that much; else a wild pointer")

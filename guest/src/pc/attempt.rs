@@ -53,10 +53,12 @@ pub(super) fn recover(frame: &mut Frame) -> bool {
         // SAFETY: `__pc_run` has stored its stack pointer, and waits for this to come back.
         unsafe { __pc_run_end() }
     }
+    // One exception is the attempt's: behind it a non-maskable interrupt may come before the next instruction.
     let behind = BEHIND.load(Ordering::Relaxed);
     if behind == 0 || frame.vector >= FIRST_INTERRUPT {
         return false;
     }
+    BEHIND.store(0, Ordering::Relaxed);
     RAISED.store(frame.vector + 1, Ordering::Relaxed);
     frame.rip = behind;
     true
@@ -97,6 +99,26 @@ __pc_run:
     mov     rdi, rcx
     mov     rsi, rbp
     retfq
+
+    .global __pc_run_user
+__pc_run_user:
+    // RDI = code, RSI = selector of its segment, RDX = selector of its stack.
+    push    rbx
+    push    rbp
+    push    r12
+    push    r13
+    push    r14
+    push    r15
+    mov     [rip + {outside}], rsp
+    push    rdx
+    push    0
+    push    2
+    push    rsi
+    push    rdi
+    xor     eax, eax
+    xor     ecx, ecx
+    xor     edx, edx
+    iretq
     .global __pc_run_end
 __pc_run_end:
     cli
@@ -120,6 +142,7 @@ __pc_run_end:
 
 unsafe extern "C" {
     fn __pc_run(code: u64, selector: u64, value: u64);
+    fn __pc_run_user(code: u64, selector: u64, stack: u64);
     fn __pc_run_end() -> !;
 }
 
@@ -138,6 +161,16 @@ pub fn run(code: u64, selector: u64, value: u64) -> Result<(), u8> {
     // SAFETY: the code may destroy the program, which is the caller's intent; it can reach nothing else.
     unsafe { __pc_run(code, selector, value) }
     result()
+}
+
+/// Runs code at privilege level 3 until it raises an exception, with no stack. [`super::user::open`] comes
+/// first. Returns the vector.
+pub fn run_user(code: &'static [u8]) -> u8 {
+    RAISED.store(0, Ordering::Relaxed);
+    let (selector, stack) = super::user::SELECTORS;
+    // SAFETY: nothing but an exception leads out of the code, and that ends it (`recover`).
+    unsafe { __pc_run_user(code.as_ptr() as u64, selector, stack) }
+    result().err().unwrap_or(u8::MAX)
 }
 
 /// Reads a model-specific register.

@@ -130,6 +130,15 @@ pub(super) fn init() {
     load();
 }
 
+/// Lets a vector begin on a stack of the task state segment (1 to 7), or with 0 on the one in use.
+pub fn use_stack(vector: u8, number: u64) {
+    // SAFETY: the processor reads an entry only when it takes the vector, which does not happen meanwhile.
+    let table = unsafe { &mut *TABLE.0.get() };
+    if let Some([low, _]) = table.get_mut(usize::from(vector)) {
+        *low = *low & !(7 << 32) | (number & 7) << 32;
+    }
+}
+
 /// Loads the table on this processor.
 pub fn load() {
     let base = TABLE.0.get() as u64;

@@ -13,6 +13,7 @@ pub mod exception;
 pub mod smp;
 mod start;
 pub mod uart;
+pub mod user;
 
 /// Names the function that is the VM's program: `fn(Machine)`.
 #[macro_export]

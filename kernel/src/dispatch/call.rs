@@ -25,25 +25,25 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     #[inline(never)]
     pub(super) fn call(&mut self, slot: Slot, vcpu: VcpuId, call: &Hypercall) {
         let caller = self.system.binding(vcpu).partition;
+        // The slot that the call names, if the call names an object: the check has found the slot.
+        let [first, ..] = call.arguments;
+        let named = first as u8;
         let result = match decode(call, caller, &self.shared.capabilities) {
             Ok(Command::Null) => Ok([0; 4]),
-            Ok(Command::Wait(gate, until)) => return self.wait_for_events(slot, vcpu, gate, until),
-            Ok(Command::Sleep(until)) => return self.sleep(slot, vcpu, until),
-            Ok(Command::Upcall(gate, ref wish)) => match self.want_upcall(slot, vcpu, gate, wish) {
+            Ok(Command::Wait(gate, until)) => return self.wait_for_events(slot, vcpu, (gate, named), until),
+            Ok(Command::Sleep(until)) => return self.sleep(slot, vcpu, named, until),
+            Ok(Command::Upcall(gate, ref wish)) => match self.want_upcall(slot, vcpu, (gate, named), wish) {
                 Ok(true) => return,
                 done => done.map(|_| [0; 4]),
             },
             Ok(Command::Revoke(index, true)) if self.refuse_if_reply(caller, index) => Ok([0; 4]),
-            Ok(Command::Revoke(index, own)) => match self.shared.capabilities.revoke(caller, index, own) {
-                Ok(false) => {
+            Ok(Command::Revoke(index, own)) => match self.revoke_part(caller, (index, own)) {
+                Ok(None) => Ok([0; 4]),
+                Ok(Some((index, own))) => {
                     self.local.slot_mut(slot).activity = Activity::Revoking(index, own);
                     return;
                 }
-                Ok(true) if !self.are_holds_right(None) => {
-                    self.local.slot_mut(slot).activity = Activity::Revoking(REVOKED, false);
-                    return;
-                }
-                done => done.map(|_| [0; 4]),
+                Err(error) => Err(error),
             },
             Ok(
                 ref command @ (Command::Send(..)
@@ -52,12 +52,12 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 | Command::ReplyReceive(..)
                 | Command::Resume(_)
                 | Command::Reply(..)),
-            ) => match self.call_at_port(slot, vcpu, command) {
+            ) => match self.call_at_port(slot, vcpu, named, command) {
                 Some(answer) => answer,
                 None => return,
             },
             Ok(ref command @ (Command::Take(..) | Command::TryTake(_) | Command::Release(_))) => {
-                match self.call_at_lock(slot, vcpu, command) {
+                match self.call_at_lock(slot, vcpu, named, command) {
                     Some(answer) => answer,
                     None => return,
                 }
@@ -73,17 +73,38 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
     }
 
+    /// Does one part of a revocation. Returns the next part, `None` if nothing is left: nobody holds or waits
+    /// for anything by a capability that was taken away.
+    fn revoke_part(
+        &mut self,
+        caller: PartitionId,
+        (index, own): (u64, bool),
+    ) -> Result<Option<(u64, bool)>, Error> {
+        if index != REVOKED {
+            let (done, lost) = self.shared.capabilities.revoke(caller, index, own)?;
+            self.review(lost);
+            if !done {
+                return Ok(Some((index, own)));
+            }
+        }
+        let is_right = self.are_holds_right(None) && self.are_waits_right();
+        Ok((!is_right).then_some((REVOKED, false)))
+    }
+
     /// Does the next part of a revocation, then looks at interrupts that came meanwhile. The capability
     /// itself may be gone by now, with everything that was derived from it.
-    pub(super) fn revoke_chunk(&mut self, slot: Slot, vcpu: VcpuId, (index, own): (u64, bool)) {
+    pub(super) fn revoke_chunk(&mut self, slot: Slot, vcpu: VcpuId, part: (u64, bool)) {
         let caller = self.system.binding(vcpu).partition;
-        let is_revoked = self.shared.capabilities.revoke(caller, index, own) != Ok(false);
-        if is_revoked && !self.are_holds_right(None) {
-            self.local.slot_mut(slot).activity = Activity::Revoking(REVOKED, false);
-        } else if is_revoked {
-            self.machine.reply(vcpu, Reply::Hypercall(Ok([0; 4])));
-            self.local.slot_mut(slot).activity = Activity::Ready;
-            self.look_for_upcall(slot);
+        match self.revoke_part(caller, part) {
+            Ok(None) => {
+                self.machine.reply(vcpu, Reply::Hypercall(Ok([0; 4])));
+                self.local.slot_mut(slot).activity = Activity::Ready;
+                self.look_for_upcall(slot);
+            }
+            Ok(Some((index, own))) => {
+                self.local.slot_mut(slot).activity = Activity::Revoking(index, own);
+            }
+            Err(_) => self.local.slot_mut(slot).activity = Activity::Revoking(REVOKED, false),
         }
         self.look();
     }
@@ -201,7 +222,13 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         Ok([0; 4])
     }
 
-    fn wait_for_events(&mut self, slot: Slot, vcpu: VcpuId, gate: PartitionId, until: Option<u64>) {
+    fn wait_for_events(
+        &mut self,
+        slot: Slot,
+        vcpu: VcpuId,
+        (gate, index): (PartitionId, u8),
+        until: Option<u64>,
+    ) {
         let until = until.map_or(Ticks::NEVER, |nanoseconds| self.system.time.at(nanoseconds));
         self.end_upcall(slot, vcpu);
         let events = self.shared.partition(gate).gate.wait(vcpu);
@@ -215,7 +242,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         match self.interruption(vcpu) {
             Some(own) => self
                 .local
-                .block(slot, Activity::Blocked(Pause::Events(gate, until, own))),
+                .block(slot, Activity::Blocked(Pause::Events(gate, index, until, own))),
             None => {
                 let events = self.shared.partition(gate).gate.give_up(vcpu);
                 self.events_taken(gate);
@@ -233,7 +260,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         (own > self.machine.now()).then_some(own)
     }
 
-    fn sleep(&mut self, slot: Slot, vcpu: VcpuId, until: u64) {
+    fn sleep(&mut self, slot: Slot, vcpu: VcpuId, index: u8, until: u64) {
         let until = self.system.time.at(until);
         if until <= self.machine.now() {
             self.machine.reply(vcpu, Reply::Hypercall(Ok([0; 4])));
@@ -242,7 +269,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         match self.interruption(vcpu) {
             Some(own) => self
                 .local
-                .block(slot, Activity::Blocked(Pause::Sleep(until, own))),
+                .block(slot, Activity::Blocked(Pause::Sleep(index, until, own))),
             None => self
                 .machine
                 .reply(vcpu, Reply::Hypercall(Err(Error::Interrupted))),

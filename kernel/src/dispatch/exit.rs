@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Handling of exits, and waking of vCPUs.
 
+use super::basis::WATCHES;
 use super::{Pcpu, SEVERAL_VCPUS};
 use crate::local::{Activity, Pause};
 use crate::lock::MAX_LOCKS;
@@ -228,10 +229,14 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 }
             }
             Activity::Blocked(pause) => {
-                // A vCPU that lends its place does not run in it.
-                if !self.end_pause(slot, vcpu, pause) && SEVERAL_VCPUS && !self.local.is_lending(slot) {
-                    let now = self.machine.now();
-                    self.local.make_looking(slot, pause, now);
+                if !self.end_pause(slot, vcpu, pause) {
+                    // A vCPU that lends its place does not run in it.
+                    if self.local.is_lending(slot) {
+                        self.check_loan(slot, pause);
+                    } else if SEVERAL_VCPUS {
+                        let now = self.machine.now();
+                        self.local.make_looking(slot, pause, now);
+                    }
                 }
             }
             Activity::Ready => self.look_for_upcall(slot),
@@ -248,8 +253,13 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Ends a blocking hypercall if there is a reason to. Returns whether there was one.
     fn end_pause(&mut self, slot: Slot, vcpu: VcpuId, pause: Pause) -> bool {
         match pause {
-            Pause::Events(gate, ..) => {
+            Pause::Events(gate, index, ..) => {
                 let shared = &self.shared.partition(gate).gate;
+                if !self.stands(vcpu, index, WATCHES, gate.0) {
+                    shared.leave(vcpu);
+                    self.end_revoked(slot, index);
+                    return true;
+                }
                 let events = shared.take();
                 if events != 0 {
                     shared.leave(vcpu);
@@ -293,10 +303,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             self.end_access(slot, vcpu, until);
         } else if !self.end_pause(slot, vcpu, pause) {
             self.local.block(slot, Activity::Blocked(pause));
-            if let Pause::Lock(lock, ..) = pause
-                && MAX_LOCKS != 0
-            {
-                self.relend(lock);
+            match pause {
+                Pause::Lock(lock, ..) if MAX_LOCKS != 0 => self.relend(lock),
+                Pause::Reply(..) if MAX_PORTS != 0 => self.relend_call(slot),
+                _ => {}
             }
         }
     }
@@ -305,9 +315,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     pub(super) fn timer_due(&mut self, slot: Slot, now: Ticks) {
         match self.local.slot(slot).activity {
             Activity::Idle(_) => self.local.make_ready(slot, now),
-            Activity::Blocked(Pause::Sleep(until, _)) if until <= now => self.release(slot, Ok([0; 4])),
+            Activity::Blocked(Pause::Sleep(_, until, _)) if until <= now => self.release(slot, Ok([0; 4])),
             Activity::Blocked(
-                pause @ (Pause::Events(_, until, _)
+                pause @ (Pause::Events(_, _, until, _)
                 | Pause::Port(_, until, _)
                 | Pause::Reply(until, _)
                 | Pause::Lock(_, until, _)),

@@ -30,14 +30,15 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Handles an operation of the vCPU that cannot be completed.
     #[inline(never)]
     pub(super) fn fault(&mut self, slot: Slot, vcpu: VcpuId, report: &FaultReport) {
-        let action = self.judge(vcpu, report);
+        let verdict = self.judge(vcpu, report);
+        let action = verdict.action;
         match action {
             HealthAction::Log => {
                 if !self.machine.skip(vcpu) {
-                    self.reflect(slot, vcpu, report);
+                    self.reflect(slot, vcpu, report, verdict);
                 }
             }
-            HealthAction::Inject => self.reflect(slot, vcpu, report),
+            HealthAction::Inject => self.reflect(slot, vcpu, report, verdict),
             HealthAction::Stop => self.end_own(slot, Request::Fail),
             HealthAction::Restart | HealthAction::RestartWarm => self.restart_own(slot, action, report.class),
         }
@@ -48,7 +49,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Handles an access to an address where nothing is.
     #[inline(never)]
     pub(super) fn no_such_address(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) {
-        let action = self.judge(vcpu, &access.report);
+        let verdict = self.judge(vcpu, &access.report);
+        let action = verdict.action;
         match action {
             HealthAction::Log => {
                 let reply = match access.kind {
@@ -57,7 +59,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 };
                 self.machine.reply(vcpu, reply);
             }
-            HealthAction::Inject => self.reflect(slot, vcpu, &access.report),
+            HealthAction::Inject => self.reflect(slot, vcpu, &access.report, verdict),
             HealthAction::Stop => self.end_own(slot, Request::Fail),
             HealthAction::Restart | HealthAction::RestartWarm => {
                 self.restart_own(slot, action, access.report.class)
@@ -200,21 +202,24 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Lets the fault arrive in the partition. Stops a partition that has no way to take the fault.
-    fn reflect(&mut self, slot: Slot, vcpu: VcpuId, report: &FaultReport) {
+    fn reflect(&mut self, slot: Slot, vcpu: VcpuId, report: &FaultReport, verdict: Verdict) {
         if !self.machine.fault(vcpu, report) {
+            // The report of an end is never left out.
+            if !verdict.logged {
+                self.tell_fault(vcpu, report, verdict);
+            }
             self.end_own(slot, Request::Fail);
         }
     }
 
     /// Counts a fault, decides the action, and reports both.
-    fn judge(&mut self, vcpu: VcpuId, report: &FaultReport) -> HealthAction {
+    fn judge(&mut self, vcpu: VcpuId, report: &FaultReport) -> Verdict {
         let partition = self.system.binding(vcpu).partition;
         let verdict = self.decide_action(partition, report.class);
         if verdict.logged {
             self.tell_fault(vcpu, report, verdict);
-            self.keep_registers(vcpu);
         }
-        verdict.action
+        verdict
     }
 
     #[inline(never)]
@@ -228,7 +233,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             line.key("virtual").hex(address);
         }
         line.key("pc").hex(report.pc).key("syndrome").hex(report.syndrome);
-        self.report_tail(vcpu, &mut line, verdict, report.address);
+        // The address of an event of class `system` is the number of a register.
+        let address = report.address.filter(|_| report.class != HealthClass::System);
+        self.report_tail(vcpu, &mut line, verdict, address);
+        self.keep_registers(vcpu);
     }
 
     fn decide_action(&self, partition: PartitionId, class: HealthClass) -> Verdict {

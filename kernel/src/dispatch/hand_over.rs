@@ -16,8 +16,9 @@
 //! **Work bounds.** One message is copied with the port's lock held, as by a send.
 
 use super::Pcpu;
+use super::basis::CALLS;
 use crate::local::{Activity, Pause};
-use crate::port::{CallState, MAX_PORTS, PortId};
+use crate::port::{CallState, MAX_PORTS, Named, PortId};
 use bulkhead_abi::hypercall::{MAX_MESSAGE, MESSAGE_ALIGN};
 use bulkhead_abi::size::IS_SMALL;
 use bulkhead_abi::{ObjectKind, Operation, Rights};
@@ -91,7 +92,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let receiver = system.binding(server).partition;
         let buffer = shared.seats.of(server).lock().buffer;
         let mut seat = shared.seats.of(vcpu).lock();
-        if seat.call.state != CallState::None {
+        // The capability may have been taken away since. The lock of the seat orders this look and that of the
+        // one who takes it away.
+        let stands = self.stands(vcpu, index as u8, CALLS, object);
+        if seat.call.state != CallState::None || !stands {
             return None;
         }
         self.machine
@@ -108,7 +112,11 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         opened.state = CallState::Open;
         opened.number = opened.number.wrapping_add(1);
         (opened.buffer, opened.size) = (GuestPhys(to), size as u16);
-        (opened.donates, opened.reply_rights) = (true, reply_rights);
+        (opened.donates, opened.reply_rights, opened.waits) = (true, reply_rights, true);
+        opened.at = Named {
+            it: port,
+            index: index as u8,
+        };
         (opened.reply, opened.server) = (Some((receiver, reply)), Some(server));
         drop(seat);
         queue.leave(server);
@@ -155,6 +163,13 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
         let own_time = self.interruption(vcpu)?;
         let receiver = system.binding(caller).partition;
+        let at = Named {
+            it: port,
+            index: index as u8,
+        };
+        if !self.sit_down(vcpu, at, GuestPhys(to)) {
+            return None;
+        }
         let mut seat = shared.seats.of(caller).lock();
         let open = &mut seat.call;
         let is_its = open.state == CallState::Open && open.reply == Some((own, reply as u32));
@@ -170,9 +185,6 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
         (open.state, open.reply) = (CallState::None, None);
         spaces.take_reply((own, reply as u32), caller, true);
-        drop(seat);
-        let mut seat = shared.seats.of(vcpu).lock();
-        (seat.buffer, seat.received) = (GuestPhys(to), None);
         drop(seat);
         queue.wait(vcpu);
         drop(queue);

@@ -168,6 +168,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 .control(|control| control.start());
             self.shared.recorder.started(partition);
             self.local.make_loading(slot, Cursor::new(start), now);
+            self.relend_to(slot);
         }
     }
 
@@ -191,6 +192,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 },
             );
             self.local.make_ready(slot, now);
+            self.relend_to(slot);
         }
     }
 
@@ -235,9 +237,11 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let chunk = cursor.advance(memory, loads);
         match chunk {
             Chunk::Capabilities(from) => {
-                let next = self.shared.capabilities.reset(partition, from);
-                // Holds without their capabilities go one at a time, and then the reset looks once more.
-                let next = if self.are_holds_right(Some(partition)) {
+                let (next, lost) = self.shared.capabilities.reset(partition, from);
+                self.review(lost);
+                // Holds and waits without their capabilities go one at a time, and then the reset looks once
+                // more.
+                let next = if self.are_holds_right(Some(partition)) && self.are_waits_right() {
                     next
                 } else {
                     next.or(Some(from))

@@ -2,6 +2,7 @@
 //! Carries out what holders of lines do, and delivers the interrupts of lines ([`crate::line`]).
 
 use super::Pcpu;
+use super::basis::RECEIVES;
 use crate::hypercall::{ChannelId, LineStep};
 use crate::line::{Binding, Mark, Progress};
 use crate::port::{MAX_PORTS, PortId};
@@ -34,8 +35,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let shared = self.shared;
         let result = shared.lines.change(|table| {
             let entry = table.get_mut(usize::from(device.0)).ok_or(Error::NotSupported)?;
-            if let LineStep::Bind(port) = step {
-                return self.bind(entry, (caller, device), index, port);
+            if let LineStep::Bind(port, port_index) = step {
+                return self.bind(entry, (caller, device), index, (port, port_index));
             }
             let is_own = |binding: &&mut Binding| (binding.holder, binding.index) == (caller, index);
             let binding = entry.as_mut().filter(is_own).ok_or(Error::WrongState)?;
@@ -55,7 +56,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         entry: &mut Option<Binding>,
         (holder, device): (PartitionId, ChannelId),
         index: u8,
-        port: PortId,
+        (port, port_index): (PortId, u8),
     ) -> Result<(), Error> {
         let (system, shared) = (self.system, self.shared);
         let mut sides = system.image.sides_of(device.0.into()).iter();
@@ -80,6 +81,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             index,
             capability,
             port,
+            port_index,
             line,
             edge,
             again: false,
@@ -132,7 +134,12 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             let is_wrong = |entry: &Option<Binding>| {
                 entry.is_some_and(|binding| {
                     let now = shared.capabilities.peek(binding.holder, binding.index.into());
-                    loaded == Some(binding.holder) || now != Ok(binding.capability)
+                    let (kind, right) = RECEIVES;
+                    let spaces = &shared.capabilities;
+                    let port = spaces.find_quickly(binding.holder, binding.port_index.into(), kind, right);
+                    loaded == Some(binding.holder)
+                        || now != Ok(binding.capability)
+                        || port != Some(binding.port.0)
                 })
             };
             let mut all = (0_u8..).zip(table);

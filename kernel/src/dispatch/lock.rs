@@ -9,11 +9,12 @@
 //! **Order of locks.** A lock of this kind counts as a port ([`crate::port`]): it comes before a seat.
 
 use super::Pcpu;
+use super::basis::TAKES;
 use crate::hypercall::Command;
 use crate::local::{Activity, Pause};
 use crate::lock::{LockId, MAX_LOCKS, Taking};
 use crate::mailbox::{bit, bits};
-use crate::port::Outcome;
+use crate::port::{Basis, Named, Outcome};
 use bulkhead_abi::Error;
 use bulkhead_arch_api::{Arch, Drivers, VcpuId, VcpuSet};
 use bulkhead_sched::{PcpuPolicy, Slot};
@@ -26,16 +27,28 @@ const fn taken(is_broken: bool) -> [u64; 4] {
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Carries out a hypercall about a lock. Returns the answer, or `None` if the vCPU waits.
     #[inline(never)]
-    pub(super) fn call_at_lock(&mut self, slot: Slot, vcpu: VcpuId, command: &Command) -> Option<Outcome> {
+    pub(super) fn call_at_lock(
+        &mut self,
+        slot: Slot,
+        vcpu: VcpuId,
+        index: u8,
+        command: &Command,
+    ) -> Option<Outcome> {
         if MAX_LOCKS == 0 {
             return Some(Err(Error::NotSupported));
         }
+        let named = |it| Named { it, index };
         match *command {
-            Command::Take(lock, until) => self.take_lock(slot, vcpu, (lock, until)),
-            Command::TryTake(lock) => Some(self.enter_lock(slot, vcpu, (lock, false)).and_then(|answer| {
-                // Without a wait there is an answer.
-                answer.ok_or(Error::TimedOut)
-            })),
+            Command::Take(lock, until) => self.take_lock(slot, vcpu, (named(lock), until)),
+            Command::TryTake(lock) => {
+                Some(
+                    self.enter_lock(slot, vcpu, (named(lock), false))
+                        .and_then(|answer| {
+                            // Without a wait there is an answer.
+                            answer.ok_or(Error::TimedOut)
+                        }),
+                )
+            }
             Command::Release(lock) => Some(self.release_lock(vcpu, lock).map(|()| [0; 4])),
             _ => Some(Err(Error::NotSupported)),
         }
@@ -46,11 +59,18 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         &mut self,
         slot: Slot,
         vcpu: VcpuId,
-        (lock, until): (LockId, Option<u64>),
+        (at, until): (Named<LockId>, Option<u64>),
     ) -> Option<Outcome> {
-        match self.enter_lock(slot, vcpu, (lock, true)) {
+        let lock = at.it;
+        match self.enter_lock(slot, vcpu, (at, true)) {
             Ok(None) => {}
             answer => return answer.transpose(),
+        }
+        let owner = self.shared.locks.of(lock).lock().owner();
+        if owner.is_some_and(|owner| owner != vcpu && self.closes_circle(vcpu, owner)) {
+            let outcome = self.give_up_lock(vcpu, lock, Error::DonationCycle);
+            self.end_loan(slot);
+            return Some(outcome);
         }
         let until = self.deadline_of(until);
         let Some(own) = self.interruption(vcpu) else {
@@ -72,14 +92,22 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         &mut self,
         slot: Slot,
         vcpu: VcpuId,
-        (lock, waits): (LockId, bool),
+        (at, waits): (Named<LockId>, bool),
     ) -> Result<Option<[u64; 4]>, Error> {
         let shared = self.shared;
+        let lock = at.it;
         let mut state = shared.locks.of(lock).lock();
+        let mut seat = shared.seats.of(vcpu).lock();
+        // The capability may have been taken away since the check. The lock of the seat orders this look and
+        // that of the one who takes it away.
+        if !self.stands(vcpu, at.index, TAKES, lock.0) {
+            return Err(Error::Revoked);
+        }
         match state.take(vcpu) {
             Taking::Taken(is_broken) => {
                 self.local.engage(slot);
-                shared.seats.of(vcpu).lock().owned |= bit(lock.0);
+                seat.owned |= bit(lock.0);
+                state.slot = at.index;
                 Ok(Some(taken(is_broken)))
             }
             Taking::AlreadyOwn => Err(Error::WrongState),
@@ -87,7 +115,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Taking::OwnedBy(owner) => {
                 self.lend_to(slot, owner)?;
                 self.local.engage(slot);
-                shared.seats.of(vcpu).lock().received = None;
+                (seat.received, seat.basis) = (None, Basis::Lock(at));
+                seat.turn = seat.turn.wrapping_add(1);
                 state.wait(vcpu);
                 Ok(None)
             }
@@ -104,7 +133,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Gives the lock of `owner` to the next one. Returns false if `owner` does not own the lock.
-    fn pass_lock(&mut self, owner: VcpuId, lock: LockId, is_broken: bool) -> bool {
+    pub(super) fn pass_lock(&mut self, owner: VcpuId, lock: LockId, is_broken: bool) -> bool {
         let (shared, system) = (self.shared, self.system);
         let next = {
             let mut state = shared.locks.of(lock).lock();
@@ -117,6 +146,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 let mut seat = shared.seats.of(next).lock();
                 seat.owned |= bit(lock.0);
                 seat.received = Some(Ok(taken(is_broken)));
+                if let Basis::Lock(at) = seat.basis {
+                    state.slot = at.index;
+                }
             }
             next
         };
@@ -132,23 +164,38 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if waiters.is_empty() {
             return;
         }
-        let owner = state.owner().map(|owner| self.system.binding(owner));
-        let owner = owner.filter(|owner| self.is_here(owner.pcpu) && self.local.can_borrow(owner.slot));
-        let now = self.machine.now();
         for waiter in waiters.iter() {
             let there = self.system.binding(waiter);
-            if !self.is_here(there.pcpu) {
-                continue;
+            if self.is_here(there.pcpu) {
+                self.relend_of(there.slot, state.owner());
             }
-            // Another activity: the vCPU looks in its own time why it was woken, and may block again.
-            let is_blocked = matches!(
-                self.local.slot(there.slot).activity,
-                Activity::Blocked(Pause::Lock(..))
-            );
-            match owner.filter(|_| is_blocked) {
-                Some(owner) => self.local.lend_on(there.slot, owner.slot, now),
-                None => self.local.lend_no_more(there.slot, now),
-            }
+        }
+    }
+
+    /// Makes a waiter of this pCPU lend its place to the present owner of its lock, if the owner is here.
+    fn relend_of(&mut self, waiter: Slot, owner: Option<VcpuId>) {
+        let owner = owner.map(|owner| self.system.binding(owner));
+        let owner = owner.filter(|owner| self.is_here(owner.pcpu) && self.local.can_borrow(owner.slot));
+        // Another activity: the vCPU looks in its own time why it was woken, and may block again.
+        let is_blocked = matches!(
+            self.local.slot(waiter).activity,
+            Activity::Blocked(Pause::Lock(..))
+        );
+        let now = self.machine.now();
+        match owner.filter(|_| is_blocked) {
+            Some(owner) => self.local.lend_on(waiter, owner.slot, now),
+            None => self.local.lend_no_more(waiter, now),
+        }
+    }
+
+    /// Corrects the loan of a vCPU that was woken and waits on: another pCPU may have taken the lock from the
+    /// owner that it lends to.
+    pub(super) fn check_loan(&mut self, slot: Slot, pause: Pause) {
+        if MAX_LOCKS != 0
+            && let Pause::Lock(lock, ..) = pause
+        {
+            let owner = self.shared.locks.of(lock).lock().owner();
+            self.relend_of(slot, owner);
         }
     }
 

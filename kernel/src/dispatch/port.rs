@@ -10,10 +10,11 @@
 //! reason, and when the server stops.
 
 use super::Pcpu;
+use super::basis::CALLS;
 use crate::hypercall::{Answering, Buffer, CallMode, Command, Message};
 use crate::line::Mark;
 use crate::local::{Activity, Pause};
-use crate::port::{CallState, Caller, Letter, MAX_PORTS, Outcome, PortFacts, PortId, Queue};
+use crate::port::{Basis, CallState, Caller, Letter, MAX_PORTS, Named, Outcome, PortFacts, PortId, Queue};
 use bulkhead_abi::{Error, ObjectKind};
 use bulkhead_arch_api::{Arch, Drivers, PartitionId, Ticks, VcpuId, VcpuSet};
 use bulkhead_sched::{PcpuPolicy, PolicyError, Slot};
@@ -21,24 +22,31 @@ use bulkhead_sched::{PcpuPolicy, PolicyError, Slot};
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Carries out a hypercall about ports and replies. Returns the answer, or `None` if the vCPU waits.
     #[inline(never)]
-    pub(super) fn call_at_port(&mut self, slot: Slot, vcpu: VcpuId, command: &Command) -> Option<Outcome> {
+    pub(super) fn call_at_port(
+        &mut self,
+        slot: Slot,
+        vcpu: VcpuId,
+        index: u8,
+        command: &Command,
+    ) -> Option<Outcome> {
         if MAX_PORTS == 0 {
             return Some(Err(Error::NotSupported));
         }
+        let named = |it: &PortId| Named { it: *it, index };
         match command {
             Command::Send(port, message) => Some(self.send(vcpu, *port, message).map(|()| [0; 4])),
             Command::Reply(answering, message) => {
                 Some(self.reply_to(vcpu, *answering, message).map(|()| [0; 4]))
             }
-            Command::Receive(port, buffer, waits) => self.receive(slot, vcpu, *port, (buffer, *waits)),
+            Command::Receive(port, buffer, waits) => self.receive(slot, vcpu, named(port), (buffer, *waits)),
             Command::Call(port, message, buffer, mode) => {
-                match self.begin_call(slot, vcpu, *port, (message, buffer, *mode)) {
+                match self.begin_call(slot, vcpu, named(port), (message, buffer, *mode)) {
                     Ok(()) => self.wait_for_reply(slot, vcpu, buffer.until),
                     Err(error) => Some(Err(error)),
                 }
             }
             Command::ReplyReceive(port, reply, buffer) => {
-                self.reply_receive(slot, vcpu, *port, (reply.as_ref(), buffer))
+                self.reply_receive(slot, vcpu, named(port), (reply.as_ref(), buffer))
             }
             Command::Resume(until) => self.resume_call(slot, vcpu, *until),
             _ => Some(Err(Error::NotSupported)),
@@ -62,35 +70,42 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         &mut self,
         slot: Slot,
         vcpu: VcpuId,
-        port: PortId,
+        at: Named<PortId>,
         (buffer, waits): (&Buffer, bool),
     ) -> Option<Outcome> {
         let taken = self
-            .check_receive(vcpu, port, buffer)
-            .and_then(|()| self.take_message(slot, vcpu, port, (buffer, waits)));
+            .check_receive(vcpu, at.it, buffer)
+            .and_then(|()| self.take_message(slot, vcpu, at, (buffer, waits)));
         match taken {
             Ok(Some(results)) => Some(Ok(results)),
-            Ok(None) => self.wait_for_message(slot, vcpu, port, buffer),
+            Ok(None) => self.wait_for_message(slot, vcpu, at.it, buffer),
             Err(error) => Some(Err(error)),
         }
     }
 
     /// Goes on to wait for a reply.
     fn resume_call(&mut self, slot: Slot, vcpu: VcpuId, until: Option<u64>) -> Option<Outcome> {
-        let (is_none, server) = {
-            let seat = self.shared.seats.of(vcpu).lock();
-            let call = &seat.call;
-            (
-                call.state == CallState::None,
-                call.server.filter(|_| call.donates),
-            )
+        let (state, server, port, donates) = {
+            let mut seat = self.shared.seats.of(vcpu).lock();
+            let call = &mut seat.call;
+            call.waits = true;
+            (call.state, call.server, call.at.it, call.donates)
         };
-        if is_none {
+        if state == CallState::None {
             return Some(Err(Error::WrongState));
         }
-        if let Some(server) = server {
-            // A cycle only means that there is no loan: the message is on its way.
-            let _without = self.lend_to(slot, server);
+        let server = server.or_else(|| self.only_server(port));
+        if let Some(server) = server
+            && state == CallState::Open
+        {
+            if self.closes_circle(vcpu, server) {
+                self.shared.seats.of(vcpu).lock().call.waits = false;
+                return Some(Err(Error::DonationCycle));
+            }
+            if donates {
+                // A cycle only means that there is no loan: the message is on its way.
+                let _without = self.lend_to(slot, server);
+            }
         }
         self.wait_for_reply(slot, vcpu, until)
     }
@@ -100,15 +115,17 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         &mut self,
         slot: Slot,
         vcpu: VcpuId,
-        port: PortId,
+        at: Named<PortId>,
         (reply, buffer): (Option<&(Answering, Message)>, &Buffer),
     ) -> Option<Outcome> {
-        let replied = self.check_receive(vcpu, port, buffer).and_then(|()| match reply {
-            Some((answering, message)) => self.reply_to(vcpu, *answering, message),
-            None => Ok(()),
-        });
+        let replied = self
+            .check_receive(vcpu, at.it, buffer)
+            .and_then(|()| match reply {
+                Some((answering, message)) => self.reply_to(vcpu, *answering, message),
+                None => Ok(()),
+            });
         match replied {
-            Ok(()) => self.receive(slot, vcpu, port, (buffer, true)),
+            Ok(()) => self.receive(slot, vcpu, at, (buffer, true)),
             Err(error) => Some(Err(error)),
         }
     }
@@ -120,6 +137,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let receiver = self.system.binding(caller).partition;
         self.check_message(replier, message, u16::MAX)?;
         let shared = self.shared;
+        let fits;
         {
             let mut seat = shared.seats.of(caller).lock();
             let call = &mut seat.call;
@@ -128,27 +146,30 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 let gone = shared.capabilities.look_up(replier, u64::from(index));
                 return Err(gone.err().unwrap_or(Error::Revoked));
             }
-            // No fault of the replier: the caller has chosen the size.
-            if message.length > call.size {
-                return Err(Error::NoSpace);
-            }
-            let (from, to) = ((replier, message.from), (receiver, call.buffer));
-            let passed = self.machine.pass_message(from, to, usize::from(message.length));
-            let letter = Letter {
-                length: message.length,
-                sender: replier,
-                caller: None,
-                gift: message.gift,
-            };
-            call.state = CallState::Done(match passed {
-                Ok(()) => Ok([u64::from(message.length), 0, 0, self.give(receiver, &letter)]),
-                Err(_) => Err(Error::InvalidArgument),
+            // The caller has chosen the size. A reply that is too long is no fault of the replier, and no reason
+            // to keep the call: whoever chooses a small size would fill the replier's space with calls.
+            fits = message.length <= call.size;
+            call.state = CallState::Done(if fits {
+                let (from, to) = ((replier, message.from), (receiver, call.buffer));
+                let passed = self.machine.pass_message(from, to, usize::from(message.length));
+                let letter = Letter {
+                    length: message.length,
+                    sender: replier,
+                    caller: None,
+                    gift: message.gift,
+                };
+                match passed {
+                    Ok(()) => Ok([u64::from(message.length), 0, 0, self.give(receiver, &letter)]),
+                    Err(_) => Err(Error::InvalidArgument),
+                }
+            } else {
+                Err(Error::NoSpace)
             });
             call.reply = None;
             shared.capabilities.take_reply((replier, index), caller, true);
         }
         self.wake_all(VcpuSet::of(caller));
-        Ok(())
+        fits.then_some(()).ok_or(Error::NoSpace)
     }
 
     /// Destroys a capability if it is one to reply by, and ends the call. Returns whether it was one.
@@ -227,7 +248,16 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Returns the outcome of a wait for a message that was completed.
     pub(super) fn received(&self, vcpu: VcpuId) -> Option<Outcome> {
-        self.shared.seats.of(vcpu).lock().received.take()
+        let (outcome, basis) = {
+            let mut seat = self.shared.seats.of(vcpu).lock();
+            (seat.received.take(), seat.basis)
+        };
+        if outcome == Some(Err(Error::Revoked))
+            && let Basis::Port(Named { index, .. }) | Basis::Lock(Named { index, .. }) = basis
+        {
+            self.meet_revoked(vcpu, index);
+        }
+        outcome
     }
 
     /// Returns the outcome of the vCPU's call, if the call is done. There is no call then.
@@ -237,6 +267,12 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             return None;
         };
         seat.call.state = CallState::None;
+        let index = seat.call.at.index;
+        drop(seat);
+        if outcome == Err(Error::Revoked) {
+            // Also if the receiver has ended the call: then the slot has its capability, and keeps it.
+            self.meet_revoked(vcpu, index);
+        }
         Some(outcome)
     }
 
@@ -254,7 +290,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if let Some(outcome) = self.replied(vcpu) {
             return outcome;
         }
-        if error != Error::Interrupted {
+        if error == Error::Interrupted {
+            self.shared.seats.of(vcpu).lock().call.waits = false;
+        } else {
             self.end_call(vcpu);
         }
         Err(error)
@@ -288,15 +326,21 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         &mut self,
         slot: Slot,
         vcpu: VcpuId,
-        port: PortId,
+        at: Named<PortId>,
         (message, buffer, mode): (&Message, &Buffer, CallMode),
     ) -> Result<(), Error> {
+        let port = at.it;
         let sender = self.system.binding(vcpu).partition;
         self.check_message(sender, message, self.system.port(port).size)?;
         self.check_buffer(vcpu, buffer, buffer.size)?;
         self.local.engage(slot);
         let number = {
             let mut seat = self.shared.seats.of(vcpu).lock();
+            // The capability may have been taken away since the check. The lock of the seat orders this look
+            // and that of the one who takes it away.
+            if !self.stands(vcpu, at.index, CALLS, port.0) {
+                return Err(Error::Revoked);
+            }
             let call = &mut seat.call;
             if call.state != CallState::None {
                 return Err(Error::WrongState);
@@ -305,9 +349,15 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             call.number = call.number.wrapping_add(1);
             (call.buffer, call.size) = (buffer.to, buffer.size);
             (call.donates, call.reply_rights) = (mode.donates, mode.reply_rights);
-            (call.reply, call.server) = (None, None);
+            (call.reply, call.server, call.at, call.waits) = (None, None, at, true);
             call.number
         };
+        if let Some(server) = self.only_server(port)
+            && self.closes_circle(vcpu, server)
+        {
+            self.end_call(vcpu);
+            return Err(Error::DonationCycle);
+        }
         let letter = Letter {
             length: message.length,
             sender,
@@ -396,10 +446,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         &mut self,
         slot: Slot,
         vcpu: VcpuId,
-        port: PortId,
+        at: Named<PortId>,
         (buffer, waits): (&Buffer, bool),
     ) -> Result<Option<[u64; 4]>, Error> {
-        let (shared, system) = (self.shared, self.system);
+        let (shared, system, port) = (self.shared, self.system, at.it);
         let (facts, own) = (system.port(port), system.binding(vcpu).partition);
         let mut queue = shared.ports.of(port).lock();
         while let Some(position) = queue.oldest() {
@@ -441,8 +491,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             return Err(Error::TimedOut);
         }
         self.local.engage(slot);
-        let mut seat = shared.seats.of(vcpu).lock();
-        (seat.buffer, seat.received) = (buffer.to, None);
+        if !self.sit_down(vcpu, at, buffer.to) {
+            return Err(Error::Revoked);
+        }
         queue.wait(vcpu);
         Ok(None)
     }
@@ -572,6 +623,55 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if waits {
             let now = self.machine.now();
             self.local.lend_on(there.slot, slot, now);
+        }
+    }
+
+    /// Returns the vCPU that a vCPU with an open call lends its place to, if it donates.
+    fn server_of(&self, vcpu: VcpuId) -> Option<VcpuId> {
+        let (port, server) = {
+            let seat = self.shared.seats.of(vcpu).lock();
+            let call = &seat.call;
+            if call.state != CallState::Open || !call.donates {
+                return None;
+            }
+            (call.at.it, call.server)
+        };
+        server.or_else(|| self.shared.ports.of(port).lock().server)
+    }
+
+    /// Lets a slot, which is switched on or loads its partition, have the places of the callers of this pCPU
+    /// that wait for its vCPU, or for any vCPU of its partition if it loads. Bounded by the slots in use.
+    #[inline]
+    pub(super) fn relend_to(&mut self, slot: Slot) {
+        if MAX_PORTS != 0 && self.local.is_any_engaged() {
+            self.relend_callers(slot);
+        }
+    }
+
+    #[inline(never)]
+    fn relend_callers(&mut self, slot: Slot) {
+        let state = *self.local.slot(slot);
+        let partition = self.system.binding(state.vcpu).partition;
+        let loads = matches!(state.activity, Activity::Loading(_));
+        for from in self.local.all() {
+            let caller = *self.local.slot(from);
+            if !matches!(caller.activity, Activity::Blocked(Pause::Reply(..))) {
+                continue;
+            }
+            let is_its = |server: VcpuId| {
+                server == state.vcpu || loads && self.system.binding(server).partition == partition
+            };
+            if self.server_of(caller.vcpu).is_some_and(is_its) {
+                let now = self.machine.now();
+                self.local.lend_on(from, slot, now);
+            }
+        }
+    }
+
+    /// Lends the place of a caller that waits on, after a look at why it was woken.
+    pub(super) fn relend_call(&mut self, slot: Slot) {
+        if let Some(server) = self.server_of(self.local.slot(slot).vcpu) {
+            let _without = self.lend_to(slot, server);
         }
     }
 

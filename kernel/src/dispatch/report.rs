@@ -306,12 +306,16 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             self.handle_common(&exit);
             if chore == Chore::Due {
                 self.local.chore = self.put_off();
+                // The decision is behind: only the next one arms the clock for the new time.
+                self.local.reschedule = true;
                 return;
             }
         }
         let has_line = core::mem::replace(&mut self.local.has_line, false);
         if self.tell_watchers() {
+            // The line and the output that this chore was planned for are still here.
             self.local.has_line = has_line;
+            self.come_at_once();
         } else if has_line || self.local.reports.is_empty() || !self.shared.terminal.output.has_log_room() {
             self.pump();
         } else {
@@ -375,13 +379,18 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         registers_of(&mut line, self.system, *vcpu);
         let row = *written;
         *written = row.saturating_add(1);
-        match dump.general.chunks(PER_LINE).nth(row) {
+        let count = dump.numbered.saturating_add(dump.names.len());
+        let registers = dump.general.get(..count).unwrap_or(&dump.general);
+        match registers.chunks(PER_LINE).nth(row) {
             Some(values) => {
-                let first = row.saturating_mul(PER_LINE) as u64;
+                let first = row.saturating_mul(PER_LINE);
                 for (value, number) in values.iter().zip(first..) {
-                    match dump.names.get(number as usize) {
+                    match number
+                        .checked_sub(dump.numbered)
+                        .and_then(|named| dump.names.get(named))
+                    {
                         Some(name) => line.text(" ").text(name),
-                        None => line.text(" r").decimal(number),
+                        None => line.text(" r").decimal(number as u64),
                     }
                     .text("=")
                     .hex(wide(*value));

@@ -7,6 +7,7 @@
 //! answer to the task is written.
 
 use super::Pcpu;
+use super::basis::WATCHES;
 use crate::hypercall::UpcallWish;
 use crate::local::{Activity, Upcall};
 use bulkhead_abi::Error;
@@ -25,7 +26,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         &mut self,
         slot: Slot,
         vcpu: VcpuId,
-        gate: PartitionId,
+        (gate, index): (PartitionId, u8),
         wish: &UpcallWish,
     ) -> Result<bool, Error> {
         if !A::HAS_UPCALLS {
@@ -52,6 +53,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             let until = wish.until.map_or(Ticks::NEVER, |at| self.system.time.at(at));
             let upcall = Upcall {
                 gate,
+                index,
                 entry,
                 frame: wish.frame,
                 until,
@@ -89,7 +91,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if self.local.slot(slot).activity != Activity::Ready {
             return;
         }
-        let is_due = self.shared.partition(upcall.gate).gate.has_events();
+        let is_due = self.shared.partition(upcall.gate).gate.has_events()
+            || !self.stands(self.local.slot(slot).vcpu, upcall.index, WATCHES, upcall.gate.0);
         if is_due || upcall.until <= self.machine.now() {
             self.local.slot_mut(slot).activity = Activity::Calling;
         }

@@ -6,7 +6,9 @@ use bulkhead_abi::framing::{RS, US};
 use bulkhead_abi::log::AREA_SIZE;
 use bulkhead_abi::{ObjectKind, Rights};
 use bulkhead_arch_api::{PcpuId, Reply, VcpuId, VcpuReset};
-use bulkhead_arch_sim::{Action, Guest, Halted, Outcome, Record, Sim, SimClass, SimMachine, What, World};
+use bulkhead_arch_sim::{
+    Action, External, Guest, Halted, Outcome, Record, Sim, SimClass, SimMachine, What, World,
+};
 use bulkhead_image::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ChannelRecord, FLAG_AUTOSTART, HealthAction,
     LoadRecord, MAP_RAM, MEMORY_CLEAR, MEMORY_EXECUTE, MEMORY_READ, MEMORY_SHARED, MEMORY_WRITE, MapRecord,
@@ -331,6 +333,9 @@ type SimPcpu<P, C> = Pcpu<'static, 'static, SimMachine<C>, SimMachine<C>, P>;
 /// A pCPU that is on, and its next step if that step has not come to its end.
 type Driven<P, C> = Option<(SimPcpu<P, C>, Option<Next>)>;
 
+/// Tells, for a step that was decided, whether a key is pressed before the step is done.
+type Disturbs = Box<dyn FnMut(Next) -> bool>;
+
 /// A mock board of a class with the kernel on it, and with these policies.
 pub struct Bench<P = AnyPolicy, C: SimClass = Sim> {
     world: Rc<RefCell<World>>,
@@ -338,6 +343,8 @@ pub struct Bench<P = AnyPolicy, C: SimClass = Sim> {
     image: &'static [u8],
     pcpus: Vec<Driven<P, C>>,
     seed: u64,
+    /// Tells whether a key is pressed between a decision and its step.
+    disturbs: Disturbs,
 }
 
 impl Bench {
@@ -361,7 +368,13 @@ impl<P: PcpuPolicy, C: SimClass> Bench<P, C> {
             image: image.leak(),
             pcpus: (0..pcpus).map(|_| None).collect(),
             seed: 0,
+            disturbs: Box::new(|_| false),
         }
+    }
+
+    /// Presses a key between a decision and its step whenever `disturbs` says so.
+    pub fn disturb(&mut self, disturbs: impl FnMut(Next) -> bool + 'static) {
+        self.disturbs = Box::new(disturbs);
     }
 
     /// Breaks ties between pCPUs in another order.
@@ -479,14 +492,23 @@ impl<P: PcpuPolicy, C: SimClass> Bench<P, C> {
         let world = Rc::clone(&self.world);
         let slot = &mut self.pcpus[usize::from(index)];
         let Some((pcpu, pending)) = slot else { return };
+        let disturbs = &mut self.disturbs;
         let result = guarded(|| {
-            let next = pending.take().unwrap_or_else(|| pcpu.decide());
+            let next = pending.take().unwrap_or_else(|| {
+                let next = pcpu.decide();
+                assert!(pcpu.local().leaves_nothing_behind(), "before {next:?}");
+                if disturbs(next) {
+                    let now = world.borrow().now(PcpuId(index));
+                    world.borrow_mut().schedule(now, External::Input(b'k'));
+                }
+                next
+            });
             let vcpu = match next {
-                Next::Run(_, vcpu) => Some(vcpu),
-                Next::Idle => None,
-                Next::Load(..) | Next::Report(_) | Next::Chore | Next::Again => return pcpu.perform(next),
+                Next::Run(_, vcpu) => Some(Some(vcpu)),
+                Next::Idle => Some(None),
+                Next::Load(..) | Next::Report(_) | Next::Chore | Next::Again => None,
             };
-            if world.borrow_mut().advance(PcpuId(index), vcpu, horizon) {
+            if vcpu.is_none_or(|vcpu| world.borrow_mut().advance(PcpuId(index), vcpu, horizon)) {
                 pcpu.perform(next);
             } else {
                 *pending = Some(next);

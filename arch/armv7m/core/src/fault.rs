@@ -86,6 +86,12 @@ pub enum Lockup {
 }
 
 impl VirtualCore {
+    /// Returns the faults that the guest's processor has noted (CFSR, B3.2.15).
+    #[must_use]
+    pub const fn fault_status(&self) -> u32 {
+        self.fault_status
+    }
+
     /// Lets the guest take a fault of the instruction in the live frame.
     ///
     /// # Errors

@@ -20,6 +20,7 @@ const ID: u32 = 0x02;
 const VERSION: u32 = 0x03;
 const TASK_PRIORITY: u32 = 0x08;
 const PROCESSOR_PRIORITY: u32 = 0x0A;
+const ARBITRATION: u32 = 0x09;
 const END: u32 = 0x0B;
 const LOGICAL_DESTINATION: u32 = 0x0D;
 const DESTINATION_FORMAT: u32 = 0x0E;
@@ -43,8 +44,21 @@ const SOFTWARE_ENABLED: u32 = 1 << 8;
 const MASKED: u32 = 1 << 16;
 const PERIODIC: u32 = 1;
 const BY_DEADLINE: u32 = 2;
-/// Received illegal vector, sent illegal vector.
+/// Sent illegal vector, illegal register address.
 const ERROR_SENT: u32 = 1 << 5;
+const ERROR_ADDRESS: u32 = 1 << 7;
+/// The bits of each local vector, as far as a store may set them: mask and vector of all, and the mode of the
+/// timer, the delivery mode of most, and polarity, state and trigger of the two lines. The delivery status is
+/// always 0.
+const LOCAL_BITS: [u32; 6] = [0x7_10FF, 0x1_17FF, 0x1_17FF, 0x1_F7FF, 0x1_F7FF, 0x1_10FF];
+/// Delivery status, and remote state.
+const READ_ONLY: u32 = 1 << 12 | 1 << 14;
+/// The interrupt command of x2APIC: destination, shorthand, trigger, level, kind, vector; and the status, which
+/// AMD's processors ignore.
+const COMMAND_BITS: u64 = 0xFFFF_FFFF_000C_DFFF;
+/// The least ticks between two interrupts of a periodic timer: a processor with shorter ones would do nothing
+/// but take them. An interrupt takes a VM some 2,000.
+const SHORTEST: u64 = 10_000;
 
 /// Interrupt command: where an interrupt goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,6 +179,23 @@ impl Vectors {
     }
 }
 
+/// Returns the bits of a register of x2APIC that a store may set; another bit is a #GP (SDM 3A, 11.12.1).
+const fn extended_bits(number: u32) -> u64 {
+    let bits = match number {
+        TASK_PRIORITY | SELF_COMMAND => 0xFF,
+        END | ERROR => 0,
+        SPURIOUS => 0x1FF,
+        COMMAND => return COMMAND_BITS,
+        DIVIDE => 0xB,
+        LOCAL => LOCAL_BITS[0],
+        0x33 | 0x34 => LOCAL_BITS[1],
+        0x35 | 0x36 => LOCAL_BITS[3],
+        0x37 => LOCAL_BITS[5],
+        _ => u32::MAX,
+    };
+    bits as u64
+}
+
 /// The local APIC of a vCPU.
 #[derive(Clone, Debug)]
 pub struct Lapic {
@@ -190,15 +221,12 @@ pub struct Lapic {
 }
 
 impl Lapic {
-    /// Returns the state of processor `id` after a reset. `extended`: firmware has switched it to x2APIC.
+    /// Returns the state of processor `id` after a reset.
     #[must_use]
-    pub const fn new(id: u32, extended: bool) -> Self {
+    pub const fn new(id: u32) -> Self {
         Self {
             id,
-            base: ADDRESS
-                | BASE_ENABLED
-                | if id == 0 { BASE_BOOT } else { 0 }
-                | if extended { BASE_EXTENDED } else { 0 },
+            base: ADDRESS | BASE_ENABLED | if id == 0 { BASE_BOOT } else { 0 },
             task_priority: 0,
             spurious: 0xFF,
             logical: 0,
@@ -237,9 +265,10 @@ impl Lapic {
     }
 
     /// Writes APIC_BASE. Returns false, and changes nothing, if that is a #GP: another address, reserved
-    /// bits, or a forbidden change of the mode (SDM 3A, 11.12.5).
+    /// bits, or a forbidden change of the mode (SDM 3A, 11.12.5). The bit of the boot processor is read-only.
     pub fn set_base(&mut self, value: u64) -> bool {
         let modes = BASE_ENABLED | BASE_EXTENDED;
+        let value = value & !BASE_BOOT | self.base & BASE_BOOT;
         if value & !modes != self.base & !modes {
             return false;
         }
@@ -382,9 +411,17 @@ impl Lapic {
         (self.id >> 4) << 16 | 1 << (self.id & 0xF)
     }
 
-    /// Returns the register `number`, or `None` if there is none.
+    /// Returns the state of the same processor after INIT, which leaves the mode as it is (SDM 3A, 11.12.5.1).
     #[must_use]
-    pub fn read(&self, number: u32, now: u64) -> Option<u64> {
+    pub const fn after_init(&self) -> Self {
+        Self {
+            base: self.base,
+            ..Self::new(self.id)
+        }
+    }
+
+    /// Returns the register `number`, or `None` if there is none: xAPIC notes an error instead.
+    pub fn read(&mut self, number: u32, now: u64) -> Option<u64> {
         let word = match number {
             ID if self.is_extended() => self.id,
             ID => self.id << 24,
@@ -406,11 +443,19 @@ impl Lapic {
             INITIAL_COUNT => self.initial,
             CURRENT_COUNT => self.count(now),
             DIVIDE => self.divide,
-            // xAPIC has no error for a register that is not there.
-            _ if !self.is_extended() => 0,
-            _ => return None,
+            END | ARBITRATION if !self.is_extended() => 0,
+            _ => return self.is_missing().map(|_| 0),
         };
         Some(word.into())
+    }
+
+    /// Notes an access to a register that is not there. In x2APIC mode it is a #GP.
+    const fn is_missing(&mut self) -> Option<Effect> {
+        if self.is_extended() {
+            return None;
+        }
+        self.errors[0] |= ERROR_ADDRESS;
+        Some(Effect::Nothing)
     }
 
     fn local_vector(&self, number: u32) -> u32 {
@@ -421,7 +466,7 @@ impl Lapic {
     /// Writes the register `number`; `None` if there is none, or not such a value.
     pub fn write(&mut self, number: u32, value: u64, now: u64) -> Option<Effect> {
         let word = value as u32;
-        if self.is_extended() && number != COMMAND && value >> 32 != 0 {
+        if self.is_extended() && value & !extended_bits(number) != 0 {
             return None;
         }
         match number {
@@ -451,16 +496,19 @@ impl Lapic {
             }
             LOCAL..INITIAL_COUNT => self.set_local(number, word, now),
             INITIAL_COUNT => {
+                self.advance(now);
                 self.initial = word;
                 self.start(now);
             }
             DIVIDE => {
+                self.advance(now);
                 self.divide = word & 0xB;
                 self.start(now);
             }
-            ID | CURRENT_COUNT | VERSION if self.is_extended() => return None,
-            _ if !self.is_extended() => {}
-            _ => return None,
+            // What can only be read: x2APIC refuses it.
+            ID | VERSION | ARBITRATION | PROCESSOR_PRIORITY | IN_SERVICE..ERROR | CURRENT_COUNT
+                if !self.is_extended() => {}
+            _ => return self.is_missing(),
         }
         Some(Effect::Nothing)
     }
@@ -475,11 +523,14 @@ impl Lapic {
     }
 
     fn set_local(&mut self, number: u32, word: u32, now: u64) {
+        // What came while the vector was masked is over.
+        self.advance(now);
         let is_off = self.spurious & SOFTWARE_ENABLED == 0;
-        let word = word & 0x7_E7FF | if is_off { MASKED } else { 0 };
+        let masked = if is_off { MASKED } else { 0 };
         let before = self.mode();
-        if let Some(entry) = self.local.get_mut(number.wrapping_sub(LOCAL) as usize) {
-            *entry = word;
+        let index = number.wrapping_sub(LOCAL) as usize;
+        if let (Some(entry), Some(bits)) = (self.local.get_mut(index), LOCAL_BITS.get(index)) {
+            *entry = word & bits & !READ_ONLY | masked;
         }
         if number == LOCAL && before != self.mode() {
             self.due = 0;
@@ -555,21 +606,32 @@ impl Lapic {
     }
 
     fn count(&self, now: u64) -> u32 {
-        if self.due <= now || self.mode() == BY_DEADLINE {
+        if self.mode() == BY_DEADLINE {
             return 0;
         }
-        (self.due.saturating_sub(now) >> self.shift()) as u32
+        let passed = now.saturating_sub(self.started);
+        let passed = if self.mode() == PERIODIC {
+            passed.checked_rem(self.period()).unwrap_or(0)
+        } else {
+            passed
+        };
+        (self.period().saturating_sub(passed) >> self.shift()) as u32
     }
 
-    /// Returns TSC_DEADLINE.
+    /// Returns TSC_DEADLINE: 0 from the time itself on, whether it interrupts or not.
     #[must_use]
-    pub const fn deadline(&self) -> u64 {
-        if self.mode() == BY_DEADLINE { self.due } else { 0 }
+    pub const fn deadline(&self, now: u64) -> u64 {
+        if self.mode() == BY_DEADLINE && self.due > now {
+            self.due
+        } else {
+            0
+        }
     }
 
     /// Writes TSC_DEADLINE.
-    pub const fn set_deadline(&mut self, deadline: u64) {
+    pub fn set_deadline(&mut self, deadline: u64, now: u64) {
         if self.mode() == BY_DEADLINE {
+            self.advance(now);
             self.due = deadline;
         }
     }
@@ -585,20 +647,23 @@ impl Lapic {
         }
     }
 
-    /// Lets the timer expire if it is time. Periods that were missed are one interrupt.
+    /// Lets the timer expire if it is time. Periods that were missed are one interrupt, and so are short ones
+    /// that begin before the program has had [`SHORTEST`].
     pub fn advance(&mut self, now: u64) {
         if self.due == 0 || self.due > now {
             return;
         }
         let [timer, ..] = self.local;
         let period = self.period();
-        if self.mode() == PERIODIC && period != 0 {
-            let missed = now.wrapping_sub(self.due).checked_div(period).unwrap_or(0);
-            let next = missed.wrapping_add(1).wrapping_mul(period);
-            self.due = self.due.wrapping_add(next);
+        self.due = if self.mode() == PERIODIC && period != 0 {
+            let pause = if period < SHORTEST { SHORTEST } else { 0 };
+            let passed = now.saturating_sub(self.started).saturating_add(pause);
+            let over = passed.checked_rem(period).unwrap_or(0);
+            let next = passed.saturating_sub(over).saturating_add(period);
+            self.started.saturating_add(next)
         } else {
-            self.due = 0;
-        }
+            0
+        };
         if timer & MASKED == 0 {
             self.accept(timer as u8, false);
         }
@@ -610,7 +675,8 @@ mod tests {
     use super::*;
 
     fn on() -> Lapic {
-        let mut apic = Lapic::new(1, true);
+        let mut apic = Lapic::new(1);
+        assert!(apic.set_base(apic.base() | BASE_EXTENDED));
         apic.write(SPURIOUS, 0x1FF, 0);
         apic
     }
@@ -635,7 +701,7 @@ mod tests {
 
     #[test]
     fn nothing_is_accepted_while_it_is_off() {
-        let mut apic = Lapic::new(0, false);
+        let mut apic = Lapic::new(0);
         assert!(!apic.accept(0x31, false));
         apic.write(SPURIOUS, 0x1FF, 0);
         assert!(!apic.accept(0x0F, false), "an exception's vector");
@@ -662,7 +728,7 @@ mod tests {
         assert_eq!(apic.write(COMMAND, 0x4001, 0), Some(Effect::Nothing), "vector 1");
         assert_eq!(apic.write(ID, 0, 0), None);
         assert_eq!(apic.read(COMMAND_HIGH, 0), None);
-        let mut old = Lapic::new(0, false);
+        let mut old = Lapic::new(0);
         old.write(COMMAND_HIGH, 0x0200_0000, 0);
         let sent = old.write(COMMAND, 0x4031, 0);
         assert_eq!(sent, ipi(0x31, Delivery::Fixed, Target::Physical(2)));
@@ -674,7 +740,7 @@ mod tests {
         assert!(apic.is_for(Target::Physical(1), 0) && !apic.is_for(Target::Physical(2), 0));
         assert!(apic.is_for(Target::Logical(2), 0) && !apic.is_for(Target::Logical(1), 0));
         assert!(apic.is_for(Target::Others, 0) && !apic.is_for(Target::Others, 1));
-        let mut old = Lapic::new(2, false);
+        let mut old = Lapic::new(2);
         old.write(LOGICAL_DESTINATION, 0x0400_0000, 0);
         assert!(old.is_for(Target::Logical(6), 0) && !old.is_for(Target::Logical(3), 0));
         assert!(old.is_for(Target::Physical(0xFF), 0));
@@ -695,35 +761,114 @@ mod tests {
         apic.take(0x40);
         apic.write(END, 0, 0);
         apic.write(LOCAL, 0x2_0041, 2000);
-        apic.write(INITIAL_COUNT, 100, 2000);
-        apic.advance(2650);
-        assert_eq!((apic.deliverable(), apic.expiry()), (Some(0x41), Some(2800)));
+        apic.write(INITIAL_COUNT, 10_000, 2000);
+        apic.advance(67_000);
+        assert_eq!((apic.deliverable(), apic.expiry()), (Some(0x41), Some(82_000)));
+    }
+
+    #[test]
+    fn a_short_period_leaves_time_between_its_interrupts() {
+        let mut apic = on();
+        apic.write(LOCAL, 0x2_0041, 0);
+        apic.write(DIVIDE, 0xB, 0);
+        apic.write(INITIAL_COUNT, 300, 1000);
+        assert_eq!(apic.expiry(), Some(1300));
+        for now in [1300, 20_000, 700_001] {
+            apic.advance(now);
+            let next = apic.expiry().unwrap();
+            assert!((now + SHORTEST..now + SHORTEST + 301).contains(&next), "{next}");
+            assert_eq!((next - 1000) % 300, 0, "where a period ends");
+        }
+        assert_eq!(apic.read(CURRENT_COUNT, 1000 + 300 * 7 + 1), Some(299));
+        apic.write(INITIAL_COUNT, 1, 2000);
+        apic.advance(2001);
+        assert_eq!(apic.expiry(), Some(2002 + SHORTEST));
+    }
+
+    #[test]
+    fn a_time_that_came_while_the_vector_was_masked_is_over() {
+        let mut apic = on();
+        apic.write(LOCAL, 0x1_0040, 0);
+        apic.write(DIVIDE, 0xB, 0);
+        apic.write(INITIAL_COUNT, 1000, 0);
+        apic.write(LOCAL, 0x40, 1000);
+        assert_eq!((apic.expiry(), apic.deliverable()), (None, None));
+        apic.write(LOCAL, 0x5_0040, 2000);
+        apic.set_deadline(3000, 2000);
+        assert_eq!((apic.deadline(2999), apic.deadline(3000)), (3000, 0));
+        apic.write(LOCAL, 0x4_0040, 3000);
+        assert_eq!((apic.expiry(), apic.deliverable()), (None, None));
+    }
+
+    #[test]
+    fn bits_and_registers_that_are_not_there_are_refused() {
+        let mut apic = on();
+        for (register, value) in [
+            (END, 5),
+            (TASK_PRIORITY, 0x100),
+            (SPURIOUS, 1 << 12),
+            (ERROR, 1),
+            (COMMAND, 1 << 13),
+            (LOCAL, 1 << 19),
+            (0x37, 0x700),
+            (DIVIDE, 4),
+            (INITIAL_COUNT, 1 << 32),
+            (SELF_COMMAND, 0x140),
+            (VERSION, 0),
+            (IN_SERVICE, 0),
+            (CURRENT_COUNT, 0),
+            (ARBITRATION, 0),
+            (0x40, 0),
+        ] {
+            assert_eq!(apic.write(register, value, 0), None, "{register:#x}");
+        }
+        for register in [END, SELF_COMMAND, ARBITRATION, DESTINATION_FORMAT, 0x40] {
+            assert_eq!(apic.read(register, 0), None, "{register:#x}");
+        }
+        let mut old = Lapic::new(0);
+        for register in [VERSION, END, ARBITRATION, CURRENT_COUNT] {
+            assert!(old.read(register, 0).is_some() && old.write(register, 0, 0).is_some());
+        }
+        old.write(ERROR, 0, 0);
+        assert_eq!(old.read(ERROR, 0), Some(0));
+        assert_eq!(old.read(0x04, 0), Some(0));
+        old.write(ERROR, 0, 0);
+        assert_eq!(old.read(ERROR, 0), Some(ERROR_ADDRESS.into()));
+        assert_eq!(old.write(SELF_COMMAND, 0x52, 0), Some(Effect::Nothing));
+        old.write(ERROR, 0, 0);
+        assert_eq!(old.read(ERROR, 0), Some(ERROR_ADDRESS.into()));
     }
 
     #[test]
     fn the_deadline_is_a_time_of_its_own() {
         let mut apic = on();
-        apic.set_deadline(5000);
-        assert_eq!(apic.deadline(), 0, "not in this mode");
+        apic.set_deadline(5000, 0);
+        assert_eq!(apic.deadline(0), 0, "not in this mode");
         apic.write(LOCAL, 0x4_0042, 0);
-        apic.set_deadline(5000);
-        assert_eq!((apic.deadline(), apic.expiry()), (5000, Some(5000)));
+        apic.set_deadline(5000, 0);
+        assert_eq!((apic.deadline(0), apic.expiry()), (5000, Some(5000)));
         apic.advance(5000);
-        assert_eq!((apic.deadline(), apic.deliverable()), (0, Some(0x42)));
+        assert_eq!((apic.deadline(5000), apic.deliverable()), (0, Some(0x42)));
         apic.write(LOCAL, 0x40, 6000);
         assert_eq!(apic.expiry(), None);
     }
 
     #[test]
     fn the_mode_changes_only_as_the_manual_allows() {
-        let mut apic = Lapic::new(0, false);
+        let mut apic = Lapic::new(0);
         assert_eq!(apic.base(), 0xFEE0_0900);
         assert!(apic.set_base(0xFEE0_0D00));
         assert!(!apic.set_base(0xFEE0_0900), "not back to xAPIC");
         assert!(!apic.set_base(0xFEE0_0500), "not extended and off");
+        assert!(apic.after_init().is_extended(), "INIT leaves the mode");
         assert!(apic.set_base(0xFEE0_0100));
         assert!(!apic.set_base(0xFEE0_0D00), "not from off to x2APIC");
         assert!(apic.set_base(0xFEE0_0900));
         assert!(!apic.set_base(0xFED0_0900));
+        assert!(
+            apic.set_base(0xFEE0_0800),
+            "that it is the boot processor cannot be changed"
+        );
+        assert_eq!(apic.base(), 0xFEE0_0900);
     }
 }

@@ -9,6 +9,10 @@ pub const PORT: u64 = 0x40;
 /// The port of the speaker: gate and output of counter 2.
 pub const SPEAKER: u64 = 0x61;
 
+/// The least ticks between two interrupts of counter 0, 10 us: a machine with shorter ones would do nothing but
+/// take them.
+const SHORTEST: u64 = 12;
+
 /// The bytes of a count that a port takes or gives in turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Access {
@@ -278,15 +282,22 @@ impl Pit {
         has
     }
 
-    /// Returns when the output of counter 0 rises next.
+    /// Returns when the output of counter 0 is to be told next: when it rises, but with a short period not
+    /// sooner than [`SHORTEST`] from now.
     #[must_use]
-    pub fn next_rise(&self) -> Option<u64> {
+    pub fn next_rise(&self, now: u64) -> Option<u64> {
         let [first, ..] = &self.counters;
         if !first.is_running || (!first.repeats() && first.told != 0) {
             return None;
         }
         let periods = first.told.wrapping_add(1).wrapping_mul(first.period());
-        Some(first.started.wrapping_add(periods))
+        let rise = first.started.wrapping_add(periods);
+        let is_short = first.repeats() && first.period() < SHORTEST;
+        Some(if is_short {
+            rise.max(now.saturating_add(SHORTEST))
+        } else {
+            rise
+        })
     }
 }
 
@@ -312,14 +323,26 @@ mod tests {
     #[test]
     fn counter_0_rises_for_ever_and_missed_rises_are_one() {
         let mut pit = Pit::new();
-        assert_eq!(pit.next_rise(), None);
+        assert_eq!(pit.next_rise(0), None);
         pit.write(0x43, 0x34, 0);
         pit.write(0x40, 100, 0);
         pit.write(0x40, 0, 0);
-        assert_eq!(pit.next_rise(), Some(100));
+        assert_eq!(pit.next_rise(0), Some(100));
         assert!(!pit.has_risen(99) && pit.has_risen(100) && !pit.has_risen(199));
         assert!(pit.has_risen(450) && !pit.has_risen(499));
-        assert_eq!(pit.next_rise(), Some(500));
+        assert_eq!(pit.next_rise(450), Some(500));
+    }
+
+    #[test]
+    fn a_short_period_leaves_time_between_its_interrupts() {
+        let mut pit = Pit::new();
+        pit.write(0x43, 0x34, 0);
+        pit.write(0x40, 2, 0);
+        pit.write(0x40, 0, 0);
+        assert_eq!(pit.next_rise(0), Some(SHORTEST));
+        assert!(pit.has_risen(SHORTEST));
+        assert_eq!(pit.next_rise(SHORTEST), Some(2 * SHORTEST));
+        assert_eq!(pit.read(0x40, 3), Some(1), "it counts as fast as ever");
     }
 
     #[test]
@@ -334,7 +357,7 @@ mod tests {
         pit.write(0x43, 0xE2, 300);
         assert_eq!(pit.read(0x40, 300), Some(0xB0), "status: output, running, mode 0");
         assert!(pit.has_risen(300) && !pit.has_risen(900));
-        assert_eq!(pit.next_rise(), None);
+        assert_eq!(pit.next_rise(900), None);
         assert_eq!(pit.read(0x44, 0), None);
     }
 }

@@ -3,7 +3,7 @@
 
 mod syndrome;
 
-use super::{Debugger, Showcase, Symbols, Template, Tool, Variant};
+use super::{Debugger, Showcase, Symbols, Template, Tool, Untaken, Variant};
 use crate::build::linker::Link;
 use crate::explain::Event;
 use bulkhead_arch_api::ClassFacts;
@@ -102,7 +102,41 @@ impl Tool for Aarch64 {
         syndrome::is_asynchronous(syndrome)
     }
 
+    fn untaken(&self, register: &dyn Fn(&str) -> Option<u64>) -> Option<Untaken> {
+        let [pc, vectors, elr, esr] = ["pc", "vbar", "elr", "esr"].map(register);
+        let (pc, vectors, esr) = (pc?, vectors?, esr?);
+        // A table of vectors has 16 entries of 128 bytes (Arm ARM DDI 0487, D1.3.1).
+        (pc.wrapping_sub(vectors) < 0x800 && pc.is_multiple_of(0x80)).then(|| Untaken {
+            what: format!("took an exception: syndrome {esr:#x}: {}", syndrome::fields(esr)),
+            pc: elr.unwrap_or_default(),
+            vectors: format!("its vectors are at {vectors:#x} (VBAR_EL1)"),
+        })
+    }
+
     fn remedy(&self, _event: &Event) -> Option<&'static str> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exception_whose_vectors_are_not_there_is_named() {
+        let named = |pc: u64| {
+            let registers = [
+                ("pc", pc),
+                ("vbar", 0),
+                ("elr", 0x4000_0008),
+                ("esr", 0x1FE0_0000),
+            ];
+            let value = |name: &str| Some(registers.iter().find(|(own, _)| *own == name)?.1);
+            Aarch64.untaken(&value)
+        };
+        let untaken = named(0x200).expect("it is at a vector");
+        assert_eq!(untaken.pc, 0x4000_0008);
+        assert!(untaken.what.contains("floating point"), "{untaken:?}");
+        assert_eq!((named(0x210), named(0x4000_0000)), (None, None));
     }
 }

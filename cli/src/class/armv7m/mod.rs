@@ -3,7 +3,7 @@
 
 mod fault_status;
 
-use super::{Debugger, Symbols, Template, Tool, Variant};
+use super::{Debugger, Symbols, Template, Tool, Untaken, Variant};
 use crate::build::linker::Link;
 use crate::explain::Event;
 use bulkhead_arch_api::ClassFacts;
@@ -84,11 +84,41 @@ impl Tool for Armv7m {
         fault_status::is_asynchronous(syndrome)
     }
 
+    fn untaken(&self, register: &dyn Fn(&str) -> Option<u64>) -> Option<Untaken> {
+        let [pc, from, status] = ["pc", "from", "cfsr"].map(register);
+        let status = status.filter(|status| pc == Some(0) && *status != 0)?;
+        Some(Untaken {
+            what: format!("had a fault: {}", fault_status::fields(status)),
+            pc: from?,
+            vectors: "the vector of its HardFault is 0 (the fourth word of its vector table)".to_owned(),
+        })
+    }
+
     fn remedy(&self, event: &Event) -> Option<&'static str> {
         let locked_up = event.class == "system" && event.syndrome.is_some_and(fault_status::is_lockup);
         locked_up.then_some(
             "look at its vector table, at the stack and at the handler of its HardFault or NMI: one of them faults, and a bare chip \
              would stand still here",
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fault_behind_a_lock_up_is_named() {
+        let named = |pc: u64| {
+            let registers = [("pc", pc), ("from", 0x22), ("cfsr", 1 << 16)];
+            let value = |name: &str| Some(registers.iter().find(|(own, _)| *own == name)?.1);
+            Armv7m.untaken(&value)
+        };
+        let untaken = named(0).expect("it is at no code");
+        assert!(
+            untaken.pc == 0x22 && untaken.what.contains("UNDEFINSTR"),
+            "{untaken:?}"
+        );
+        assert_eq!(named(0x40), None);
     }
 }

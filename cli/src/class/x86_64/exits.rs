@@ -22,6 +22,42 @@ const EXITS: &[(u64, &str)] = &[
     (0x8C, "executes MWAIT"),
     (0x8D, "executes XSETBV"),
 ];
+/// A triple fault.
+pub(super) const SHUTDOWN: u64 = 0x7F;
+/// The exceptions of vectors 0 to 21 (AMD APM volume 2, table 8-1).
+const EXCEPTIONS: [&str; 22] = [
+    "#DE, a division",
+    "#DB, a debug event",
+    "an NMI",
+    "#BP, a breakpoint",
+    "#OF, an overflow",
+    "#BR, a bound",
+    "#UD, an instruction that it does not have",
+    "#NM, the floating-point unit is off",
+    "#DF, an exception on the way to a handler",
+    "reserved",
+    "#TS, a wrong task segment",
+    "#NP, a segment that is not there",
+    "#SS, the stack segment",
+    "#GP, a general protection fault",
+    "#PF, a page fault",
+    "reserved",
+    "#MF, a floating-point error",
+    "#AC, an alignment check",
+    "#MC, a machine check",
+    "#XF, a SIMD error",
+    "reserved",
+    "#CP, control protection",
+];
+
+/// Returns the name of an exception.
+pub(super) fn exception(vector: u8) -> &'static str {
+    EXCEPTIONS
+        .get(usize::from(vector))
+        .copied()
+        .unwrap_or("an interrupt")
+}
+
 const FIRST_EXCEPTION: u64 = 0x40;
 const PAGE_FAULT: u64 = 0x4E;
 const PORT: u64 = 0x7B;
@@ -51,7 +87,10 @@ pub(super) fn sentence(syndrome: u64, address: Option<u64>) -> String {
         PORT => format!("it accesses I/O port{at}"),
         MSR if info & 1 == 0 => format!("it reads the model-specific register{at}, which it does not have"),
         MSR => format!("it writes the model-specific register{at}, which it does not have"),
-        FIRST_EXCEPTION..0x60 => format!("it raises exception {}", code - FIRST_EXCEPTION),
+        FIRST_EXCEPTION..0x60 => {
+            let vector = (code - FIRST_EXCEPTION) as u8;
+            format!("it raises exception {vector} ({})", exception(vector))
+        }
         _ => EXITS.iter().find(|(number, _)| *number == code).map_or_else(
             || format!("it does what exit {code:#x} stands for"),
             |(_, what)| format!("it {what}"),

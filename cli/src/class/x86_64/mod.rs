@@ -3,7 +3,7 @@
 
 mod exits;
 
-use super::{Debugger, Showcase, Symbols, Template, Tool, Variant};
+use super::{Debugger, Showcase, Symbols, Template, Tool, Untaken, Variant};
 use crate::build::linker::Link;
 use crate::explain::Event;
 use bulkhead_arch_api::ClassFacts;
@@ -80,7 +80,46 @@ impl Tool for X86 {
         false
     }
 
+    fn untaken(&self, register: &dyn Fn(&str) -> Option<u64>) -> Option<Untaken> {
+        let [exit, event, pc, idt] = ["exit", "event", "pc", "idt"].map(register);
+        let event = event.filter(|event| exit == Some(exits::SHUTDOWN) && event & 1 << 31 != 0)?;
+        let vector = event as u8;
+        Some(Untaken {
+            what: format!("took exception {vector} ({})", exits::exception(vector)),
+            pc: pc?,
+            vectors: format!(
+                "its interrupt descriptor table is at {:#x} (LIDT)",
+                idt.unwrap_or_default()
+            ),
+        })
+    }
+
     fn remedy(&self, _event: &Event) -> Option<&'static str> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exception_behind_a_triple_fault_is_named() {
+        let named = |exit: u64| {
+            let registers = [
+                ("pc", 0x10_0004),
+                ("idt", 0),
+                ("event", 0x8000_0306),
+                ("exit", exit),
+            ];
+            let value = |name: &str| Some(registers.iter().find(|(own, _)| *own == name)?.1);
+            X86.untaken(&value)
+        };
+        let untaken = named(exits::SHUTDOWN).expect("an event is on its way");
+        assert!(
+            untaken.pc == 0x10_0004 && untaken.what.contains("#UD"),
+            "{untaken:?}"
+        );
+        assert_eq!(named(0x40), None);
     }
 }

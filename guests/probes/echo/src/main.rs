@@ -32,10 +32,8 @@ fn main(page: StartupPage<'static>) {
         let came = port::reply_receive(requests, answer, &mut buffer, 0);
         answer = match came {
             Ok(received) => handle(&received, &mut buffer, events),
-            // The caller has given up.
-            Err(Error::Revoked) => (None, 0),
-            // The caller has no room for so much.
-            Err(Error::NoSpace) => (answer.0, 0),
+            // The caller has given up, or has no room for so much, and its call has ended.
+            Err(Error::Revoked | Error::NoSpace) => (None, 0),
             Err(error) => {
                 println!("echo: {error:?}");
                 return;

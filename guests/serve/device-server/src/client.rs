@@ -2,10 +2,10 @@
 //! A client: its device, and the calls that carry the device.
 
 use crate::back_end::{BackEnd, Remote, begin_line, each};
-use crate::{kept, store};
-use bulkhead_devices::virtio_mmio::{CAUSE_CONFIGURATION, CAUSE_USED, STATUS};
+use crate::store;
+use bulkhead_devices::virtio_mmio::{CAUSE_CONFIGURATION, CAUSE_USED, Kept, STATUS};
 use bulkhead_guest::hypercall::Handle;
-use bulkhead_guest::service::{Access, News};
+use bulkhead_guest::service::{Access, KeptWords, News};
 use bulkhead_guest::startup_page::Window;
 use bulkhead_guest::{println, service};
 use bulkhead_virtio::server::Served;
@@ -15,6 +15,8 @@ pub struct Client {
     window: Window<'static>,
     remote: Remote,
     back_end: Option<BackEnd>,
+    /// The registers, as they are kept beside the window.
+    kept: KeptWords,
     /// True if the queues may have something.
     is_busy: bool,
     /// The counts at the last report.
@@ -41,6 +43,7 @@ impl Client {
                 window: window.number,
             },
             back_end,
+            kept: KeptWords::default(),
             is_busy: false,
             reported: (0, 0),
             broken: 0,
@@ -74,6 +77,7 @@ impl Client {
         let is_it = |bits: u64| bits >> number & 1 != 0;
         if is_it(news.clients) {
             self.back_end = BackEnd::new(&self.window);
+            self.kept = KeptWords::default();
         } else if is_it(news.anew) {
             self.resume();
         }
@@ -86,8 +90,9 @@ impl Client {
         let Some(back_end) = &mut self.back_end else {
             return;
         };
+        self.kept = KeptWords::find(remote.service, remote.window);
         let is_kept = each!(back_end, server => {
-            let kept = kept::find(remote.service, remote.window);
+            let kept = Kept::from_words(self.kept.words());
             if let Some(kept) = &kept {
                 server.resume(kept, remote);
             }
@@ -117,7 +122,7 @@ impl Client {
             Some(value) => {
                 self.is_busy |= server.write(access.offset, access.size, value);
                 // The registers are kept before the driver goes on and believes them.
-                kept::keep(remote.service, remote.window, &server.keep());
+                self.kept.keep(remote.service, remote.window, &server.keep().to_words());
                 0
             }
         });

@@ -23,7 +23,7 @@
 mod back_end;
 mod board;
 mod client;
-mod kept;
+mod lives;
 mod store;
 mod switch;
 
@@ -55,7 +55,7 @@ fn main(page: StartupPage<'static>) {
         println!("device-server: no windows, or no gate");
         return;
     };
-    let Some((lives, disk)) = memory::take(&page, STACK).and_then(kept::count_life) else {
+    let Some((lives, disk)) = memory::take(&page, STACK).and_then(lives::count_life) else {
         println!("device-server: no memory");
         return;
     };

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Waits, and the capabilities that they rest on.
+//!
+//! A vCPU waits by a capability: for a message, for a reply, for a lock, for events, for a time. A lock is
+//! owned by one. Whoever takes the capability away ends the wait with [`Error::Revoked`], on whatever pCPU it
+//! is, and the lock goes on to the next one as a broken one.
+//!
+//! **Order.** Slots are emptied first. Then each seat is looked at under its lock, and a wait that lacks its
+//! capability gets its outcome. A vCPU that begins a wait writes the wait into its seat, and then looks at its
+//! slot once more under the same lock. So either it finds the slot empty, or the other one finds the wait.
+//! Events and times have no seat. Whoever empties a slot posts a review to the vCPUs of its partition. A pCPU
+//! takes that mail before it runs anything else. A vCPU that is woken by events looks at its slot before it
+//! takes them. So none gets events that were raised after the end of its capability.
+//!
+//! **Met errors.** A slot whose capability was taken away is dead until its holder meets the error
+//! ([`crate::cap`]). The end of a wait with [`Error::Revoked`] is that error, and frees the slot.
+//!
+//! **Work bounds.** A look for waits without their capabilities is a step for each vCPU of the system, and
+//! ends one wait or one ownership. A review is a step for each vCPU of a partition.
+
+use super::Pcpu;
+use crate::local::{Activity, Pause};
+use crate::lock::LockId;
+use crate::mailbox::{bit, bits};
+use crate::port::{Basis, CallState, MAX_PORTS, Named, PortId};
+use bulkhead_abi::{Error, ObjectKind, Rights};
+use bulkhead_arch_api::{Arch, Drivers, GuestPhys, VcpuId, VcpuSet};
+use bulkhead_sched::{PcpuPolicy, Slot};
+
+/// The kind and the right by which a vCPU waits for a message.
+pub(super) const RECEIVES: (ObjectKind, Rights) = (ObjectKind::Port, Rights::READ);
+/// The kind and the right by which a vCPU calls.
+pub(super) const CALLS: (ObjectKind, Rights) = (ObjectKind::Port, Rights::WRITE);
+/// The kind and the right by which a vCPU takes a lock.
+pub(super) const TAKES: (ObjectKind, Rights) = (ObjectKind::Lock, Rights::WRITE);
+/// The kind and the right by which a vCPU waits for events.
+pub(super) const WATCHES: (ObjectKind, Rights) = (ObjectKind::EventGate, Rights::READ);
+/// The kind and the right by which a vCPU sleeps.
+pub(super) const SLEEPS: (ObjectKind, Rights) = (ObjectKind::Timer, Rights::READ);
+
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
+    /// Tells whether a slot of a vCPU's partition gives a right to an object of this kind.
+    #[inline(always)]
+    pub(super) fn stands(
+        &self,
+        vcpu: VcpuId,
+        index: u8,
+        (kind, right): (ObjectKind, Rights),
+        object: u8,
+    ) -> bool {
+        let holder = self.system.binding(vcpu).partition;
+        let spaces = &self.shared.capabilities;
+        spaces.find_quickly(holder, index.into(), kind, right) == Some(object)
+    }
+
+    /// Returns the error of a vCPU that has met the end of its capability, and frees the slot of that.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn meet_revoked(&self, vcpu: VcpuId, index: u8) -> Error {
+        let holder = self.system.binding(vcpu).partition;
+        let _met = self.shared.capabilities.look_up(holder, index.into());
+        Error::Revoked
+    }
+
+    /// Ends a blocking hypercall whose capability was taken away.
+    #[cold]
+    pub(super) fn end_revoked(&mut self, slot: Slot, index: u8) {
+        let error = self.meet_revoked(self.local.slot(slot).vcpu, index);
+        self.release(slot, Err(error));
+    }
+
+    /// Writes into the seat of a vCPU that it waits for a message from now on. Returns false if the capability
+    /// for the port was taken away meanwhile. With the lock of the port held.
+    #[inline(always)]
+    pub(super) fn sit_down(&self, vcpu: VcpuId, at: Named<PortId>, buffer: GuestPhys) -> bool {
+        let mut seat = self.shared.seats.of(vcpu).lock();
+        (seat.buffer, seat.received, seat.basis) = (buffer, None, Basis::Port(at));
+        self.stands(vcpu, at.index, RECEIVES, at.it.0)
+    }
+
+    /// Ends one wait, or one ownership of a lock, that lacks its capability. Returns true if there is none.
+    #[inline]
+    pub(super) fn are_waits_right(&mut self) -> bool {
+        MAX_PORTS == 0 || !self.end_wrong_wait()
+    }
+
+    #[inline(never)]
+    fn end_wrong_wait(&mut self) -> bool {
+        let count = self.system.image.vcpus().len();
+        (0..count).any(|vcpu| self.is_wrong_wait_ended(VcpuId(vcpu as u8)))
+    }
+
+    /// Ends a wait or an ownership of a vCPU, if one lacks its capability.
+    fn is_wrong_wait_ended(&mut self, vcpu: VcpuId) -> bool {
+        let (basis, owned) = {
+            let mut seat = self.shared.seats.of(vcpu).lock();
+            let Named { it: port, index } = seat.call.at;
+            if seat.call.state == CallState::Open && !self.stands(vcpu, index, CALLS, port.0) {
+                seat.call.state = CallState::Done(Err(Error::Revoked));
+                if let Some(held) = seat.call.reply.take() {
+                    self.shared.capabilities.take_reply(held, vcpu, false);
+                }
+                drop(seat);
+                self.wake_all(VcpuSet::of(vcpu));
+                return true;
+            }
+            (seat.basis, seat.owned)
+        };
+        let is_ended = match basis {
+            Basis::Port(Named { it: port, index }) if !self.stands(vcpu, index, RECEIVES, port.0) => {
+                let mut queue = self.shared.ports.of(port).lock();
+                queue.leave(vcpu) && self.put_revoked(vcpu)
+            }
+            Basis::Lock(Named { it: lock, index }) if !self.stands(vcpu, index, TAKES, lock.0) => {
+                let mut state = self.shared.locks.of(lock).lock();
+                state.leave(vcpu) && self.put_revoked(vcpu)
+            }
+            _ => false,
+        };
+        if is_ended {
+            self.wake_all(VcpuSet::of(vcpu));
+        }
+        is_ended || bits(owned).any(|lock| self.is_disowned(vcpu, LockId(lock)))
+    }
+
+    /// Writes the outcome of a wait that has ended with its capability.
+    fn put_revoked(&self, vcpu: VcpuId) -> bool {
+        self.shared.seats.of(vcpu).lock().received = Some(Err(Error::Revoked));
+        true
+    }
+
+    /// Takes a lock from its owner, if the owner lacks the capability by which it took the lock.
+    fn is_disowned(&mut self, vcpu: VcpuId, lock: LockId) -> bool {
+        let shared = self.shared;
+        let (is_wrong, mut is_broken, waiters) = {
+            let state = shared.locks.of(lock).lock();
+            let is_wrong = state.owner() == Some(vcpu) && !self.stands(vcpu, state.slot, TAKES, lock.0);
+            (is_wrong, true, state.waiters())
+        };
+        if !is_wrong {
+            return false;
+        }
+        {
+            // A lock that the vCPU has got without having been told is no more broken than before.
+            let mut seat = shared.seats.of(vcpu).lock();
+            let is_its = matches!(seat.basis, Basis::Lock(at) if at.it == lock);
+            if let Some(Ok([was_broken, ..])) = seat.received
+                && is_its
+            {
+                is_broken = was_broken != 0;
+                seat.received = Some(Err(Error::Revoked));
+            }
+        }
+        self.pass_lock(vcpu, lock, is_broken);
+        self.relend(lock);
+        // The waiters of other pCPUs lend to the owner that it had.
+        self.wake_all(waiters);
+        true
+    }
+
+    /// Lets the vCPUs of these partitions, a bitmap, look whether they may still wait: a capability of each
+    /// was taken away.
+    #[inline]
+    pub(super) fn review(&mut self, partitions: u32) {
+        if partitions != 0 {
+            self.review_all(partitions);
+        }
+    }
+
+    #[inline(never)]
+    fn review_all(&mut self, partitions: u32) {
+        let count = self.system.image.vcpus().len();
+        for vcpu in 0..count {
+            let binding = self.system.binding(VcpuId(vcpu as u8));
+            if partitions & bit(binding.partition.0) == 0 {
+                continue;
+            }
+            if self.is_here(binding.pcpu) {
+                self.review_slot(binding.slot);
+            } else if self.shared.mailboxes.of(binding.pcpu).post_review(binding.slot) {
+                self.machine.signal(binding.pcpu);
+            }
+        }
+    }
+
+    /// Looks whether a vCPU waits for events or a time, or for an upcall, by a capability that was taken away.
+    pub(super) fn review_slot(&mut self, slot: Slot) {
+        let state = self.local.slot(slot);
+        let vcpu = state.vcpu;
+        match state.activity {
+            Activity::Blocked(Pause::Events(gate, index, ..))
+                if !self.stands(vcpu, index, WATCHES, gate.0) =>
+            {
+                self.shared.partition(gate).gate.leave(vcpu);
+                self.end_revoked(slot, index);
+            }
+            Activity::Blocked(Pause::Sleep(index, ..)) if !self.stands(vcpu, index, SLEEPS, 0) => {
+                self.end_revoked(slot, index);
+            }
+            Activity::Ready => self.look_for_upcall(slot),
+            _ => {}
+        }
+    }
+}
