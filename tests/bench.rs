@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The figures of `bulkhead bench` are those of the blessed pages, one for each class: `bench`,
-//! `bench-mcu` and `bench-x86`. Linux is as fast in a VM as on the bare board: `bench-linux`.
+//! `bench-mcu`, `bench-x86` and `bench-ppc`. Linux is as fast in a VM as on the bare board: `bench-linux`.
 
 use bulkhead::problem::Problem;
 use bulkhead::ui::progress::Progress;
@@ -14,10 +14,11 @@ type Findings = Result<Vec<String>, Problem>;
 /// The name of a case, and the function that finds its verdict.
 type Case = (&'static str, fn() -> Findings);
 
-const CASES: [Case; 4] = [
+const CASES: [Case; 5] = [
     ("bench", || page("docs/timing.md")),
     ("bench-mcu", || page("docs/timing-mcu.md")),
     ("bench-x86", || page("docs/timing-x86.md")),
+    ("bench-ppc", || page("docs/timing-ppc405.md")),
     ("bench-linux", || Ok(linux::measure(&Progress::new())?.broken())),
 ];
 

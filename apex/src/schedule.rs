@@ -13,9 +13,9 @@ impl Apex {
         self.schedule_since = None;
     }
 
-    /// Takes the period and the duration of the schedule in force, if they differ by schedule. Periods begin at
-    /// `start`, at which one of the partition's has begun. Called at each such start: it asks the environment
-    /// only if there is more than one pair of times.
+    /// Takes the period and the duration of the schedule in force, if they differ by schedule. Periods
+    /// begin at `start`, at which one of the partition's has begun. Called at each such start: it asks the
+    /// environment only if there is more than one pair of times.
     pub fn follow_schedule(&mut self, environment: &mut impl Environment, start: Time) {
         if self.configuration.times.is_empty() {
             return;

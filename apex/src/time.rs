@@ -96,8 +96,8 @@ impl Apex {
         Ok(())
     }
 
-    /// Does what has come from outside and what is due until `now`, in this order: a message, or room for one,
-    /// that came while the partition had no window counts before the end of the wait for it.
+    /// Does what has come from outside and what is due until `now`, in this order: a message, or room for
+    /// one, that came while the partition had no window counts before the end of the wait for it.
     pub fn catch_up(&mut self, environment: &mut impl Environment, now: Time) {
         self.poll(environment);
         self.advance(now);

@@ -108,7 +108,7 @@ impl Instrument {
             // The time of an instruction in the boards' figures.
             scale: match symbols.class() {
                 Class::Small => 32,
-                Class::Large | Class::Power => 1,
+                Class::Large | Class::Power | Class::Pc => 1,
             },
             symbols,
             charged: prepared.system().longest_stretch(),

@@ -260,9 +260,9 @@ impl State {
         (next, self.armed)
     }
 
-    /// Raises `STACK_OVERFLOW` if the process that has the CPU has used more than its stack, and for the process
-    /// whose stack that may have changed. If there is none below, the partition's own state may have changed, and
-    /// the health table decides.
+    /// Raises `STACK_OVERFLOW` if the process that has the CPU has used more than its stack, and for the
+    /// process whose stack that may have changed. If there is none below, the partition's own state may
+    /// have changed, and the health table decides.
     fn look_at_stack(&mut self, pointer: usize) {
         let place = CURRENT.load(Ordering::Relaxed);
         let Some(stack) = self.stacks.get(place).copied().flatten() else {

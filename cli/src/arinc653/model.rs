@@ -25,8 +25,8 @@ pub struct Partition {
     pub ports: Vec<Port>,
     /// Bytes of all its memory requirements; 0 if there are none.
     pub memory: u64,
-    /// `PeriodSeconds` and `PeriodDurationSeconds` by the names of the schedules that have the partition, in the
-    /// order of the file.
+    /// `PeriodSeconds` and `PeriodDurationSeconds` by the names of the schedules that have the partition,
+    /// in the order of the file.
     pub times: Vec<(String, (u64, u64))>,
     /// Its health actions: the manifest's class, and the manifest's action.
     pub health: Vec<(&'static str, &'static str)>,

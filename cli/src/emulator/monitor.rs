@@ -6,6 +6,9 @@
 //! no JSON reader here. A line that contains `"return"` or `"error"` answers the last command. A line that
 //! contains `"SHUTDOWN"` says that the board has switched itself off. The emulator is told to stay until the
 //! tool has looked.
+//!
+//! The emulator tells events only to whoever has agreed on a protocol before. A board can be off by then,
+//! when the machine is busy. So the tool asks for the state once it is connected.
 
 use crate::problem::Problem;
 use std::io::{ErrorKind, Read, Write};
@@ -71,6 +74,7 @@ impl Monitor {
             .set_read_timeout(Some(PATIENCE))
             .map_err(Problem::io("the emulator's monitor"))?;
         monitor.command(r#"{"execute":"qmp_capabilities"}"#)?;
+        monitor.command(r#"{"execute":"query-status"}"#)?;
         Ok(Some(monitor))
     }
 
@@ -85,6 +89,11 @@ impl Monitor {
         // A monitor that has gone away means an emulator that has gone away. The session sees that on its
         // output.
         let _ = self.receive();
+        self.take_lines();
+    }
+
+    /// Takes the events that have been received.
+    fn take_lines(&mut self) {
         while self.line().is_some() {}
     }
 
@@ -144,6 +153,8 @@ impl Monitor {
         loop {
             while let Some(line) = self.line() {
                 if line.contains("\"return\"") {
+                    // Nothing wakes the session for an event that came in the same piece.
+                    self.take_lines();
                     return Ok(());
                 }
                 if line.contains("\"error\"") {
@@ -172,7 +183,7 @@ impl Monitor {
         let end = self.received.iter().position(|byte| *byte == b'\n')?;
         let line: Vec<u8> = self.received.drain(..=end).collect();
         let line = String::from_utf8_lossy(&line).into_owned();
-        self.is_off |= line.contains("\"SHUTDOWN\"");
+        self.is_off |= line.contains("\"SHUTDOWN\"") || line.contains("\"status\": \"shutdown\"");
         Some(line)
     }
 }
@@ -182,6 +193,9 @@ mod tests {
     use super::*;
     use std::io::{BufRead, BufReader};
     use std::os::unix::net::UnixListener;
+
+    const AGREED: &str = "{\"return\": {}}\r\n";
+    const RUNS: &str = "{\"return\": {\"status\": \"running\", \"running\": true}}\r\n";
 
     /// Runs a monitor that answers each command with the next of `answers`. Returns the commands that the
     /// monitor received.
@@ -207,23 +221,32 @@ mod tests {
     #[test]
     fn events_before_an_answer_are_noted() {
         let heard = talk(
-            &[
-                "{\"return\": {}}\r\n",
-                "{\"event\": \"SHUTDOWN\"}\r\n{\"return\": {}}\r\n",
-            ],
+            &[AGREED, RUNS, "{\"event\": \"SHUTDOWN\"}\r\n{\"return\": {}}\r\n"],
             |monitor| {
                 assert!(!monitor.is_off);
                 monitor.quit().unwrap();
                 assert!(monitor.is_off);
             },
         );
-        assert_eq!(heard[1], r#"{"execute":"quit"}"#);
+        assert_eq!(heard[2], r#"{"execute":"quit"}"#);
+    }
+
+    #[test]
+    fn a_board_that_was_off_before_the_emulator_tells_events_is_off() {
+        const OFF: &str = "{\"return\": {\"status\": \"shutdown\", \"running\": false}}\r\n";
+        talk(&[AGREED, OFF], |monitor| assert!(monitor.is_off));
+    }
+
+    #[test]
+    fn an_event_in_one_piece_with_an_answer_is_noted() {
+        const BOTH: &str = "{\"return\": {\"status\": \"running\"}}\r\n{\"event\": \"SHUTDOWN\"}\r\n";
+        talk(&[AGREED, BOTH], |monitor| assert!(monitor.is_off));
     }
 
     #[test]
     fn a_refusal_is_a_problem() {
         talk(
-            &["{\"return\": {}}\r\n", "{\"error\": {\"desc\": \"no\"}}\r\n"],
+            &[AGREED, RUNS, "{\"error\": {\"desc\": \"no\"}}\r\n"],
             |monitor| {
                 let problem = monitor.memory(0x4000, 16).unwrap_err().to_string();
                 assert!(

@@ -329,6 +329,8 @@ impl Session {
         signals: Option<BorrowedFd<'_>>,
     ) -> Result<Ending, Problem> {
         let mut quiet = true;
+        // The board can be off already.
+        self.let_go();
         loop {
             let ready = self.wait(input, signals, self.patience(quiet, input.has_more()))?;
             if ready.signal {

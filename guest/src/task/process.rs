@@ -137,7 +137,7 @@ pub struct Stack {
     end: usize,
 }
 
-/// What a look at a stack shows.
+/// The part of its memory that a process has used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// The process has stayed within its stack.
@@ -191,8 +191,8 @@ impl Stack {
     }
 
     /// Tells how far the process has used its stack since the guard was written. `pointer` is its stack
-    /// pointer now. A process that has left a gap of the size of the guard without writing there is only found
-    /// while its stack pointer is that low.
+    /// pointer now. A process that has left a gap of the size of the guard without a write there is only
+    /// found while its stack pointer is that low.
     #[must_use]
     pub fn look(&self, pointer: usize) -> Extent {
         let guard = self.guard();
@@ -217,8 +217,8 @@ impl Stack {
 }
 
 /// Names the function that chooses the process at an upcall, the function that is called when a process
-/// returns from its entry, and the gate whose events interrupt. The first one is told the stack pointer of the
-/// process that was interrupted.
+/// returns from its entry, and the gate whose events interrupt. The first one is told the stack pointer of
+/// the process that was interrupted.
 pub fn set_hooks(choose: fn(usize) -> Choice, ended: fn(), gate: Handle) {
     HOOKS.with(|hooks| *hooks = Some(Hooks { choose, ended, gate }));
 }

@@ -3,8 +3,8 @@
 //!
 //! A warm start finds memory as the earlier life has left it, and a program begins with the initial values of
 //! all its variables. The entry code clears those whose value is 0. The first start copies the others to a
-//! place behind the program, and each later one copies them back. What is to outlive a life belongs into the
-//! memory behind the program ([`super::memory`]). A microcontroller has the values in its code memory.
+//! place behind the program, and each later one copies them back. The memory behind the program
+//! ([`super::memory`]) is for data that outlives a life. A microcontroller has the values in its code memory.
 
 /// The first bytes of the place once the values are there. Memory is clear before the first start.
 const MARK: [u8; 16] = *b"initial values.\n";

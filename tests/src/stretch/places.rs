@@ -6,7 +6,9 @@
 //! vectors, reads of `ICC_IAR1_EL1`, reads of `ISR_EL1` that a loop ends by, and WFI. A GICv2 is looked at by
 //! a load. On `armv7m` guests come in at handlers with names, the hypervisor leaves by `BX LR` in the
 //! assembly, and looks by loads of NVIC_ISPR and ICSR. On `ppc405` guests come in at the vectors, the
-//! hypervisor leaves by RFI, and looks by reads of the status of the UIC.
+//! hypervisor leaves by RFI, and looks by reads of the status of the UIC. On `x86_64` a guest comes in behind
+//! VMRUN, by which the hypervisor leaves, and the hypervisor looks where interrupts are on for one
+//! instruction.
 
 use object::{Architecture, Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
 use std::fmt::Write as _;
@@ -69,6 +71,8 @@ pub(super) enum Class {
     Small,
     /// `ppc405`.
     Power,
+    /// `x86_64`.
+    Pc,
 }
 
 type Elf<'d> = object::File<'d>;
@@ -82,6 +86,7 @@ impl Symbols {
             Architecture::Aarch64 => (Class::Large, load_address),
             Architecture::Arm => (Class::Small, 0),
             Architecture::PowerPc => (Class::Power, 0),
+            Architecture::X86_64 => (Class::Pc, 0),
             other => return Err(format!("class binaries for {other:?} are not understood")),
         };
         let mut text = (u64::MAX, 0);
@@ -162,6 +167,7 @@ impl Symbols {
             Class::Large => self.large_places(&file, &mut say)?,
             Class::Small => self.small_places(&file, &mut say)?,
             Class::Power => self.power_places(&file, &mut say)?,
+            Class::Pc => pc_places(&file, &mut say)?,
         }
         Ok(text)
     }
@@ -264,6 +270,41 @@ impl Symbols {
             }
         }
         Ok(())
+    }
+}
+
+/// `x86_64`: instructions begin anywhere, so each place is the end of a sequence that nothing else has (AMD
+/// APM volume 3: VMRUN, STI, HLT, NOP, CLI).
+fn pc_places(file: &Elf<'_>, say: &mut impl FnMut(&str, u64, u64)) -> Result<(), String> {
+    /// `vmrun rax`, `vmsave rax`.
+    const ROUND: [u8; 6] = [0x0F, 0x01, 0xD8, 0x0F, 0x01, 0xDB];
+    /// `xor eax, eax`, `sti`, `nop`, `cli`; and with `hlt`.
+    const LOOK: [u8; 5] = [0x31, 0xC0, 0xFB, 0x90, 0xFA];
+    const WAIT: [u8; 5] = [0x31, 0xC0, 0xFB, 0xF4, 0xFA];
+    let mut found = [false; 2];
+    for section in file
+        .sections()
+        .filter(|section| section.kind() == SectionKind::Text)
+    {
+        let code = section.data().map_err(|error| error.to_string())?;
+        for (index, bytes) in code.windows(ROUND.len()).enumerate() {
+            let address = section.address() + index as u64;
+            if bytes == ROUND {
+                say("leave", address, 0);
+                say("enter", address + 3, 0);
+                found[0] = true;
+            } else if bytes.starts_with(&LOOK) {
+                say("look", address + 3, 0);
+                found[1] = true;
+            } else if bytes.starts_with(&WAIT) {
+                say("wait", address + 3, 0);
+            }
+        }
+    }
+    if found == [true; 2] {
+        Ok(())
+    } else {
+        Err("the class binary has no way into a guest, or no look".to_owned())
     }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The lives of the partition. Each begins with no process, no object and the initial values of all variables:
+//! The lives of the partition. Each begins with no process, no object and the initial values of all
+//! variables:
 //!
 //! 1. the cold start of the system: all services;
 //! 2. a warm start that the partition asks for: everything can be created again, a missed deadline ends it;
@@ -132,8 +133,8 @@ fn dive_to(lowest: usize) {
     core::hint::black_box(&mut room);
 }
 
-/// Uses most of its stack, then more than all of it: first a little more, and, when [`sleeper`] starts it anew,
-/// so much that the stack below may have changed.
+/// Uses most of its stack, then more than all of it: first a little more, and, when [`sleeper`] starts it
+/// anew, so much that the stack below may have changed.
 extern "C" fn diver() {
     dive(STACK / 2);
     check("TIMED_WAIT", Ok(()), apex::timed_wait(MILLISECOND));

@@ -3,8 +3,8 @@
 //! each of its return codes comes, and the guest says for each call which code came.
 //!
 //! It prints `apex-suite: SERVICE CODE` for each check that holds, `apex-suite: FAILED SERVICE: ...` for each
-//! that does not, and at the end of each life the numbers of both. A process of high priority makes the calls;
-//! a helper of low priority runs when the first one waits. The later lives are in [`lives`].
+//! that does not, and at the end of each life the numbers of both. A process of high priority makes the
+//! calls; a helper of low priority runs when the first one waits. The later lives are in [`lives`].
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
