@@ -30,6 +30,8 @@ use std::process::ExitCode;
 
 /// Environment variable that enables the system tests.
 pub const ENABLE: &str = "BULKHEAD_SYSTEM_TESTS";
+/// Environment variable with the folders whose cases run, with commas between them; without it, all of them.
+pub const ONLY: &str = "BULKHEAD_SYSTEM_ONLY";
 /// Environment variable that enables those that take minutes.
 pub const ENABLE_LONG: &str = "BULKHEAD_LONG_TESTS";
 
@@ -50,6 +52,12 @@ pub fn main() -> ExitCode {
     };
     let all = cases.len();
     cases.retain(|case| filter.as_deref().is_none_or(|filter| case.name.contains(filter)));
+    if let Ok(only) = std::env::var(ONLY) {
+        cases.retain(|case| {
+            only.split(',')
+                .any(|folder| case.name.split('/').next() == Some(folder))
+        });
+    }
     if listing {
         cases.iter().for_each(|case| println!("{}: test", case.name));
         return ExitCode::SUCCESS;

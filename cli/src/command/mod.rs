@@ -110,6 +110,9 @@ enum Command {
 struct TestArgs {
     /// Only tests whose name contains this
     filter: Option<String>,
+    /// Only what the changes since the last commit can reach
+    #[arg(long, conflicts_with = "filter")]
+    changed: bool,
     /// Only the tests that need no emulator
     #[arg(long, conflicts_with = "system")]
     host: bool,

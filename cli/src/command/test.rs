@@ -5,6 +5,9 @@
 //! crate `bulkhead-tests`, and the fuzz targets are a command of `xtask`: both speak the language of cargo's
 //! tests. The output of cargo is shown in full only for failures.
 
+mod scope;
+
+use self::scope::{SYSTEM_TESTS, Scope};
 use super::TestArgs;
 use crate::build::artifacts::Workspace;
 use crate::problem::{Code, Problem};
@@ -12,8 +15,6 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// The crate with the system tests.
-const SYSTEM_TESTS: &str = "bulkhead-tests";
 /// Start of the name of a fuzz target.
 const FUZZ: &str = "fuzz/";
 /// The name of all fuzz targets together.
@@ -21,20 +22,20 @@ const FUZZ_TARGETS: &str = "fuzz targets";
 
 pub(super) fn run(args: &TestArgs) -> Result<Code, Problem> {
     let workspace = Workspace::locate()?;
-    let mut command = cargo(&workspace);
-    command.args(["test", "--no-fail-fast", "--color", "never"]);
-    if args.system {
-        command.args(["-p", SYSTEM_TESTS]);
-    }
-    if !args.host {
-        command.env("BULKHEAD_SYSTEM_TESTS", "1");
-        if args.long {
-            command.env("BULKHEAD_LONG_TESTS", "1");
-        }
-    }
+    let scope = match &args.filter {
+        Some(filter) => scope::of_filter(&workspace, &mut cargo(&workspace), filter)?,
+        None if args.changed => scope::of_change(&workspace, &mut cargo(&workspace))?,
+        None => Scope::All,
+    };
     let mut digest = Digest::new();
-    run_tests(command.args(&args.filter), &mut digest)?;
-    if !args.no_fuzz && !args.system {
+    for mut command in commands(args, &workspace, &scope) {
+        run_tests(command.args(&args.filter), &mut digest)?;
+    }
+    let has_fuzz = match scope {
+        Scope::All => true,
+        Scope::Some { fuzz, .. } => fuzz,
+    };
+    if has_fuzz && !args.no_fuzz && !args.system {
         let mut command = cargo(&workspace);
         command.args(["run", "--quiet", "-p", "xtask", "--", "fuzz"]);
         digest.begin(FUZZ_TARGETS);
@@ -57,6 +58,59 @@ pub(super) fn run(args: &TestArgs) -> Result<Code, Problem> {
     } else {
         Code::Fault
     })
+}
+
+/// Returns the calls of cargo that build and run the test programs.
+fn commands(args: &TestArgs, workspace: &Workspace, scope: &Scope) -> Vec<Command> {
+    let test = || {
+        let mut command = cargo(workspace);
+        command.args(["test", "--no-fail-fast", "--color", "never"]);
+        if !args.host {
+            command.env("BULKHEAD_SYSTEM_TESTS", "1");
+            if args.long {
+                command.env("BULKHEAD_LONG_TESTS", "1");
+            }
+        }
+        command
+    };
+    let Scope::Some {
+        packages,
+        programs,
+        cases,
+        ..
+    } = scope
+    else {
+        let mut command = test();
+        if args.system {
+            command.args(["-p", SYSTEM_TESTS]);
+        }
+        return vec![command];
+    };
+    let mut commands = Vec::new();
+    if !packages.is_empty() && !args.system {
+        let mut command = test();
+        for package in packages {
+            command.args(["-p", package]);
+        }
+        // The programs of system tests are named one by one below.
+        command.env_remove("BULKHEAD_SYSTEM_TESTS");
+        commands.push(command);
+    }
+    if !programs.is_empty() && !args.host {
+        let mut command = test();
+        command.args(["-p", SYSTEM_TESTS]);
+        for program in programs {
+            command.args(["--test", program]);
+        }
+        if !cases.is_empty() {
+            command.env(
+                "BULKHEAD_SYSTEM_ONLY",
+                cases.iter().cloned().collect::<Vec<_>>().join(","),
+            );
+        }
+        commands.push(command);
+    }
+    commands
 }
 
 /// Sums over all test programs.
