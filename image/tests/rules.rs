@@ -473,7 +473,7 @@ fn capabilities_and_watches() {
         (|b| b.capabilities[0].rights = 0.into(), Table::Capabilities, 0, Fault::BadRights),
         (|b| b.capabilities[0].rights = 16.into(), Table::Capabilities, 0, Fault::BadRights),
         (|b| b.capabilities[0].rights = 257.into(), Table::Capabilities, 0, Fault::BadRights),
-        (|b| b.capabilities[0].reserved = 1.into(), Table::Capabilities, 0, Fault::Reserved),
+        (|b| b.capabilities[0].detail = 1.into(), Table::Capabilities, 0, Fault::Reserved),
         (|b| b.watches[0].watcher = 3.into(), Table::Watches, 0, Fault::NoSuch(Table::Partitions)),
         (|b| b.watches[1].watched = 3.into(), Table::Watches, 1, Fault::NoSuch(Table::Partitions)),
         (|b| b.watches[1].watched = 0.into(), Table::Watches, 1, Fault::SameAs(0)),

@@ -215,8 +215,9 @@ impl<R: RelaxStrategy> Spaces<R> {
     }
 
     /// Puts the slots of `holder`'s space from `index` on back to their endowment, and takes away all
-    /// capabilities derived from them. Returns the slot to go on with, or `None` at the end, and the partitions
-    /// that have lost something, as a bitmap. The work done at a time is the work of one revocation.
+    /// capabilities derived from them. Returns the slot to go on with, or `None` at the end, and the
+    /// partitions that have lost something, as a bitmap. The work done at a time is the work of one
+    /// revocation.
     ///
     /// Nothing of the partition runs meanwhile. A capability that another partition grants to `holder` during
     /// the pass may stay, in a slot behind the pass. So the pass has an end.
@@ -492,8 +493,8 @@ impl<R: RelaxStrategy> Spaces<R> {
     }
 
     /// Destroys everything derived from the capability at `root`, at most [`REVOKED_AT_ONCE`] capabilities at
-    /// a time, because `holder` wishes so. Returns the partitions that had some, as a bitmap, and whether none
-    /// is left.
+    /// a time, because `holder` wishes so. Returns the partitions that had some, as a bitmap, and whether
+    /// none is left.
     fn take_descendants(
         &self,
         derivations: &mut Derivations,

@@ -13,14 +13,14 @@
 //! [`Pcpu::decide`] and [`Pcpu::perform`] are the two halves of a round. Thus tests drive the very loop of
 //! the hypervisor and can stop the world between the halves.
 //!
-//! Each file below this one holds one group of methods of [`Pcpu`]: `basis` (waits whose capability was
-//! taken away), `bridge` (PCI functions), `circle` (waits that would have no end), `exit` (handling of exits), `call` (hypercalls), `channel` (doorbells), `lifecycle` (start, stop, load), `fault`
-//! (health events), `gate` (events), `hand_over` (calls
-//! that need no decision), `device` (virtual devices, consoles), `host` (calls of a debugger),
-//! `network` (interfaces, the switch), `lock` (locks), `port` (messages, calls), `report` (lines for the
-//! log), `schedule` (windows, schedules), `service` (accesses that another partition answers), `trace`
-//! (records of a pCPU that is traced), `upcall` (interrupts of tasks). `short` has the calls that need no
-//! decision and no exit.
+//! Each file below this one holds one group of methods of [`Pcpu`]: `basis` (waits whose capability was taken
+//! away), `bridge` (PCI functions), `circle` (waits that would have no end), `exit` (handling of exits),
+//! `call` (hypercalls), `channel` (doorbells), `lifecycle` (start, stop, load), `fault` (health events),
+//! `gate` (events), `hand_over` (calls that need no decision), `device` (virtual devices, consoles), `host`
+//! (calls of a debugger), `network` (interfaces, the switch), `lock` (locks), `port` (messages, calls),
+//! `report` (lines for the log), `schedule` (windows, schedules), `service` (accesses that another partition
+//! answers), `trace` (records of a pCPU that is traced), `upcall` (interrupts of tasks). `short` has the
+//! calls that need no decision and no exit.
 
 mod basis;
 mod bridge;

@@ -6,7 +6,7 @@
 //! vCPU waits is copied once, from the memory of the sender into that of the receiver. Any other message is
 //! copied into the port, if the port has room, and later out of the port.
 //!
-//! **Room.** A port keeps room for some messages of each sender, by the manifest. What is left is for all. So a
+//! **Room.** A port keeps room for some messages of each sender, by the manifest. The rest is for all. So a
 //! sender that fills the port leaves the others their own room. A message says whose room it has. A call that
 //! was given up leaves its message behind. If its caller calls again and the port is full, the new call takes
 //! the place of that message.
@@ -222,8 +222,8 @@ impl Letter {
         }
     }
 
-    /// Returns length and sender from the words before a message, if it is no call, has no capability with it,
-    /// and is in the room of all.
+    /// Returns length and sender from the words before a message, if it is no call, has no capability with
+    /// it, and is in the room of all.
     #[inline]
     #[must_use]
     pub fn read_plain(header: &[AtomicU64]) -> Option<(u16, PartitionId)> {
@@ -519,7 +519,7 @@ pub struct Named<T> {
     pub index: u8,
 }
 
-/// What a vCPU waits at, or waited at last.
+/// The object that a vCPU waits at, or waited at last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
     /// Nothing.
@@ -569,7 +569,7 @@ pub struct Seat {
     pub buffer: GuestPhys,
     /// The outcome of the wait for a message, or for a lock.
     pub received: Option<Outcome>,
-    /// What that wait is for. It counts while the vCPU is a waiter.
+    /// The object of that wait. It counts while the vCPU is a waiter.
     pub basis: Basis,
     /// The number of the present wait for a lock, or of the last one.
     pub turn: u32,

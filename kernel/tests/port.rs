@@ -419,7 +419,7 @@ fn a_sender_that_fills_a_port_leaves_the_others_their_room() {
             actions.extend([try_receive(); 3]);
             marking(actions)
         });
-        // Who has no room of its own gets what is left.
+        // A sender without room of its own gets the rest.
         bench.program(3, |_| {
             marking(vec![sleep(120_000), send(8), sleep(250_000), send(8)])
         });

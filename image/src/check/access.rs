@@ -68,8 +68,8 @@ pub(super) fn capability(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Checks that who has room in a port may send there, and who has events may receive. The room for all senders
-/// is in the port.
+/// Checks that who has room in a port may send there, and who has events may receive. The room for all
+/// senders is in the port.
 fn port_detail(image: &Image<'_>, record: &CapabilityRecord, rights: Rights) -> Result<(), Fault> {
     require(
         record.detail.get() >> 16 == 0 && record.event().unwrap_or(0) < 64,

@@ -6,11 +6,11 @@
 //! is, and the lock goes on to the next one as a broken one.
 //!
 //! **Order.** Slots are emptied first. Then each seat is looked at under its lock, and a wait that lacks its
-//! capability gets its outcome. A vCPU that begins a wait writes the wait into its seat, and then looks at its
-//! slot once more under the same lock. So either it finds the slot empty, or the other one finds the wait.
-//! Events and times have no seat. Whoever empties a slot posts a review to the vCPUs of its partition. A pCPU
-//! takes that mail before it runs anything else. A vCPU that is woken by events looks at its slot before it
-//! takes them. So none gets events that were raised after the end of its capability.
+//! capability gets its outcome. A vCPU that begins a wait writes the wait into its seat, and then looks at
+//! its slot once more under the same lock. So either it finds the slot empty, or the other one finds the
+//! wait. Events and times have no seat. Whoever empties a slot posts a review to the vCPUs of its partition.
+//! A pCPU takes that mail before it runs anything else. A vCPU that is woken by events looks at its slot
+//! before it takes them. So none gets events that were raised after the end of its capability.
 //!
 //! **Met errors.** A slot whose capability was taken away is dead until its holder meets the error
 //! ([`crate::cap`]). The end of a wait with [`Error::Revoked`] is that error, and frees the slot.
@@ -70,8 +70,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         self.release(slot, Err(error));
     }
 
-    /// Writes into the seat of a vCPU that it waits for a message from now on. With the lock of the port held.
-    /// The caller then looks once more whether the capability is there.
+    /// Writes into the seat of a vCPU that it waits for a message from now on. With the lock of the port
+    /// held. The caller then looks once more whether the capability is there.
     #[inline(always)]
     pub(super) fn sit_down(&self, vcpu: VcpuId, at: Named<PortId>, buffer: GuestPhys) {
         let mut seat = self.shared.seats.of(vcpu).lock();
@@ -184,7 +184,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
     }
 
-    /// Looks whether a vCPU waits for events or a time, or for an upcall, by a capability that was taken away.
+    /// Looks whether a vCPU waits for events or a time, or for an upcall, by a capability that was taken
+    /// away.
     #[inline(never)]
     pub(super) fn review_slot(&mut self, slot: Slot) {
         let state = self.local.slot(slot);

@@ -3,8 +3,8 @@
 //!
 //! A vCPU that waits for a reply waits for the vCPU that has the call. If nobody has it yet, that is the only
 //! vCPU that can receive at the port, if there is only one. A vCPU that waits for a lock waits for its owner.
-//! Whoever is about to wait follows these waits, on whatever pCPUs they are. If they lead back, the wait would
-//! have no end.
+//! Whoever is about to wait follows these waits, on whatever pCPUs they are. If they lead back, the wait
+//! would have no end.
 //!
 //! **None is missed.** A vCPU writes its wait into its seat before it follows the others. Of several that
 //! close a circle together, the last one to write finds the waits of all others.

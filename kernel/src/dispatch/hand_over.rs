@@ -90,8 +90,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let receiver = system.binding(server).partition;
         let buffer = shared.seats.of(server).lock().buffer;
         let mut seat = shared.seats.of(vcpu).lock();
-        // The capability may have been taken away since. The lock of the seat orders this look and that of the
-        // one who takes it away.
+        // The capability may have been taken away since. The lock of the seat orders this look and that of
+        // the one who takes it away.
         if seat.call.state != CallState::None || !found.is_there() {
             return None;
         }

@@ -148,8 +148,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 let gone = shared.capabilities.look_up(replier, u64::from(index));
                 return Err(gone.err().unwrap_or(Error::Revoked));
             }
-            // The caller has chosen the size. A reply that is too long is no fault of the replier, and no reason
-            // to keep the call: whoever chooses a small size would fill the replier's space with calls.
+            // The caller has chosen the size. A reply that is too long is no fault of the replier, and no
+            // reason to keep the call: whoever chooses a small size would fill the replier's space with
+            // calls.
             fits = message.length <= call.size;
             call.state = CallState::Done(if fits {
                 let (from, to) = ((replier, message.from), (receiver, call.buffer));
@@ -429,7 +430,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         result
     }
 
-    /// Leaves a message in a port, behind the last one or in place of a call that the same caller has given up.
+    /// Leaves a message in a port, behind the last one or in place of a call that the same caller has given
+    /// up.
     fn leave_message(
         &self,
         queue: &mut Queue,
@@ -458,8 +460,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         Ok(())
     }
 
-    /// Raises the events of messages that wait in ports for a partition which begins a new life: the events of
-    /// its last life are gone. Bounded by the ports.
+    /// Raises the events of messages that wait in ports for a partition which begins a new life: the events
+    /// of its last life are gone. Bounded by the ports.
     pub(super) fn raise_for_messages(&mut self, partition: PartitionId) {
         if MAX_PORTS == 0 {
             return;

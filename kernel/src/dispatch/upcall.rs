@@ -100,7 +100,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if state.activity != Activity::Ready {
             return;
         }
-        // Who lost its capability learns it in the upcall.
+        // A task that lost its capability learns it in the upcall.
         let is_due = self.shared.partition(upcall.gate).gate.has_events()
             || !self.stands(state.vcpu, upcall.index, WATCHES, upcall.gate.0);
         if is_due || upcall.until <= self.machine.now() {

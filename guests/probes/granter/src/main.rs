@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Two tasks that test the end of authority: one grants a capability and takes it back while the other waits by
-//! it.
+//! Two tasks that test the end of authority: one grants a capability and takes it back while the other waits
+//! by it.
 //!
-//! The granter needs these capabilities: `gifts` (a port; write and grant), `box` (a port of depth 1 or more that
-//! nobody else uses; read and write), `lock`, `gate` (its own event gate; read and write), `clock` (timer), and a
-//! console. The holder needs `gifts` (read) and a console.
+//! The granter needs these capabilities: `gifts` (a port; write and grant), `box` (a port of depth 1 or more
+//! that nobody else uses; read and write), `lock`, `gate` (its own event gate; read and write), `clock`
+//! (timer), and a console. The holder needs `gifts` (read) and a console.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
