@@ -197,6 +197,10 @@ const fn extended_bits(number: u32) -> u64 {
 }
 
 /// The same as a table, for the registers that there are.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "computed by the compiler, which refuses an index that is not there"
+)]
 static EXTENDED_BITS: [u64; 64] = {
     let mut bits = [0; 64];
     let mut number = 0;
