@@ -290,6 +290,12 @@ impl<'a> Image<'a> {
         self.loads
     }
 
+    /// Returns the bytes of the header and of all tables.
+    #[must_use]
+    pub const fn tables_len(&self) -> u64 {
+        self.header.tables_len.get()
+    }
+
     /// Returns the payloads.
     #[must_use]
     pub const fn payloads(&self) -> &'a [PayloadRecord] {

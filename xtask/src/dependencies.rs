@@ -33,7 +33,7 @@ const RULES: &[(&str, &[&str])] = &[
     // The facts of each class.
     ("cli", &["manifest", "image", "sched", "abi", "arch/api"]),
     // An instrument of the hypervisor's developers: no user's tool depends on it.
-    ("bench", &["cli", "manifest", "sched", "arch/api"]),
+    ("bench", &["cli", "image", "manifest", "sched", "arch/api"]),
     ("xtask", &["cli", "bench", "tests", "abi"]),
     ("tests", &["cli", "abi"]),
     ("arch/api", &["abi"]),

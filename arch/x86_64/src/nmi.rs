@@ -3,8 +3,9 @@
 //! 8.2.3), so its handler may have a stack of its own.
 //!
 //! IRET exits then, before it has done anything. It is stepped over by RFLAGS.TF, which it loads anew. The #DB
-//! behind it is the hypervisor's, unless the guest had set TF or a breakpoint itself. Nothing else is
-//! delivered meanwhile, because its frame would show TF.
+//! behind it is the hypervisor's, unless the guest had set TF or a breakpoint itself. No interrupt is delivered
+//! meanwhile, because its frame would show TF. The frame of an exception of the IRET itself may show it. It is
+//! loaded again with the IRET, and that step ends as the first one would have.
 
 use crate::context::{Context, Step};
 use crate::machine::Machine;
@@ -30,7 +31,8 @@ pub(crate) fn deliver(context: &mut Context) {
 
 /// Lets the guest execute its IRET, and exit behind it.
 #[cold]
-pub(crate) fn step(context: &mut Context) {
+pub(crate) fn step(machine: &mut Machine, context: &mut Context) {
+    machine.looks = true;
     let vmcb = &mut context.vmcb;
     let (flags, status) = (vmcb.get(svm::RFLAGS), vmcb.get(svm::DR6));
     vmcb.watch_return(false);

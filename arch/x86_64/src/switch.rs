@@ -87,9 +87,6 @@ impl Machine {
         let forgets = context.forget || context.seen_revoked != revoked;
         (context.forget, context.seen_revoked) = (false, revoked);
         context.vmcb.forget_space(forgets);
-        if context.event != 0 && context.step.is_some() {
-            nmi::give_up(context);
-        }
         context.vmcb.set(svm::EVENT, context.event);
         context.event = 0;
         context.vmcb.set(svm::RAX, context.general(RAX));
@@ -146,7 +143,10 @@ impl Machine {
         // A vector that the guest cannot take yet makes a window: a reason to exit as soon as it can.
         let mut window = Window::Nothing;
         if context.step.is_some() {
-            // Behind the step is an exit.
+            // Behind the step is an exit. An event that comes before the step ends it.
+            if context.event != 0 {
+                nmi::give_up(context);
+            }
         } else if external || matches!(pending, Some((_, true))) {
             if context.event != 0 || !is_open {
                 window = Window::Interrupts;
@@ -161,16 +161,42 @@ impl Machine {
                 apic.take(vector);
                 context.event = svm::interrupt(vector);
             }
-        } else {
-            window = window_of(&apic);
+        } else if let Some((vector, _)) = pending
+            && apic.waits_for_task_priority(vector)
+        {
+            window = Window::Priority;
         }
         let expiry = apic.expiry();
         drop(apic);
         // Until interrupts are on, every entry looks. A change of the priority looks itself.
         self.looks = matches!(window, Window::Interrupts);
         context.vmcb.set_window(context.task_priority, window);
-        context.due = own_expiry(context, expiry);
+        context.due = own_expiry(context, expiry, now);
         self.set_timer(context.due);
+        None
+    }
+
+    /// Prepares the entry of a vCPU that the kernel has woken in HLT, as [`Machine::prepare`] does. If there is
+    /// nothing to deliver it stays in HLT.
+    #[inline(never)]
+    pub(crate) fn prepare_halted(&mut self, context: &mut Context) -> Option<Exit> {
+        if context.plan.idle_in_place
+            && let Some(exit) = self.stay_halted(context)
+        {
+            return Some(exit);
+        }
+        let exit = self.prepare(context);
+        if exit.is_some() || !context.halted {
+            return exit;
+        }
+        if context.vmcb.get(svm::EVENT) == 0 {
+            // There is no entry that could forget.
+            context.forget = true;
+            let until = next_of(context, context.now());
+            context.idle_until = until.0;
+            return Some(Exit::Idle { until });
+        }
+        context.halted = false;
         None
     }
 
@@ -181,21 +207,23 @@ impl Machine {
         loop {
             // Before the look, so that a change behind it is seen by the next one.
             self.looks = platform::take_change(context.id) || self.looks;
-            if let Some(exit) = self.advance_pit(context, context.now()) {
+            let since = sysreg::counter();
+            let now = since.wrapping_add(context.offset);
+            if let Some(exit) = self.advance_pit(context, now) {
                 return Some(exit);
             }
-            if self.has_work_for(context) {
+            if has_work_at(context, now) {
                 self.looks = true;
                 context.halted = false;
                 return None;
             }
-            let until = next_of(context);
+            let until = next_of(context, now);
             if !context.plan.idle_in_place {
                 context.idle_until = until.0;
                 return Some(Exit::Idle { until });
             }
             self.set_timer(until);
-            let vector = wait(context);
+            let vector = wait(context, since);
             if let Some(exit) = self.handle_vector(vector) {
                 return Some(exit);
             }
@@ -207,44 +235,48 @@ impl Machine {
         if context.is_task() {
             return Ticks::NEVER;
         }
-        if self.has_work_for(context) {
+        let now = context.now();
+        if has_work_at(context, now) {
             return Ticks(0);
         }
-        next_of(context)
+        next_of(context, now)
     }
 
     /// Tells whether a vCPU that rests has something to do.
     pub(crate) fn has_work_for(&mut self, context: &mut Context) -> bool {
-        if context.is_task() {
-            return false;
-        }
-        let is_told = platform::has_event_for(context.id, context.in_nmi);
-        if context.starting.0 != 0 || is_told || context.event != 0 {
-            return true;
-        }
-        let now = context.now();
-        if context.plan.index == 0 && platform::pit_due(context.plan.partition) <= now {
-            return true;
-        }
-        if context.vmcb.get(svm::RFLAGS) & INTERRUPTS_ON == 0 {
-            return false;
-        }
-        let Some(mut apic) = platform::apic(context.id) else {
-            return false;
-        };
-        apic.advance(now);
-        let external = context.plan.index == 0 && platform::external_asks(context.plan.partition);
-        apic.deliverable().is_some() || external && apic.passes_external()
+        has_work_at(context, context.now())
     }
 }
 
+/// Tells whether a vCPU that rests has something to do. `now`: in the guest's ticks.
+fn has_work_at(context: &mut Context, now: u64) -> bool {
+    if context.is_task() {
+        return false;
+    }
+    let is_told = platform::has_event_for(context.id, context.in_nmi);
+    if context.starting.0 != 0 || is_told || context.event != 0 {
+        return true;
+    }
+    if context.plan.index == 0 && platform::pit_due(context.plan.partition) <= now {
+        return true;
+    }
+    if context.vmcb.get(svm::RFLAGS) & INTERRUPTS_ON == 0 {
+        return false;
+    }
+    let Some(mut apic) = platform::apic(context.id) else {
+        return false;
+    };
+    apic.advance(now);
+    let external = context.plan.index == 0 && platform::external_asks(context.plan.partition);
+    apic.deliverable().is_some() || external && apic.passes_external()
+}
+
 /// Waits for an interrupt, and takes it. The time is the vCPU's, which has the pCPU to itself, so it is counted
-/// here that it was not used.
-fn wait(context: &Context) -> u8 {
+/// here that it was not used, from `since` on.
+fn wait(context: &Context, since: u64) -> u8 {
     let Some(counters) = context.counters else {
         return sysreg::wait_for_interrupt();
     };
-    let since = sysreg::counter();
     counters.waiting.store(since, Ordering::Relaxed);
     let vector = sysreg::wait_for_interrupt();
     let waited = counters.waited.load(Ordering::Relaxed);
@@ -255,17 +287,17 @@ fn wait(context: &Context) -> u8 {
 }
 
 /// Returns when the vCPU's own timers interrupt a vCPU in HLT next, in the hypervisor's ticks.
-fn next_of(context: &Context) -> Ticks {
+fn next_of(context: &Context, now: u64) -> Ticks {
     if context.vmcb.get(svm::RFLAGS) & INTERRUPTS_ON == 0 {
         return Ticks::NEVER;
     }
     let expiry = platform::apic(context.id).and_then(|apic| apic.expiry());
-    own_expiry(context, expiry)
+    own_expiry(context, expiry, now)
 }
 
-/// Returns when the vCPU's own timers interrupt next, in the hypervisor's ticks.
+/// Returns when the vCPU's own timers interrupt next, in the hypervisor's ticks. `now`: in the guest's.
 #[inline(always)]
-fn own_expiry(context: &Context, expiry: Option<u64>) -> Ticks {
+fn own_expiry(context: &Context, expiry: Option<u64>, now: u64) -> Ticks {
     let pit = if context.plan.index == 0 {
         platform::pit_due(context.plan.partition)
     } else {
@@ -273,7 +305,7 @@ fn own_expiry(context: &Context, expiry: Option<u64>) -> Ticks {
     };
     match expiry.unwrap_or(u64::MAX).min(pit) {
         u64::MAX => Ticks::NEVER,
-        time => Ticks(own_time(time, context.offset, sysreg::counter())),
+        time => Ticks(own_time(time, context.offset, now)),
     }
 }
 

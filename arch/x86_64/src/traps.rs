@@ -64,7 +64,7 @@ pub(crate) fn handle(machine: &mut Machine, context: &mut Context) -> Option<Exi
         }
         exit::CR4_WRITE | exit::CR8_WRITE => registers::write_control(machine, context),
         exit::RETURN => {
-            nmi::step(context);
+            nmi::step(machine, context);
             None
         }
         exit::INVD | exit::WRITE_BACK => {

@@ -204,19 +204,22 @@ impl Machine {
             self.switch_to(context);
         }
         context.idle_until = 0;
-        if context.halted
-            && let Some(exit) = self.stay_halted(context)
-        {
-            return exit;
-        }
+        let mut exit = if context.halted {
+            self.prepare_halted(context)
+        } else {
+            self.prepare(context)
+        };
         loop {
-            if let Some(exit) = self.prepare(context) {
+            if let Some(exit) = exit {
                 return exit;
             }
             if context.plan.direct {
                 match self.enter_direct(context) {
                     direct::Entered::Ran => {}
-                    direct::Entered::Noted => continue,
+                    direct::Entered::Noted => {
+                        exit = self.prepare(context);
+                        continue;
+                    }
                     direct::Entered::Left(exit) => return exit,
                 }
             } else {
@@ -227,6 +230,7 @@ impl Machine {
             if let Some(exit) = traps::handle(self, context) {
                 return exit;
             }
+            exit = self.prepare(context);
         }
     }
 }

@@ -196,6 +196,21 @@ const fn extended_bits(number: u32) -> u64 {
     bits as u64
 }
 
+/// The same as a table, for the registers that there are.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "computed by the compiler, which refuses an index that is not there"
+)]
+static EXTENDED_BITS: [u64; 64] = {
+    let mut bits = [0; 64];
+    let mut number = 0;
+    while number < 64 {
+        bits[number as usize] = extended_bits(number);
+        number += 1;
+    }
+    bits
+};
+
 /// The local APIC of a vCPU.
 #[derive(Clone, Debug)]
 pub struct Lapic {
@@ -466,7 +481,7 @@ impl Lapic {
     /// Writes the register `number`; `None` if there is none, or not such a value.
     pub fn write(&mut self, number: u32, value: u64, now: u64) -> Option<Effect> {
         let word = value as u32;
-        if self.is_extended() && value & !extended_bits(number) != 0 {
+        if self.is_extended() && value & !EXTENDED_BITS.get(number as usize).unwrap_or(&0) != 0 {
             return None;
         }
         match number {
@@ -629,6 +644,7 @@ impl Lapic {
     }
 
     /// Writes TSC_DEADLINE.
+    #[inline]
     pub fn set_deadline(&mut self, deadline: u64, now: u64) {
         if self.mode() == BY_DEADLINE {
             self.advance(now);
@@ -649,10 +665,14 @@ impl Lapic {
 
     /// Lets the timer expire if it is time. Periods that were missed are one interrupt, and so are short ones
     /// that begin before the program has had [`SHORTEST`].
+    #[inline]
     pub fn advance(&mut self, now: u64) {
-        if self.due == 0 || self.due > now {
-            return;
+        if self.due != 0 && self.due <= now {
+            self.expire(now);
         }
+    }
+
+    fn expire(&mut self, now: u64) {
         let [timer, ..] = self.local;
         let period = self.period();
         self.due = if self.mode() == PERIODIC && period != 0 {

@@ -40,7 +40,7 @@ fn store(register: u32, value: u32) {
     cpu::store(apic::ADDRESS + u64::from(register) * 16, value);
 }
 
-/// A vector whose class is not above the task priority stays pending, however long interrupts are on.
+/// Shows that a vector stays pending while its class is not above the task priority.
 pub(crate) fn priorities() {
     for above in [0x60, 0x50, 0x52, 0x4F, 0x40] {
         apic::write(apic::TASK_PRIORITY, above);

@@ -66,7 +66,7 @@ fn set_pit(period: u16) {
     cpu::write_port8(PIT, (period >> 8) as u8);
 }
 
-/// Short periods: the program goes on, and the counter counts. The bare PC has no time for still shorter ones.
+/// Tries short periods: the program goes on, and the counter counts. The bare PC has no time for still shorter ones.
 fn short() {
     for period in [5000, 700, 300] {
         set(PERIODIC | u64::from(VECTOR), BY_ONE, period);
@@ -188,7 +188,7 @@ fn halt() {
     set(MASKED | PERIODIC | u64::from(VECTOR), BY_ONE, SOON);
     set_pit(20_000);
     cpu::write_port8(PIC_MASK, 0xFE);
-    // What the 8259 has kept of its masked line comes at once.
+    // An edge that the 8259 has kept comes at once.
     cpu::open();
     taken();
     let start = cpu::counter();
