@@ -93,6 +93,7 @@ fn local(machine: &mut Machine, context: &mut Context, offset: u64, kind: Access
     let number = (offset >> 4) as u32;
     let (value, effect) = {
         let mut apic = platform::apic(context.id)?;
+        apic.use_memory();
         match kind {
             // In x2APIC mode, and while it is off, nothing is there.
             _ if apic.is_extended() || offset & 0xF != 0 => (0, None),

@@ -125,7 +125,7 @@ fn read(context: &mut Context, number: u32) -> Option<u64> {
         X2APIC..=X2APIC_END => {
             let now = context.now();
             let mut apic = platform::apic(context.id)?;
-            if !apic.is_extended() {
+            if !apic.use_extended() {
                 return None;
             }
             apic.read(number - X2APIC, now)
@@ -153,7 +153,7 @@ fn write(machine: &mut Machine, context: &mut Context, number: u32, value: u64) 
         X2APIC..=X2APIC_END => {
             let now = context.now();
             let mut apic = platform::apic(context.id)?;
-            if !apic.is_extended() {
+            if !apic.use_extended() {
                 return None;
             }
             let effect = apic.write(number - X2APIC, value, now);

@@ -216,6 +216,8 @@ static EXTENDED_BITS: [u64; 64] = {
 pub struct Lapic {
     id: u32,
     base: u64,
+    /// True once the guest has used the registers in memory, or has written APIC_BASE.
+    is_chosen: bool,
     task_priority: u8,
     spurious: u32,
     logical: u32,
@@ -241,6 +243,7 @@ impl Lapic {
     pub const fn new(id: u32) -> Self {
         Self {
             id,
+            is_chosen: false,
             base: ADDRESS | BASE_ENABLED | if id == 0 { BASE_BOOT } else { 0 },
             task_priority: 0,
             spurious: 0xFF,
@@ -294,7 +297,24 @@ impl Lapic {
             _ => {}
         }
         self.base = value;
+        self.is_chosen = true;
         true
+    }
+
+    /// Notes that the guest uses the registers in memory.
+    pub const fn use_memory(&mut self) {
+        self.is_chosen = true;
+    }
+
+    /// Tells whether the guest may use the registers of x2APIC. A guest whose first use of its APIC is such a
+    /// register enters x2APIC mode by that: VMs began in that mode once, and programs for them do not write
+    /// APIC_BASE. On a PC such an access is a #GP (SDM 3A, 11.12.2).
+    pub const fn use_extended(&mut self) -> bool {
+        if !self.is_chosen && self.base & BASE_ENABLED != 0 {
+            self.is_chosen = true;
+            self.base |= BASE_EXTENDED;
+        }
+        self.is_extended()
     }
 
     /// Tells whether it is in x2APIC mode.
@@ -431,6 +451,7 @@ impl Lapic {
     pub const fn after_init(&self) -> Self {
         Self {
             base: self.base,
+            is_chosen: self.is_chosen,
             ..Self::new(self.id)
         }
     }
@@ -890,5 +911,18 @@ mod tests {
             "that it is the boot processor cannot be changed"
         );
         assert_eq!(apic.base(), 0xFEE0_0900);
+    }
+
+    #[test]
+    fn the_first_use_chooses_the_mode() {
+        let mut apic = Lapic::new(0);
+        assert!(!apic.is_extended() && apic.use_extended() && apic.is_extended());
+        assert_eq!(apic.base() & BASE_EXTENDED, BASE_EXTENDED);
+        let mut apic = Lapic::new(0);
+        apic.use_memory();
+        assert!(!apic.use_extended(), "memory was used first");
+        let mut apic = Lapic::new(0);
+        assert!(apic.set_base(apic.base()));
+        assert!(!apic.use_extended(), "APIC_BASE was written first");
     }
 }
