@@ -112,12 +112,12 @@ pub enum Operation {
     /// client lends goes back, and the receiver waits, in one step. Right: `READ`.
     PortReceiveDonate = 0x0705,
     /// Go on to wait for the reply of the call that an interrupt ended, until x2 (nanoseconds since boot, 0 =
-    /// for ever). Results as `PortReceive`. `WrongState` if no call is open, `DonationCycle` if the receiver has
-    /// come to wait for the caller: the call stays open. Needs no capability.
+    /// for ever). Results as `PortReceive`. `WrongState` if no call is open, `DonationCycle` if the receiver
+    /// has come to wait for the caller: the call stays open. Needs no capability.
     PortResume = 0x0706,
     /// Reply capability: send the reply of x3 bytes at x2, with a capability as `PortSend` says in x4. The
-    /// reply capability is then gone, and its index free. `NoSpace` if the caller has less room: the call ends
-    /// with `NoSpace` for both. Right: `WRITE`.
+    /// reply capability is then gone, and its index free. `NoSpace` if the caller has less room: the call
+    /// ends with `NoSpace` for both. Right: `WRITE`.
     PortReply = 0x0800,
     /// Lock: block until the caller owns the lock, or until x2 (nanoseconds since boot, 0 = for ever). Until
     /// then the owner runs in the caller's place, if both are on one pCPU. Result x1: 1 if the last owner

@@ -191,8 +191,8 @@ const KEPT_QUEUE: usize = 4;
 
 impl<const QUEUES: usize> Kept<QUEUES> {
     /// Returns the registers as words, in an order that a server can keep group by group: a store of a driver
-    /// changes one group of three. A reset changes several, and the status is in the first. If only that group
-    /// is kept when the life of the server ends, then the status says that the rest is worth nothing.
+    /// changes one group of three. A reset changes several, and the status is in the first. If only that
+    /// group is kept when the life of the server ends, then the status says that the rest is worth nothing.
     #[must_use]
     pub fn to_words(&self) -> [u64; KEPT_WORDS] {
         let [device, driver, queue] = self.selects.map(u64::from);

@@ -130,11 +130,11 @@ pub fn kept(service: Handle, window: u8, first: usize) -> Result<[u64; KEPT_GROU
 
 /// The words that are kept beside a window for the server's next life, as this life knows them.
 ///
-/// **An end at any time.** A life can end between any two calls. So [`KeptWords::keep`] writes only the groups
-/// that have changed, in ascending order, and no mark around them. A server that keeps its state *before* it
-/// answers an access, and whose every access changes one group, outlives itself: the next life finds the state
-/// before the access or behind the access, and the access that was not answered comes again. If an access
-/// changes several groups, the first of them must say what the others are worth.
+/// **An end at any time.** A life can end between any two calls. So [`KeptWords::keep`] writes only the
+/// groups that have changed, in ascending order, and no mark around them. A server that keeps its state
+/// *before* it answers an access, and whose every access changes one group, outlives itself: the next life
+/// finds the state before the access or behind the access, and the access that was not answered comes again.
+/// If an access changes several groups, the first of them must say what the others are worth.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KeptWords([u64; KEPT_WORDS]);
 
@@ -156,8 +156,8 @@ impl KeptWords {
         &self.0
     }
 
-    /// Keeps `wanted`, as far as it differs from what is kept. A client that starts anew meanwhile has nothing
-    /// to keep: [`news`] tells of it.
+    /// Keeps `wanted`, as far as it differs from what is kept. A client that starts anew meanwhile has
+    /// nothing to keep: [`news`] tells of it.
     pub fn keep(&mut self, service: Handle, window: u8, wanted: &[u64; KEPT_WORDS]) {
         for (first, group) in groups_to_keep(&self.0, wanted) {
             let _ = keep(service, window, first, group);

@@ -744,9 +744,9 @@ impl<P: PcpuPolicy> Local<P> {
         }
     }
 
-    /// Tells whether nothing is left behind: a decision is asked for, or the clock is armed for each time that
-    /// is noted and can change the decision, and a line of the log has a time or a chore. This must hold for
-    /// each step that is decided. Bounded by the slots in use.
+    /// Tells whether nothing is left behind: a decision is asked for, or the clock is armed for each time
+    /// that is noted and can change the decision, and a line of the log has a time or a chore. This must hold
+    /// for each step that is decided. Bounded by the slots in use.
     #[must_use]
     pub fn leaves_nothing_behind(&self) -> bool {
         let SlotSet(concerned) = self.concerned();

@@ -203,3 +203,52 @@ fn who_takes_an_interrupt_can_serve_meanwhile_and_is_refused_when_it_waits_on() 
         );
     }
 }
+
+#[test]
+fn a_receiver_whose_capability_is_gone_hides_no_circle() {
+    const OTHER: u64 = 8;
+    const GRANTED: u64 = 1;
+    for operation in OPERATIONS {
+        let first = serves(task("first", 0, 20), 0, 1);
+        let second =
+            serves(task("second", 1, 10), 1, 0).cap(OTHER as u32, ObjectKind::Partition, 2, Rights::ALL);
+        let guest = task("guest", 0, 5).cap(2, ObjectKind::Timer, 0, Rights::READ);
+        let mut bench = bench(2, &[first, second, guest]);
+        bench.program(1, move |_| {
+            let grant = call(
+                Operation::CapabilityGrant,
+                &[OTHER, MINE, u64::from(Rights::READ.0)],
+            );
+            let revoke = call(Operation::CapabilityRevoke, &[MINE]);
+            marking(vec![
+                sleep(50_000),
+                grant,
+                sleep(300_000),
+                revoke,
+                sleep(600_000),
+                request(operation, 0),
+            ])
+        });
+        bench.program(2, |_| {
+            let receive = call(Operation::PortReceive, &[GRANTED, TO, 64, 0]);
+            marking(vec![support::sleep(2, 100_000), receive])
+        });
+        bench.program(0, move |_| {
+            let send = call(Operation::PortSend, &[NEXT, FROM, 8, 0]);
+            marking(vec![sleep(200_000), send, sleep(500_000), request(operation, 0)])
+        });
+        bench.run(2_000_000);
+        assert_eq!(
+            bench.marks(2).get(4),
+            Some(&8),
+            "the guest has received: {:?}",
+            bench.marks(2)
+        );
+        assert_eq!(
+            bench.marks(1).last(),
+            Some(&cycle()),
+            "{operation:?}: {:?}",
+            bench.marks(1)
+        );
+    }
+}

@@ -218,7 +218,7 @@ pub struct Dump {
     /// Registers in the class's order: the general ones without the stack pointer, and those that say which
     /// exception the vCPU took last.
     pub general: [Register; DUMP_REGISTERS],
-    /// How many of the first registers are called `r` and their number.
+    /// The number of registers at the beginning that are called `r` and their number.
     pub numbered: usize,
     /// The names of the registers after these. There are no other registers.
     pub names: &'static [&'static str],

@@ -63,8 +63,8 @@ const fn rounds() -> [u32; 64] {
 }
 
 unsafe extern "C" {
-    /// Computes blocks of eight lanes. RDI = hash value, RSI = the first lane, RDX = offsets of the lanes from
-    /// there, RCX = blocks (at least 1), R8 = round constants, R9 = room. Clobbers YMM0 to YMM15.
+    /// Computes blocks of eight lanes. RDI = hash value, RSI = the first lane, RDX = offsets of the lanes
+    /// from there, RCX = blocks (at least 1), R8 = round constants, R9 = room. Clobbers YMM0 to YMM15.
     fn bulkhead_sha256_lanes(
         state: *mut [Words; 8],
         data: *const u8,

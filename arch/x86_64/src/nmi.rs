@@ -2,10 +2,10 @@
 //! Non-maskable interrupts of guests. While one is handled the next one waits for an IRET (AMD APM volume 2,
 //! 8.2.3), so its handler may have a stack of its own.
 //!
-//! IRET exits then, before it has done anything. It is stepped over by RFLAGS.TF, which it loads anew. The #DB
-//! behind it is the hypervisor's, unless the guest had set TF or a breakpoint itself. No interrupt is delivered
-//! meanwhile, because its frame would show TF. The frame of an exception of the IRET itself may show it. It is
-//! loaded again with the IRET, and that step ends as the first one would have.
+//! IRET exits then, before it has done anything. It is stepped over by RFLAGS.TF, which it loads anew. The
+//! #DB behind it is the hypervisor's, unless the guest had set TF or a breakpoint itself. No interrupt is
+//! delivered meanwhile, because its frame would show TF. The frame of an exception of the IRET itself may
+//! show it. It is loaded again with the IRET, and that step ends as the first one would have.
 
 use crate::context::{Context, Step};
 use crate::machine::Machine;

@@ -176,8 +176,8 @@ impl Machine {
         None
     }
 
-    /// Prepares the entry of a vCPU that the kernel has woken in HLT, as [`Machine::prepare`] does. If there is
-    /// nothing to deliver it stays in HLT.
+    /// Prepares the entry of a vCPU that the kernel has woken in HLT, as [`Machine::prepare`] does. If there
+    /// is nothing to deliver it stays in HLT.
     #[inline(never)]
     pub(crate) fn prepare_halted(&mut self, context: &mut Context) -> Option<Exit> {
         if context.plan.idle_in_place
@@ -271,8 +271,8 @@ fn has_work_at(context: &mut Context, now: u64) -> bool {
     apic.deliverable().is_some() || external && apic.passes_external()
 }
 
-/// Waits for an interrupt, and takes it. The time is the vCPU's, which has the pCPU to itself, so it is counted
-/// here that it was not used, from `since` on.
+/// Waits for an interrupt, and takes it. The time is the vCPU's, which has the pCPU to itself, so it is
+/// counted here that it was not used, from `since` on.
 fn wait(context: &Context, since: u64) -> u8 {
     let Some(counters) = context.counters else {
         return sysreg::wait_for_interrupt();

@@ -193,7 +193,7 @@ fn least_slack(verdicts: &[&Verdict]) -> String {
     least.map_or_else(|| "-".to_owned(), time)
 }
 
-/// What verdicts rest on.
+/// The facts that verdicts rest on.
 struct Qualified {
     basis: Option<Basis>,
     unproved: Vec<Unproved>,

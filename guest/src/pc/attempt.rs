@@ -53,7 +53,8 @@ pub(super) fn recover(frame: &mut Frame) -> bool {
         // SAFETY: `__pc_run` has stored its stack pointer, and waits for this to come back.
         unsafe { __pc_run_end() }
     }
-    // One exception is the attempt's: behind it a non-maskable interrupt may come before the next instruction.
+    // One exception is the attempt's: behind it a non-maskable interrupt may come before the next
+    // instruction.
     let behind = BEHIND.load(Ordering::Relaxed);
     if behind == 0 || frame.vector >= FIRST_INTERRUPT {
         return false;

@@ -238,7 +238,7 @@ tables! {
     /// Costs of the hypervisor on the board, for the analysis. Each is a figure of `bulkhead bench`, rounded
     /// up.
     pub Costs derive(Copy) = "a table of overheads" {
-        /// how the figures were found. `check` says so with each verdict
+        /// the origin of the figures. `check` says so with each verdict
         basis "basis": Basis, required;
         /// a switch from one vCPU to another
         switch "switch": Duration, required;

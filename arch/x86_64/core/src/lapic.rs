@@ -53,8 +53,8 @@ const ERROR_ADDRESS: u32 = 1 << 7;
 const LOCAL_BITS: [u32; 6] = [0x7_10FF, 0x1_17FF, 0x1_17FF, 0x1_F7FF, 0x1_F7FF, 0x1_10FF];
 /// Delivery status, and remote state.
 const READ_ONLY: u32 = 1 << 12 | 1 << 14;
-/// The interrupt command of x2APIC: destination, shorthand, trigger, level, kind, vector; and the status, which
-/// AMD's processors ignore.
+/// The interrupt command of x2APIC: destination, shorthand, trigger, level, kind, vector; and the status,
+/// which AMD's processors ignore.
 const COMMAND_BITS: u64 = 0xFFFF_FFFF_000C_DFFF;
 /// The least ticks between two interrupts of a periodic timer: a processor with shorter ones would do nothing
 /// but take them. An interrupt takes a VM some 2,000.
@@ -446,7 +446,8 @@ impl Lapic {
         (self.id >> 4) << 16 | 1 << (self.id & 0xF)
     }
 
-    /// Returns the state of the same processor after INIT, which leaves the mode as it is (SDM 3A, 11.12.5.1).
+    /// Returns the state of the same processor after INIT, which leaves the mode as it is (SDM 3A,
+    /// 11.12.5.1).
     #[must_use]
     pub const fn after_init(&self) -> Self {
         Self {
@@ -541,7 +542,7 @@ impl Lapic {
                 self.divide = word & 0xB;
                 self.start(now);
             }
-            // What can only be read: x2APIC refuses it.
+            // A register that can only be read: x2APIC refuses the store.
             ID | VERSION | ARBITRATION | PROCESSOR_PRIORITY | IN_SERVICE..ERROR | CURRENT_COUNT
                 if !self.is_extended() => {}
             _ => return self.is_missing(),
@@ -559,7 +560,7 @@ impl Lapic {
     }
 
     fn set_local(&mut self, number: u32, word: u32, now: u64) {
-        // What came while the vector was masked is over.
+        // An expiry that came while the vector was masked is over.
         self.advance(now);
         let is_off = self.spurious & SOFTWARE_ENABLED == 0;
         let masked = if is_off { MASKED } else { 0 };

@@ -9,8 +9,8 @@ pub const PORT: u64 = 0x40;
 /// The port of the speaker: gate and output of counter 2.
 pub const SPEAKER: u64 = 0x61;
 
-/// The least ticks between two interrupts of counter 0, 10 us: a machine with shorter ones would do nothing but
-/// take them.
+/// The least ticks between two interrupts of counter 0, 10 us: a machine with shorter ones would do nothing
+/// but take them.
 const SHORTEST: u64 = 12;
 
 /// The bytes of a count that a port takes or gives in turn.

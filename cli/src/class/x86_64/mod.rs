@@ -94,8 +94,11 @@ impl Tool for X86 {
         })
     }
 
-    fn remedy(&self, _event: &Event) -> Option<&'static str> {
-        None
+    fn remedy(&self, event: &Event) -> Option<&'static str> {
+        event
+            .syndrome
+            .filter(|syndrome| syndrome >> 48 == exits::SHUTDOWN)
+            .map(|_| "look at the exception that its registers below show, and at its interrupt descriptor table")
     }
 }
 

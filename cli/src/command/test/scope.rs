@@ -27,7 +27,7 @@ const PROGRAMS: [(&str, &[&str]); 3] = [
 /// The program with the system cases.
 const SYSTEM: &str = "system";
 
-/// What to build and run.
+/// The programs to build and run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
     /// Everything.

@@ -52,7 +52,7 @@ const FAULTS: &[Fault] = &[
     ("hang", || cpu::stop()),
 ];
 
-/// First register of the answer.
+/// Returns the first register of the answer.
 fn status(Results([first, ..]): Results) -> u64 {
     first
 }

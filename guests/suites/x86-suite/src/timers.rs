@@ -66,7 +66,8 @@ fn set_pit(period: u16) {
     cpu::write_port8(PIT, (period >> 8) as u8);
 }
 
-/// Tries short periods: the program goes on, and the counter counts. The bare PC has no time for still shorter ones.
+/// Tries short periods: the program goes on, and the counter counts. The bare PC has no time for still
+/// shorter ones.
 fn short() {
     for period in [5000, 700, 300] {
         set(PERIODIC | u64::from(VECTOR), BY_ONE, period);
