@@ -686,7 +686,7 @@ impl Lapic {
     }
 
     /// Lets the timer expire if it is time. Periods that were missed are one interrupt, and so are short ones
-    /// that begin before the program has had [`SHORTEST`].
+    /// that begin before the program has had `SHORTEST`.
     #[inline]
     pub fn advance(&mut self, now: u64) {
         if self.due != 0 && self.due <= now {

@@ -283,7 +283,7 @@ impl Pit {
     }
 
     /// Returns when the output of counter 0 is to be told next: when it rises, but with a short period not
-    /// sooner than [`SHORTEST`] from now.
+    /// sooner than `SHORTEST` from now.
     #[must_use]
     pub fn next_rise(&self, now: u64) -> Option<u64> {
         let [first, ..] = &self.counters;
