@@ -3,8 +3,8 @@
 //!
 //! Payloads are fetched once and cached outside the repository. A cached file has its digest and its origin
 //! (package and version) beside it. The file is used only if it still has that digest. A file is written
-//! under another name and renamed, and one tool at a time fills the cache (a lock file), so an interrupted or
-//! a concurrent run leaves either a good file or none. The package of a kernel stays in the cache too: its
+//! under another name and renamed, and one tool at a time makes a payload (a lock file each), so an interrupted
+//! or a concurrent run leaves either a good file or none. The package of a kernel stays in the cache too: its
 //! modules fit that very kernel only, so both are always taken from the same package.
 
 use crate::build::debian::{self, Archive, sha256_hex};
@@ -14,6 +14,7 @@ use crate::build::modules::Modules;
 use crate::problem::Problem;
 use crate::ui::progress::Progress;
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -199,7 +200,7 @@ impl Payloads {
         let name = format!("{kernel}-modules-{}.cpio", &digest[..16]);
         if !self.is_good(&name) {
             progress.step(&format!("picking modules of {kernel}"), || {
-                let _lock = self.lock()?;
+                let _lock = self.lock(kernel, progress)?;
                 let files = Unpacked::new(&deb, &self.folder, kernel)?;
                 let modules = Modules::read(&files.0)?.select(names.split(','))?;
                 self.store(&name, &initramfs::build_modules(&modules), &origin)
@@ -217,7 +218,7 @@ impl Payloads {
         };
         if !(same_origin() && self.is_good(name)) {
             let deb = self.kernel_package(payload, package, progress)?;
-            let _lock = self.lock()?;
+            let _lock = self.lock(name, progress)?;
             let files = Unpacked::new(&deb, &self.folder, name)?;
             let kernel = file_in(&files.0.join("boot"), "vmlinuz-")?;
             let bytes = fs::read(&kernel).map_err(Problem::io(kernel.display()))?;
@@ -253,7 +254,7 @@ impl Payloads {
                 Ok((archive.download(&package)?, package.origin()))
             })?;
             progress.step(&format!("building {name}, which takes minutes"), || {
-                let _lock = self.lock()?;
+                let _lock = self.lock(name, progress)?;
                 if self.is_good(name) {
                     return Ok(());
                 }
@@ -325,9 +326,10 @@ impl Payloads {
             return Ok(path);
         }
         progress.step(&format!("getting {name} from Debian's packages"), || {
-            let state = self.folder.join(format!("apt-{architecture}"));
-            let archive = Archive::new(state, architecture)?;
-            let _lock = self.lock()?;
+            let lists = format!("apt-{architecture}");
+            let archive = Archive::new(self.folder.join(&lists), architecture)?;
+            // Fetching takes turns on the lists of packages, and never waits for a kernel that is built.
+            let _lock = self.lock(&lists, progress)?;
             if self.is_good(name) {
                 return Ok(());
             }
@@ -374,14 +376,24 @@ impl Payloads {
             .is_some_and(|digest| has_digest(&self.folder.join(name), digest))
     }
 
-    /// Waits until no other tool fills the cache.
-    fn lock(&self) -> Result<File, Problem> {
-        let path = self.folder.join("lock");
+    /// Waits until nobody else makes `what`, and says so.
+    fn lock(&self, what: &str, progress: &Progress) -> Result<File, Problem> {
+        let path = self.folder.join(format!("{what}.lock"));
         let file = File::create(&path).map_err(Problem::io(path.display()))?;
-        flock(&file, FlockOperation::LockExclusive)
-            .map_err(|error| Problem::io(path.display())(error.into()))?;
+        let lock = |operation| flock(&file, operation);
+        match lock(FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => progress.step(&waiting(what), || {
+                lock(FlockOperation::LockExclusive).map_err(|error| Problem::io(path.display())(error.into()))
+            })?,
+            result => result.map_err(|error| Problem::io(path.display())(error.into()))?,
+        }
         Ok(file)
     }
+}
+
+/// Returns the title of the step in which this tool waits for another one that makes `what`.
+fn waiting(what: &str) -> String {
+    format!("waiting for another bulkhead, which is making {what}")
 }
 
 /// A kernel and the package that depends on its newest version.
@@ -458,6 +470,29 @@ mod tests {
         assert!(payloads.is_good("x"));
         fs::write(payloads.folder.join("x"), "goof").unwrap();
         assert!(!payloads.is_good("x"));
+        fs::remove_dir_all(&payloads.folder).unwrap();
+    }
+
+    #[test]
+    fn whoever_makes_a_payload_holds_up_nobody_who_wants_another() {
+        let payloads = Payloads::new(folder("locks"));
+        let progress = Progress::new();
+        let kernel = payloads.lock("linux-ppc405", &progress).unwrap();
+        // Both would wait for ever if the lock was one for all.
+        drop(payloads.lock("apt-arm64", &progress).unwrap());
+        drop(payloads.lock("linux-arm64", &progress).unwrap());
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| payloads.lock("linux-ppc405", &progress).map(drop));
+            let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+            let title = waiting("linux-ppc405");
+            while !progress.has(&title) && std::time::Instant::now() < deadline {
+                std::thread::yield_now();
+            }
+            assert!(progress.has(&title), "the one who waits says so");
+            drop(kernel);
+            other.join().unwrap().unwrap();
+        });
+        assert!(!progress.has(&waiting("linux-ppc405")));
         fs::remove_dir_all(&payloads.folder).unwrap();
     }
 

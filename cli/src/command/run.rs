@@ -370,7 +370,7 @@ impl Viewer<'_> {
                 text.push_str(&format!("\n  not seen: {pattern}"));
             }
         }
-        if let Some(starved) = self.starved(area) {
+        if let Some(starved) = self.starved(area, system) {
             text.push_str(&format!("\n  {starved}"));
         }
         if !outcome.messages.is_empty() {
@@ -385,7 +385,7 @@ impl Viewer<'_> {
     }
 
     /// Warns of pCPUs that the emulator gave no turn, although their clocks had interrupted them.
-    fn starved(&self, area: Option<&[u8]>) -> Option<String> {
+    fn starved(&self, area: Option<&[u8]>, system: &System) -> Option<String> {
         if !self.is_counted {
             return None;
         }
@@ -395,18 +395,24 @@ impl Viewer<'_> {
             .filter(|(_, delay)| *delay >= STARVED_NS)
             .map(|(pcpu, delay)| format!("pCPU {pcpu} by up to {} ms", delay / 1_000_000));
         let starved: Vec<String> = starved.collect();
-        (!starved.is_empty()).then(|| {
-            format!(
-                "warning: the emulator held up {}: while another CPU does not wait, an instruction-counted \
-                 run gives it no turn (docs/bugs.md); --realtime runs the CPUs side by side",
-                starved.join(", ")
-            )
-        })
+        (!starved.is_empty()).then(|| starvation(&starved.join(", "), system.cpu_count()))
     }
 
     fn time_is_up(&self, outcome: &Outcome) -> bool {
         self.summary.time_limit || matches!(outcome.ending, Ending::VirtualLimit)
     }
+}
+
+/// Returns the warning about pCPUs whose clocks interrupted late.
+fn starvation(which: &str, cpus: usize) -> String {
+    let cause = if cpus > 1 {
+        "while another CPU does not wait, an instruction-counted run gives it no turn (docs/bugs.md); \
+         --realtime runs the CPUs side by side"
+    } else {
+        "the board has no other CPU that could take its turns, so a guest's faults without an instruction \
+         between them may have stopped its clock (docs/bugs.md); --realtime lets the clock go on"
+    };
+    format!("warning: the emulator held up {which}: {cause}")
 }
 
 impl Observer for Viewer<'_> {
@@ -447,5 +453,20 @@ impl Observer for Viewer<'_> {
     fn quiet(&mut self, control: &mut Control) {
         let result = self.screen.borrow_mut().quiet();
         Self::shown(result, control);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_board_of_one_cpu_has_no_other_one() {
+        assert!(starvation("pCPU 1 by up to 9 ms", 2).contains("another CPU"));
+        let alone = starvation("pCPU 0 by up to 9 ms", 1);
+        assert!(
+            !alone.contains("another CPU") && alone.contains("--realtime"),
+            "{alone}"
+        );
     }
 }

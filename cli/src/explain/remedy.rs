@@ -21,6 +21,11 @@ pub fn of(system: &System, partition: &Partition<'_>, event: &Event) -> String {
     }
     match event.class.as_str() {
         "memory" => memory(system, partition, event),
+        "system" if event.action == "inject" => {
+            "leave that register or instruction out; the guest was told that it is not there, as on hardware \
+             without it"
+                .to_owned()
+        }
         "system" => {
             "leave that register or instruction out; or, if the guest probes for it and can do without, \
                      health.system = \"inject\" lets it find out as on hardware without it"

@@ -90,6 +90,12 @@ impl Progress {
         locked(&self.state).end(title, result.is_ok(), self.live);
         result
     }
+
+    /// Tells whether a step of this title is under way.
+    #[cfg(test)]
+    pub(crate) fn has(&self, title: &str) -> bool {
+        locked(&self.state).steps.iter().any(|step| step.title == title)
+    }
 }
 
 impl Drop for Progress {

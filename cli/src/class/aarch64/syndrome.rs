@@ -51,7 +51,7 @@ pub fn sentence(
             };
             format!(
                 "{} {}{walk}: {}",
-                access(syndrome, surroundings.narrow),
+                access(syndrome, surroundings),
                 at(address, virtual_address),
                 status(syndrome, surroundings.emulated)
             )
@@ -81,12 +81,17 @@ pub const fn is_asynchronous(syndrome: u64) -> bool {
 }
 
 /// Describes the access: load or store, and the size of the data.
-fn access(syndrome: u64, narrow: bool) -> String {
+fn access(syndrome: u64, surroundings: Surroundings) -> String {
+    let Surroundings { narrow, emulated } = surroundings;
     let verb = if syndrome >> 6 & 1 == 1 { "store" } else { "load" };
     if syndrome >> 24 & 1 == 0 {
-        return format!(
-            "{verb} that the CPU does not describe (a pair, an exclusive, SIMD, or with write-back)"
-        );
+        // The hypervisor decodes pairs and write-back itself where it emulates registers.
+        let forms = if emulated {
+            "an exclusive, an atomic or SIMD"
+        } else {
+            "a pair, an exclusive, SIMD, or with write-back"
+        };
+        return format!("{verb} that the CPU does not describe ({forms})");
     }
     let bytes = 1 << (syndrome >> 22 & 3);
     let plural = if bytes == 1 { "" } else { "s" };
@@ -239,7 +244,7 @@ mod tests {
         };
         assert_eq!(
             sentence(0x9200_0047, Some(0x0800_0104), None, EMULATED),
-            "store that the CPU does not describe (a pair, an exclusive, SIMD, or with write-back) at 0x8000104: an access of a kind that is not emulated"
+            "store that the CPU does not describe (an exclusive, an atomic or SIMD) at 0x8000104: an access of a kind that is not emulated"
         );
         assert_eq!(
             sentence(0x9389_0005, Some(0x8000_0000), Some(0x8000_0000), WIDE),
