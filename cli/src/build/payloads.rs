@@ -3,9 +3,9 @@
 //!
 //! Payloads are fetched once and cached outside the repository. A cached file has its digest and its origin
 //! (package and version) beside it. The file is used only if it still has that digest. A file is written
-//! under another name and renamed, and one tool at a time makes a payload (a lock file each), so an interrupted
-//! or a concurrent run leaves either a good file or none. The package of a kernel stays in the cache too: its
-//! modules fit that very kernel only, so both are always taken from the same package.
+//! under another name and renamed, and one tool at a time makes a payload (a lock file each), so an
+//! interrupted or a concurrent run leaves either a good file or none. The package of a kernel stays in the
+//! cache too: its modules fit that very kernel only, so both are always taken from the same package.
 
 use crate::build::debian::{self, Archive, sha256_hex};
 use crate::build::initramfs;
