@@ -23,6 +23,7 @@ use crate::local::{Activity, Pause};
 use crate::lock::LockId;
 use crate::mailbox::{bit, bits};
 use crate::port::{Basis, CallState, MAX_PORTS, Named, PortId};
+use bulkhead_abi::hypercall::CAPABILITY_SLOTS;
 use bulkhead_abi::{Error, ObjectKind, Rights};
 use bulkhead_arch_api::{Arch, Drivers, GuestPhys, VcpuId, VcpuSet};
 use bulkhead_sched::{PcpuPolicy, Slot};
@@ -78,10 +79,35 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         (seat.buffer, seat.received, seat.basis) = (buffer, None, Basis::Port(at));
     }
 
-    /// Ends one wait, or one ownership of a lock, that lacks its capability. Returns true if there is none.
+    /// Ends one wait, or one ownership of a lock, that lacks its capability. Returns true if there is none,
+    /// and no port counts on a receiver without one.
     #[inline]
     pub(super) fn are_waits_right(&mut self) -> bool {
-        MAX_PORTS == 0 || !self.end_wrong_wait()
+        MAX_PORTS == 0 || !self.end_wrong_wait() && !self.forget_wrong_server()
+    }
+
+    /// Lets one port forget a server that was granted its capability and has it no more: the place of a
+    /// caller must not go there, and circles lead to the one who can receive. Returns whether there was such
+    /// a port. Bounded by the ports and, for each whose server is not the manifest's, the capability space.
+    #[inline(never)]
+    fn forget_wrong_server(&mut self) -> bool {
+        let mut ports = self.system.image.ports().iter().zip(0_u8..);
+        ports.any(|(_, number)| {
+            let (port, facts) = (PortId(number), self.system.port(PortId(number)));
+            let mut queue = self.shared.ports.of(port).lock();
+            let granted = queue.server.filter(|server| facts.receiver != Some(*server));
+            let is_wrong = granted.is_some_and(|server| !self.may_receive(server, port));
+            if is_wrong {
+                queue.server = facts.receiver;
+            }
+            is_wrong
+        })
+    }
+
+    /// Tells whether a vCPU has a capability to receive at a port.
+    fn may_receive(&self, vcpu: VcpuId, port: PortId) -> bool {
+        let has = |index| self.stands(vcpu, index, RECEIVES, port.0);
+        (0..CAPABILITY_SLOTS as u8).any(has)
     }
 
     #[inline(never)]

@@ -19,8 +19,6 @@
 use super::Pcpu;
 use crate::lock::MAX_LOCKS;
 use crate::port::{Basis, CallState, PortId};
-use bulkhead_abi::hypercall::CAPABILITY_SLOTS;
-use bulkhead_abi::{ObjectKind, Rights};
 use bulkhead_arch_api::{Arch, Drivers, MAX_VCPUS, VcpuId};
 use bulkhead_sched::PcpuPolicy;
 
@@ -80,26 +78,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     pub(super) fn only_server(&self, port: PortId) -> Option<VcpuId> {
         let facts = self.system.port(port);
         let only = facts.receiver.filter(|_| facts.has_one_receiver)?;
-        let (server, has_waiters) = {
-            let queue = self.shared.ports.of(port).lock();
-            (queue.server, queue.has_waiters())
-        };
-        // If another one has received last, it was granted a capability, which may be gone again.
-        let is_only = server.is_none_or(|server| server == only || !self.may_receive(server, port));
-        (is_only && !has_waiters).then_some(only)
-    }
-
-    /// Tells whether a vCPU has a capability to receive at a port. Bounded by the capability space.
-    #[inline(never)]
-    fn may_receive(&self, vcpu: VcpuId, port: PortId) -> bool {
-        let holder = self.system.binding(vcpu).partition;
-        let has = |index| {
-            let found = self
-                .shared
-                .capabilities
-                .find_quickly(holder, index, ObjectKind::Port, Rights::READ);
-            found == Some(port.0)
-        };
-        (0..CAPABILITY_SLOTS as u64).any(has)
+        let queue = self.shared.ports.of(port).lock();
+        // If another one has received last, it was granted a capability.
+        (queue.server == Some(only) && !queue.has_waiters()).then_some(only)
     }
 }
