@@ -242,7 +242,9 @@ fn waits_in_wcet(vcpu: &VcpuTiming) -> impl Iterator<Item = String> {
     let tasks = vcpu.tasks.iter().flatten().filter(|task| task.waits != 0);
     tasks.map(|task| {
         let (name, task, waits) = (&vcpu.name, &task.name, format_duration(task.waits));
-        format!("proved with its waits: task `{task}` of `{name}` waits for others for {waits} in a job at most")
+        format!(
+            "proved with its waits: task `{task}` of `{name}` waits for others for {waits} in a job at most"
+        )
     })
 }
 
