@@ -157,6 +157,7 @@ codes! {
     UnusedTime = "W129", "A time is given for work that is always ready.";
     FirmwareImage = "W130", "Firmware that runs from flash is loaded like any other binary.";
     CrowdedPort = "W131", "A port has no room for a message of each of its senders.";
+    CallCircle = "W133", "Calls can wait in a circle that nobody refuses.";
 }
 
 impl Code {
