@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The emulator's record of exceptions on class `ppc405`. An exception has a line with the address of the next
-//! instruction, and the kind of the exception.
+//! The emulator's record of exceptions on class `ppc405`. An exception has a line with the address of the
+//! next instruction, and the kind of the exception.
 //!
 //! The line does not say in which state the processor was. The hypervisor takes interrupts in one place only,
 //! the loop that waits while no vCPU runs. So exceptions of that loop are left out, and all others are a
