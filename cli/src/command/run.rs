@@ -6,6 +6,7 @@ use crate::build::output::Output;
 use crate::build::prepare::{self, Options, Prepared, prepare};
 use crate::emulator::launch::{self, Launch};
 use crate::emulator::session::{Ending, Outcome};
+use crate::emulator::stall::Stall;
 use crate::explain::Explainer;
 use crate::log::log_area::LogArea;
 use crate::log::log_files::LogFiles;
@@ -360,8 +361,13 @@ impl Viewer<'_> {
             Ending::Exited(_) if wanted => ("the board was powered off".to_owned(), Code::Fault),
             Ending::Exited(_) => ("the board was powered off".to_owned(), Code::Done),
         };
+        let clock = if outcome.stall.is_some() {
+            ", and the board's clock stood still"
+        } else {
+            ""
+        };
         let mut text = format!(
-            "bulkhead: {why}; {}",
+            "bulkhead: {why}{clock}; {}",
             self.summary
                 .text_with(area, outcome.virtual_time, outcome.real_time)
         );
@@ -452,6 +458,12 @@ impl Observer for Viewer<'_> {
 
     fn quiet(&mut self, control: &mut Control) {
         let result = self.screen.borrow_mut().quiet();
+        Self::shown(result, control);
+    }
+
+    fn stalled(&mut self, stall: &Stall, control: &mut Control) {
+        let text = stall.text(|partition, pc| self.explainer.place(partition, pc));
+        let result = self.screen.borrow_mut().remark(&text);
         Self::shown(result, control);
     }
 }

@@ -256,6 +256,21 @@ impl<'a> LogArea<'a> {
         (names.collect(), vcpus.collect())
     }
 
+    /// Returns the name of the partition that has each pCPU, as of the pCPU's last decision.
+    #[must_use]
+    pub fn running(&self) -> Vec<Option<String>> {
+        let (names, vcpus) = self.tables();
+        let pcpus = self
+            .word(offset_of!(Header, pcpus))
+            .min(self.layout.pcpus.1 as u32);
+        let running = |index: u32| {
+            let pcpu = self.layout.pcpus.0 + index as usize * size_of::<Pcpu>();
+            let [partition, ..] = vcpus.get(self.word(pcpu + offset_of!(Pcpu, running)) as usize)?;
+            names.get(usize::from(*partition)).cloned()
+        };
+        (0..pcpus).map(running).collect()
+    }
+
     /// Returns the exits of the vCPU of this number in the system, in the order of [`CAUSES`]. The number is
     /// one of [`LogArea::tables`].
     #[must_use]
