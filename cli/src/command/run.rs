@@ -4,6 +4,7 @@
 use super::{RunArgs, Signals};
 use crate::build::output::Output;
 use crate::build::prepare::{self, Options, Prepared, prepare};
+use crate::emulator::attach;
 use crate::emulator::launch::{self, Launch};
 use crate::emulator::session::{Ending, Outcome};
 use crate::emulator::stall::Stall;
@@ -208,13 +209,17 @@ fn with_hypervisor(names: &[String]) -> Vec<String> {
     all
 }
 
-/// Refuses names of consoles and partitions that the manifest does not have, before anything is built for it.
+/// Refuses names of consoles and partitions that the manifest does not have, and disks without a file, before
+/// anything is built for it.
 /// A manifest that cannot be read is refused later, with the reason.
 fn names_exist(args: &RunArgs) -> Result<(), Problem> {
     let Ok(text) = read_manifest(&args.system) else {
         return Ok(());
     };
     let manifest = Unchecked::read(&args.system, &text);
+    for (device, file) in manifest.disks() {
+        attach::is_there(device, &file)?;
+    }
     if let (Some(wanted), Some(names)) = (&args.console, manifest.consoles())
         && !names.contains(&wanted.as_str())
     {

@@ -152,6 +152,8 @@ fn bzimage() -> Vec<u8> {
     put(0x202, b"HdrS\x0F\x02");
     put(0x236, &[1]);
     put(0x258, &0x100_0000_u64.to_le_bytes());
+    // `jmp .`, where the 64-bit boot protocol enters the kernel behind one sector of setup.
+    put(0x600, &[0xEB, 0xFE]);
     put(0x260, &0x10_0000_u32.to_le_bytes());
     file
 }
@@ -237,6 +239,18 @@ pub fn payloads() -> Vec<(&'static str, Vec<u8>)> {
         ("truncated.gz", damaged[..damaged.len() / 2].to_vec()),
         ("ramdisk.cpio", [&b"070701"[..], &[b'0'; 16378]].concat()),
         ("init.sh", b"#!/bin/sh\n".to_vec()),
+        ("init-without.sh", b"echo hello\n".to_vec()),
+        ("init-return.sh", b"#!/bin/sh\r\necho hello\r\n".to_vec()),
+        ("text.bin", b"A text, and no program.\n".to_vec()),
+        (
+            "odd.elf",
+            elf(AARCH64, EXECUTABLE, 0x4008_0002, &one(0x4008_0000, RX)),
+        ),
+        (
+            "zeros.elf",
+            elf(AARCH64, EXECUTABLE, 0x4008_0020, &one(0x4008_0000, RX)),
+        ),
+        ("zeros.bin", vec![0; 64]),
         ("bad.dtbo", b"\xd0\x0d\xfe\xed is all there is".to_vec()),
         ("label.dtbo", overlay("no_such_label")),
         ("uart.dtbo", overlay("uart0")),
