@@ -18,6 +18,7 @@ pub(super) fn body(trace: &Trace, against: Option<&Comparison>) -> Value {
         "shares": shares(trace),
         "exits": exits(trace),
         "waits": waits(trace),
+        "never_ran": never_ran(trace),
         "windows": windows(trace),
         "budgets": budgets(trace),
         "events": events(trace),
@@ -72,6 +73,12 @@ fn waits(trace: &Trace) -> Vec<Value> {
         })
     })
     .collect()
+}
+
+fn never_ran(trace: &Trace) -> Vec<Value> {
+    let all = trace.never_ran().into_iter();
+    all.map(|found| json!({ "vcpu": found.vcpu, "since_ns": found.since, "pcpu": found.pcpu }))
+        .collect()
 }
 
 fn windows(trace: &Trace) -> Vec<Value> {

@@ -12,6 +12,7 @@ use crate::build::tables::table;
 use crate::gantt::jobs::Task;
 use crate::gantt::{self, Chart, Lane};
 use crate::json;
+use crate::log::never_ran::NeverRan;
 use crate::problem::{Code, Problem};
 use crate::trace::{Trace, TraceVcpu};
 use crate::ui::progress::Progress;
@@ -43,6 +44,8 @@ struct Outcome {
     statistics: Vec<Statistics>,
     /// Per slot.
     ran: Vec<u64>,
+    /// Per slot: when it had work first.
+    ready: Vec<Option<u64>>,
     records: Vec<Record>,
     /// Records that were not kept.
     lost: u64,
@@ -51,6 +54,18 @@ struct Outcome {
 }
 
 impl Outcome {
+    /// Returns the vCPUs that had work before `end` and never ran.
+    fn never_ran(&self, end: u64) -> impl Iterator<Item = NeverRan> {
+        let vcpus = self.pcpu.vcpus.iter().zip(&self.ran).zip(&self.ready);
+        let waiting = vcpus.filter(move |((_, ran), ready)| **ran == 0 && ready.is_some_and(|at| at < end));
+        waiting.map(move |((vcpu, _), ready)| {
+            let shares = self.pcpu.vcpus.iter().zip(&self.ran);
+            let mut had: Vec<_> = shares.map(|(vcpu, ran)| (vcpu.name.clone(), *ran)).collect();
+            had.push(("nobody".to_owned(), end.saturating_sub(self.ran.iter().sum())));
+            NeverRan::new(vcpu.name.clone(), *ready, self.pcpu.number, had, end)
+        })
+    }
+
     fn kept(&self, end: u64) -> Vec<Record> {
         kept((&self.records, self.lost), self.pcpu.number as u8, end)
     }
@@ -212,6 +227,9 @@ fn text(outcomes: &[Outcome], end: u64, missed: u64) -> String {
         }
         text.push('\n');
     }
+    for vcpu in outcomes.iter().flat_map(|outcome| outcome.never_ran(end)) {
+        text.push_str(&format!("{vcpu}\n"));
+    }
     text.push_str(&format!(
         "{} simulated, {missed} deadline{} missed.\n",
         time(end),
@@ -239,6 +257,9 @@ fn body(outcomes: &[Outcome], args: &SimulateArgs, end: u64, missed: u64) -> Val
             "bound_ns": work.bound,
         })
     });
+    let never_ran = outcomes.iter().flat_map(|outcome| outcome.never_ran(end));
+    let never_ran =
+        never_ran.map(|found| json!({ "vcpu": found.vcpu, "since_ns": found.since, "pcpu": found.pcpu }));
     json!({
         "manifest": args.system.display().to_string(),
         "duration_ns": end,
@@ -246,6 +267,7 @@ fn body(outcomes: &[Outcome], args: &SimulateArgs, end: u64, missed: u64) -> Val
         "missed": missed,
         "shares": shares.collect::<Vec<_>>(),
         "work": work.collect::<Vec<_>>(),
+        "never_ran": never_ran.collect::<Vec<_>>(),
     })
 }
 
@@ -316,11 +338,21 @@ fn simulate(pcpu: PcpuTiming, args: &SimulateArgs, end: u64) -> Result<Outcome, 
     let ran = (0..pcpu.vcpus.len() as u8)
         .map(|slot| simulator.ran(Slot(slot)))
         .collect();
+    let first = |slot: Slot| {
+        let own = sources.iter().filter(|source| source.slot == slot);
+        own.map(|source| source.first)
+            .min()
+            .filter(|first| *first != u64::MAX)
+    };
+    let ready = (0..pcpu.vcpus.len() as u8)
+        .map(|slot| first(Slot(slot)))
+        .collect();
     let (records, lost, tasks) = (recorder.records, recorder.lost, recorder.tasks);
     let statistics = states.iter().map(|state| state.statistics).collect();
     Ok(Outcome {
         statistics,
         ran,
+        ready,
         records,
         lost,
         tasks,

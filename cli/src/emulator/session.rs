@@ -447,8 +447,8 @@ impl Session {
     /// gone or refuses.
     fn save_memory(&mut self) {
         if let (Some(monitor), Some(base), None) = (&mut self.monitor, self.log_base, &self.log_area) {
-            if self.trace.is_some() && !monitor.is_off {
-                // The board is frozen so that the last records are whole.
+            if !monitor.is_off {
+                // The board is frozen so that all figures are of one moment, and the last records whole.
                 let _ = monitor.freeze();
             }
             self.log_area = log_area::read(base, &mut |at, length| monitor.memory(at, length)).ok();

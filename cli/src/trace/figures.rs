@@ -4,8 +4,9 @@
 
 use super::Trace;
 use super::spans::Span;
+use crate::log::never_ran::NeverRan;
 use bulkhead_abi::trace::{Event, ExitCause};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The share of its pCPU that a vCPU got, in ticks of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +71,38 @@ impl Trace {
         }
         waits.values_mut().for_each(|waits| waits.sort_unstable());
         waits
+    }
+
+    /// Returns the vCPUs that were ready and never ran, as far as there are records.
+    #[must_use]
+    pub fn never_ran(&self) -> Vec<NeverRan> {
+        let mut ready: BTreeMap<u8, u64> = BTreeMap::new();
+        let mut ran = BTreeSet::new();
+        for record in &self.records {
+            match record.event {
+                Event::Wake { vcpu } => _ = ready.entry(vcpu).or_insert(record.time),
+                Event::Switch { from, to, .. } => ran.extend([from, to].into_iter().flatten()),
+                _ => {}
+            }
+        }
+        let waiting = ready.into_iter().filter(|(vcpu, _)| !ran.contains(vcpu));
+        let waiting = waiting.filter_map(|(vcpu, since)| {
+            let pcpu = self.vcpus.get(usize::from(vcpu))?.pcpu;
+            let shares = self.shares_of(pcpu);
+            let of = shares.first().map_or(0, |share| self.duration(share.of));
+            let name = |share: &Share| {
+                share
+                    .vcpu
+                    .map_or("nobody".to_owned(), |vcpu| self.vcpu_name(vcpu))
+            };
+            let had = shares
+                .iter()
+                .map(|share| (name(share), self.duration(share.ran)))
+                .collect();
+            let since = Some(self.nanoseconds(since));
+            Some(NeverRan::new(self.vcpu_name(vcpu), since, pcpu.into(), had, of))
+        });
+        waiting.collect()
     }
 
     /// Returns the starts of each vCPU's windows, in ticks.

@@ -23,6 +23,9 @@ impl Trace {
         for pcpu in 0..self.pcpus {
             self.shares(pcpu, &mut text);
         }
+        for vcpu in self.never_ran() {
+            let _ = writeln!(text, "\n{vcpu}");
+        }
         self.exits(&mut text);
         self.latencies(&mut text);
         self.windows(&mut text);
@@ -310,6 +313,26 @@ mod tests {
             text.contains("control                        2          7.000          7.000"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_vcpu_that_was_ready_and_never_ran_is_named() {
+        let mut trace = sample(9);
+        assert!(!trace.report().contains("NEVER RAN"));
+        let vcpu = trace.vcpus[1];
+        trace.vcpus.push(super::super::TraceVcpu { partition: 2, ..vcpu });
+        trace.partitions.push("late".to_owned());
+        let ready = Record {
+            time: 1500,
+            pcpu: 0,
+            event: Event::Wake { vcpu: 2 },
+        };
+        trace.records.push(ready);
+        trace.records.sort_by_key(|record| record.time);
+        let text = trace.report();
+        let expected =
+            "late was ready from 0.000500 s on and NEVER RAN; pCPU 0 was with noise 90.1 %, control 9.9 %\n";
+        assert!(text.contains(expected), "{text}");
     }
 
     #[test]
