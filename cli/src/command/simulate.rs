@@ -124,6 +124,7 @@ impl Observer for Recorder<'_> {
         let event = match event {
             Event::Woken(slot) => TraceEvent::Wake {
                 vcpu: self.vcpu(slot),
+                late: 0,
             },
             Event::Blocked(slot) => TraceEvent::Block {
                 vcpu: self.vcpu(slot),
@@ -288,18 +289,7 @@ fn simulate(pcpu: PcpuTiming, args: &SimulateArgs, end: u64) -> Result<Outcome, 
             pcpu.number
         ))
     })?;
-    let sources: Vec<Source> = pcpu
-        .vcpus
-        .iter()
-        .enumerate()
-        .flat_map(|(slot, vcpu)| {
-            let is_wanted = pcpu.has_to_serve(slot, schedule as u8);
-            vcpu.sources.iter().map(move |(_, source)| Source {
-                first: if is_wanted { source.first } else { u64::MAX },
-                ..*source
-            })
-        })
-        .collect();
+    let sources = sources_of(&pcpu, schedule as u8);
     let jobs = jobs(&sources, end);
     if jobs > JOBS_MAX {
         let (number, duration) = (pcpu.number, time(end));
@@ -338,14 +328,8 @@ fn simulate(pcpu: PcpuTiming, args: &SimulateArgs, end: u64) -> Result<Outcome, 
     let ran = (0..pcpu.vcpus.len() as u8)
         .map(|slot| simulator.ran(Slot(slot)))
         .collect();
-    let first = |slot: Slot| {
-        let own = sources.iter().filter(|source| source.slot == slot);
-        own.map(|source| source.first)
-            .min()
-            .filter(|first| *first != u64::MAX)
-    };
     let ready = (0..pcpu.vcpus.len() as u8)
-        .map(|slot| first(Slot(slot)))
+        .map(|slot| first_work(&sources, Slot(slot)))
         .collect();
     let (records, lost, tasks) = (recorder.records, recorder.lost, recorder.tasks);
     let statistics = states.iter().map(|state| state.statistics).collect();
@@ -358,6 +342,26 @@ fn simulate(pcpu: PcpuTiming, args: &SimulateArgs, end: u64) -> Result<Outcome, 
         tasks,
         pcpu,
     })
+}
+
+/// Returns the time at which a slot has work first.
+fn first_work(sources: &[Source], slot: Slot) -> Option<u64> {
+    let own = sources.iter().filter(|source| source.slot == slot);
+    let first = own.map(|source| source.first).min();
+    first.filter(|first| *first != u64::MAX)
+}
+
+/// Returns the work of the vCPUs of a pCPU for a schedule. What the schedule does not serve never comes.
+fn sources_of(pcpu: &PcpuTiming, schedule: u8) -> Vec<Source> {
+    let vcpus = pcpu.vcpus.iter().enumerate();
+    let all = vcpus.flat_map(|(slot, vcpu)| {
+        let is_wanted = pcpu.has_to_serve(slot, schedule);
+        vcpu.sources.iter().map(move |(_, source)| Source {
+            first: if is_wanted { source.first } else { u64::MAX },
+            ..*source
+        })
+    });
+    all.collect()
 }
 
 /// Returns the most jobs that these sources release up to `end`.
@@ -578,7 +582,7 @@ mod tests {
         let record = |time| Record {
             time,
             pcpu: 1,
-            event: TraceEvent::Wake { vcpu: 0 },
+            event: TraceEvent::Wake { vcpu: 0, late: 0 },
         };
         let records = [record(1), record(5), record(9)];
         assert_eq!(kept((&records, 0), 1, u64::MAX), records);

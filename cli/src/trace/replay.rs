@@ -259,7 +259,7 @@ impl<'a> Replay<'a> {
                 let unknown = if is_later { 0 } else { now - self.stored.1 };
                 self.skew = unknown.min(self.overhead);
             }
-            Event::Wake { vcpu } => {
+            Event::Wake { vcpu, .. } => {
                 let (slot, overhead) = (self.slot(vcpu)?, self.overhead);
                 self.of_workload(slot, |work, _| work.woken(now, overhead))?;
                 self.woken(slot, now);
