@@ -268,7 +268,7 @@ impl<'a> Replay<'a> {
                     self.life_cycle_skew = (self.life_cycle_skew + self.skew).min(self.overhead);
                 }
             }
-            Event::Wake { vcpu } => {
+            Event::Wake { vcpu, .. } => {
                 let (slot, overhead) = (self.slot(vcpu)?, self.overhead);
                 self.of_workload(slot, |work, _| work.woken(now, overhead))?;
                 self.woken(slot, now);
