@@ -113,6 +113,11 @@ impl Tool for Aarch64 {
         })
     }
 
+    fn emulated_forms(&self) -> &'static str {
+        "an emulated register takes aligned loads and stores of 1, 2, 4 or 8 bytes by general registers: no \
+         SIMD, exclusives or atomics"
+    }
+
     fn remedy(&self, _event: &Event) -> Option<&'static str> {
         None
     }
