@@ -696,7 +696,7 @@ mod tests {
         let why = BlockReason::Ending;
         for start in [4_000, 6_000] {
             let (end, ended) = (start + 100, start + 100 + ending);
-            add(start, Event::Wake { vcpu: 0 });
+            add(start, Event::Wake { vcpu: 0, late: 0 });
             add(start, switch(Some(1), Some(0), SwitchReason::Preempted));
             add(end, state(PartitionState::Stopping));
             add(end, Event::Block { vcpu: 0, why });
