@@ -116,7 +116,7 @@ fn end(way: Way) {
     }
 }
 
-/// Is busy until somebody ends this life.
+/// Waits busily until somebody ends this life.
 fn spin() -> ! {
     loop {
         core::hint::spin_loop();
