@@ -81,7 +81,11 @@ fn main(machine: Machine) {
         arguments::number(line, "delay", 0),
     );
     // To measure the counter takes some milliseconds.
-    let millisecond = if kicks + delay == 0 { 0 } else { clock::hertz() / 1000 };
+    let millisecond = if kicks + delay == 0 {
+        0
+    } else {
+        clock::hertz() / 1000
+    };
     let pause = |milliseconds| clock::sleep_until(TIMER, cpu::counter() + milliseconds * millisecond);
     for _ in 0..kicks {
         pause(10);
