@@ -160,6 +160,7 @@ codes! {
     FirmwareImage = "W130", "Firmware that runs from flash is loaded like any other binary.";
     CrowdedPort = "W131", "A port has no room for a message of each of its senders.";
     EmptyEntry = "W132", "A partition begins where nothing is loaded.";
+    CallCircle = "W133", "Calls can wait in a circle that nobody refuses.";
 }
 
 impl Code {

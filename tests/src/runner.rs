@@ -166,7 +166,7 @@ struct Records {
 impl Records {
     fn new(case: &Case, prepared: &Prepared) -> Result<Self, String> {
         Ok(Self {
-            exceptions: case.exits_agree.then(|| Exceptions::new(prepared)),
+            exceptions: exceptions(case, prepared)?,
             entries: (!case.entries_at_most.is_empty()).then(|| Entries::new(prepared)),
             blocks: blocks(case, prepared)?,
         })
@@ -193,6 +193,11 @@ impl Records {
         findings.extend(self.blocks.and_then(|blocks| blocks.finding()));
         findings
     }
+}
+
+/// Returns the record of exceptions, if the case compares exits.
+fn exceptions(case: &Case, prepared: &Prepared) -> Result<Option<Exceptions>, String> {
+    case.exits_agree.then(|| Exceptions::new(prepared)).transpose()
 }
 
 /// Returns the record of executed code, if the case wants to know of privileges.

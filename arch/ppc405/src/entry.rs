@@ -86,9 +86,6 @@ bulkhead_vectors:
     addi    8, 1, {line}
     stmw    24, 0(8)
     rlwimi  8, 7, 0, 27, 29
-    lwz     5, {instructions}(1)
-    addi    5, 5, 1
-    stw     5, {instructions}(1)
     rlwinm  10, 9, 1, 20, 29
     cmplwi  1, 10, 4 * 467                  // CR0 is not equal here, see `short`
     beq     1, short_write_register
@@ -229,7 +226,6 @@ bulkhead_start:
 "#,
     serves = const offset_of!(Context, short.serves),
     line = const offset_of!(Context, short.line),
-    instructions = const offset_of!(Context, short.instructions),
     condition = const CONDITION,
     link = const LINK,
     count = const COUNT,

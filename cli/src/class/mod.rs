@@ -52,7 +52,7 @@ pub enum Symbols {
 pub struct Untaken {
     /// The exception, as a sentence without its subject.
     pub what: String,
-    /// The instruction.
+    /// The instruction, also if the exception's return address is the one behind it.
     pub pc: u64,
     /// Where its vectors are, and how the guest sets that.
     pub vectors: String,

@@ -8,6 +8,12 @@
 #define UART 0x09000000ul
 #define PSCI_SYSTEM_OFF 0x84000008ul
 
+/* Interrupts: the EL1 virtual timer (Arm BSA, PPI 11), and a software generated interrupt of the tests. */
+#define LINE_TIMER 27u
+#define LINE_TEST 1u
+
+const char board_name[] = "64-bit Arm";
+
 #define PRIORITY_TICK (portLOWEST_USABLE_INTERRUPT_PRIORITY << portPRIORITY_SHIFT)
 #define PRIORITY_TEST ((configMAX_API_CALL_INTERRUPT_PRIORITY + 2u) << portPRIORITY_SHIFT)
 
@@ -84,6 +90,8 @@ void board_power_off(void)
     register uint64_t function __asm("x0") = PSCI_SYSTEM_OFF;
     __asm volatile("hvc #0" : "+r"(function)::"x1", "x2", "x3", "memory");
 }
+
+void board_wait(void) { __asm volatile("wfi"); }
 
 void board_put(char byte)
 {

@@ -54,7 +54,7 @@ void vApplicationStackOverflowHook(TaskHandle_t task, char *name)
     fail(name);
 }
 
-void vApplicationIdleHook(void) { __asm volatile("wfi"); }
+void vApplicationIdleHook(void) { board_wait(); }
 
 static void produce(void *unused)
 {
@@ -138,7 +138,9 @@ static void check_time(void)
 static void application(void *unused)
 {
     (void)unused;
-    print("FreeRTOS " tskKERNEL_VERSION_NUMBER " for 64-bit Arm\n");
+    print("FreeRTOS " tskKERNEL_VERSION_NUMBER " for ");
+    print(board_name);
+    print("\n");
     check_queue();
     check_inheritance();
     check_time();

@@ -297,7 +297,10 @@ short_jump:                                 // r2 and r11 are the new PC and MSR
 4:  mr      7, 2
     stw     11, {msr}(1)
 
-short_resume:
+short_resume:                               // what is handed over is counted by the long path
+    lwz     5, {instructions}(1)
+    addi    5, 5, 1
+    stw     5, {instructions}(1)
     mtcr    3
     mtctr   4
     mtspr   26, 7
@@ -419,6 +422,7 @@ bulkhead_system_call:                       // r27 to r31 are stored
     stops = const offset_of!(Context, short.stops),
     may_change = const offset_of!(Context, short.may_change),
     zones = const offset_of!(Context, short.zones),
+    instructions = const offset_of!(Context, short.instructions),
     count_calls = const offset_of!(Context, short.calls),
     all_high = const msr::ALL >> 16,
     all_low = const msr::ALL & 0xFFFF,

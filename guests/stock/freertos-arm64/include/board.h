@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* QEMU's board `virt`, which is also the default machine of a VM. */
+/* What the application asks of the board, and the board of the application. */
 #ifndef BOARD_H
 #define BOARD_H
 #include <stdint.h>
 
-/* Interrupts: the EL1 virtual timer (Arm BSA, PPI 11), and a software generated interrupt of the tests. */
-#define LINE_TIMER 27u
-#define LINE_TEST 1u
+/* The name of the kind of machine. */
+extern const char board_name[];
 
 void board_init(void);
-/* Makes LINE_TEST pending for this CPU. */
+/* Makes the interrupt of the tests pending for this CPU. A board that has none has no costs. */
 void board_raise_test(void);
-/* The counter of the generic timer, and its frequency. */
+/* A counter, and its frequency. */
 uint64_t board_now(void);
 uint64_t board_hertz(void);
-/* Switches the machine off, by PSCI. */
+/* Switches the machine off, or waits for ever. */
 void board_power_off(void);
+/* Waits for an interrupt. */
+void board_wait(void);
 void board_put(char byte);
-/* Called in the handler of LINE_TEST. */
+/* Called in the handler of the tests' interrupt. */
 void on_test_interrupt(void);
+
+void on_unexpected(uint64_t syndrome, uint64_t address, uint64_t fault);
 
 void print(const char *text);
 void print_number(uint64_t number);
