@@ -6,6 +6,7 @@
 //! Left out are VTOR, which is where the program is, and CPACR, which the start-up code has written.
 #![no_std]
 #![no_main]
+#![forbid(unsafe_code)]
 
 use bulkhead_guest_mcu::{println, register};
 use cortex_m::peripheral::CPUID;
