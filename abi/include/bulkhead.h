@@ -109,6 +109,20 @@
 #define BULKHEAD_CAPABILITY_NAME                   32u
 #define BULKHEAD_SELF_CAPABILITY                   0u
 
+/* messages, copies and words that are kept: most bytes, alignment, words */
+#define BULKHEAD_MAX_MESSAGE                       1024u
+#define BULKHEAD_MESSAGE_ALIGN                     8u
+#define BULKHEAD_MAX_COPY                          1024u
+#define BULKHEAD_KEPT_WORDS                        15u
+#define BULKHEAD_KEPT_GROUP                        3u
+#define BULKHEAD_UPCALL_WORDS                      12u
+
+/* a bit of the fourth argument of BULKHEAD_PORT_SEND; numbers instead of a partition's */
+#define BULKHEAD_SEND_REPLACES                     UINT64_C(0x1000000)
+#define BULKHEAD_LINE_SENDER                       UINT64_C(0x10000)
+#define BULKHEAD_OWN_MEMORY                        255u
+#define BULKHEAD_DEVICE_EVENT                      59u
+
 /* partition states: bits 7:0 of the status word */
 #define BULKHEAD_STATE_STOPPED                     0u
 #define BULKHEAD_STATE_LOADING                     1u

@@ -188,6 +188,9 @@ pub enum Event {
     Wake {
         /// The vCPU.
         vcpu: u8,
+        /// Ticks since the time at which its timer was due, or its wait over; 0 if it wakes for something
+        /// else. They wrap, which is after more than a minute on any board.
+        late: u32,
     },
     /// The vCPU has nothing to do.
     Block {
@@ -359,7 +362,8 @@ impl Fields {
                 argument: self.argument,
             },
             KIND_WAKE => Event::Wake {
-                vcpu: self.only_subject()?,
+                late: self.argument,
+                vcpu: Self { argument: 0, ..self }.only_subject()?,
             },
             KIND_BLOCK => Event::Block {
                 vcpu: self.subject_of_detail()?,
@@ -441,7 +445,10 @@ impl Event {
                 detail: cause as u8,
                 argument,
             },
-            Self::Wake { vcpu } => Fields::new(KIND_WAKE, vcpu),
+            Self::Wake { vcpu, late } => Fields {
+                argument: late,
+                ..Fields::new(KIND_WAKE, vcpu)
+            },
             Self::Block { vcpu, why } => Fields {
                 detail: why as u8,
                 ..Fields::new(KIND_BLOCK, vcpu)
@@ -568,7 +575,7 @@ impl Entry {
 mod tests {
     use super::*;
 
-    const EVENTS: [Event; 19] = [
+    const EVENTS: [Event; 20] = [
         Event::Switch {
             from: None,
             to: Some(3),
@@ -599,7 +606,11 @@ mod tests {
             cause: ShortCause::Other,
             argument: u32::MAX,
         },
-        Event::Wake { vcpu: 7 },
+        Event::Wake { vcpu: 7, late: 0 },
+        Event::Wake {
+            vcpu: 7,
+            late: u32::MAX,
+        },
         Event::Block {
             vcpu: 7,
             why: BlockReason::Ending,

@@ -10,8 +10,9 @@ use std::mem::offset_of;
 use std::path::Path;
 
 use bulkhead_abi::hypercall::{
-    ABI_VERSION, CAPABILITY_NAME, CAPABILITY_SLOTS, Error, FUNCTION_BASE, ObjectKind, Operation, Rights,
-    SELF_CAPABILITY, function_id,
+    ABI_VERSION, CAPABILITY_NAME, CAPABILITY_SLOTS, DEVICE_EVENT, Error, FUNCTION_BASE, KEPT_GROUP,
+    KEPT_WORDS, LINE_SENDER, MAX_COPY, MAX_MESSAGE, MESSAGE_ALIGN, OWN_MEMORY, ObjectKind, Operation, Rights,
+    SELF_CAPABILITY, SEND_REPLACES, UPCALL_WORDS, function_id,
 };
 use bulkhead_abi::startup::{STARTUP_MAGIC, StartupCapability, StartupHeader};
 use bulkhead_abi::status::{
@@ -137,10 +138,36 @@ fn header() -> String {
     define_name(&mut text, "CAPABILITY_SLOTS", &format!("{CAPABILITY_SLOTS}u"));
     define_name(&mut text, "CAPABILITY_NAME", &format!("{CAPABILITY_NAME}u"));
     define_name(&mut text, "SELF_CAPABILITY", &format!("{SELF_CAPABILITY}u"));
+    messages(&mut text);
     status(&mut text);
     startup(&mut text);
     text.push_str("#endif\n");
     text
+}
+
+fn messages(text: &mut String) {
+    section(
+        text,
+        "messages, copies and words that are kept: most bytes, alignment, words",
+    );
+    for (name, value) in [
+        ("MAX_MESSAGE", MAX_MESSAGE),
+        ("MESSAGE_ALIGN", MESSAGE_ALIGN as usize),
+        ("MAX_COPY", MAX_COPY),
+        ("KEPT_WORDS", KEPT_WORDS),
+        ("KEPT_GROUP", KEPT_GROUP),
+        ("UPCALL_WORDS", UPCALL_WORDS),
+    ] {
+        define_name(text, name, &format!("{value}u"));
+    }
+    section(
+        text,
+        "a bit of the fourth argument of BULKHEAD_PORT_SEND; numbers instead of a partition's",
+    );
+    define_name(text, "SEND_REPLACES", &format!("UINT64_C({SEND_REPLACES:#x})"));
+    define_name(text, "LINE_SENDER", &format!("UINT64_C({LINE_SENDER:#x})"));
+    define_name(text, "OWN_MEMORY", &format!("{OWN_MEMORY}u"));
+    define_name(text, "DEVICE_EVENT", &format!("{DEVICE_EVENT}u"));
 }
 
 fn status(text: &mut String) {
@@ -323,4 +350,25 @@ fn status_words_survive_encoding() {
     }
     assert_eq!(StatusWord::decode(0xFF), None);
     assert_eq!(StatusWord::decode(0xFF00), None);
+}
+
+/// The constants that a C program does not need: the instruction of class `armv7m` (the comment has it), a
+/// figure of the analysis, and the name of the first capability.
+const NOT_IN_C: [&str; 3] = ["HYPERCALL_INSTRUCTION", "ORDER_SPACE_NS", "SELF_NAME"];
+
+#[test]
+fn each_constant_of_the_interface_is_in_the_header() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/hypercall.rs");
+    let source = std::fs::read_to_string(source).expect("the source of the crate");
+    let names = source.lines().filter_map(|line| {
+        let name = line.strip_prefix("pub const ")?.split(':').next()?;
+        name.chars()
+            .all(|character| character.is_ascii_uppercase() || character == '_')
+            .then_some(name)
+    });
+    let header = header();
+    let missing: Vec<_> = names
+        .filter(|name| !NOT_IN_C.contains(name) && !header.contains(&format!("BULKHEAD_{name} ")))
+        .collect();
+    assert_eq!(missing, [""; 0]);
 }

@@ -48,6 +48,8 @@ pub mod service;
 pub mod startup_page;
 #[cfg(target_os = "none")]
 pub mod task;
+#[cfg(target_os = "none")]
+pub mod values;
 #[cfg(all(target_os = "none", target_arch = "aarch64"))]
 pub mod vm;
 

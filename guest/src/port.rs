@@ -163,6 +163,25 @@ pub fn send_receive_donate<const N: usize, const M: usize>(
     )
 }
 
+/// Sends the first `length` bytes of a message, and waits until the receiver has taken and acknowledged it,
+/// at most until `deadline`. The receiver replies with an empty message. A sender for which the port keeps
+/// room never meets a full port this way, whatever other senders do.
+///
+/// # Errors
+/// As [`send_receive`].
+pub fn deliver<const N: usize>(
+    port: Handle,
+    (message, length): (&Message<N>, usize),
+    deadline: u64,
+) -> Result<(), Error> {
+    let mut empty = Message::<0>::new();
+    let mut result = send_receive_donate(port, (message, length), &mut empty, deadline);
+    while result == Err(Error::Interrupted) {
+        result = resume(deadline);
+    }
+    result.map(drop)
+}
+
 fn request<const N: usize, const M: usize>(
     operation: Operation,
     port: Handle,

@@ -577,7 +577,13 @@ impl<P: PcpuPolicy> Local<P> {
     fn trace_wake(&self, slot: Slot, now: Ticks) {
         let state = self.slot(slot);
         if !state.activity.is_ready() {
-            self.tracer.record(now, Event::Wake { vcpu: state.vcpu.0 });
+            // The time of a timer that is due has passed already.
+            let late = now.0.saturating_sub(state.activity.until().0);
+            let event = Event::Wake {
+                vcpu: state.vcpu.0,
+                late: late as u32,
+            };
+            self.tracer.record(now, event);
         }
     }
 

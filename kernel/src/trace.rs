@@ -165,7 +165,7 @@ mod tests {
     fn the_newest_overwrites_the_oldest_and_all_are_counted() {
         let tracer = tracer(4);
         for vcpu in 0..6 {
-            tracer.record(Ticks(u64::from(vcpu)), Event::Wake { vcpu });
+            tracer.record(Ticks(u64::from(vcpu)), Event::Wake { vcpu, late: 0 });
         }
         assert_eq!(tracer.counters.traced.load(Ordering::Relaxed), 6);
         let times: Vec<u64> = tracer

@@ -77,7 +77,7 @@ fn getting_ready_and_blocking_take_turns_and_have_their_reasons() {
     let mut ready: BTreeMap<u8, bool> = BTreeMap::new();
     for record in &records {
         match record.event {
-            Event::Wake { vcpu } => {
+            Event::Wake { vcpu, .. } => {
                 assert_ne!(ready.insert(vcpu, true), Some(true), "{record:?}");
             }
             Event::Block { vcpu, why } => {
@@ -155,4 +155,29 @@ fn tracing_changes_nothing_that_a_guest_or_the_machine_sees() {
         bench.records(|_| true)
     };
     assert_eq!(run(true), run(false));
+}
+
+#[test]
+fn a_wake_says_how_late_its_timer_is() {
+    // The timer of a less urgent vCPU is not looked at while another one runs.
+    let mut bench = Bench::new(1, &[vm("urgent", &[(0, 20)]), vm("late", &[(0, 1)])]);
+    bench.world().trace = rings(1, 1 << 12);
+    bench.program(0, |_| periodic(70_000, |_| Action::Compute(30_000)));
+    bench.program(1, |_| periodic(100_000, |_| Action::Compute(500)));
+    bench.run(2_500_000);
+    let (records, _) = records(&bench, 0);
+    let wakes = records.iter().filter_map(|record| match record.event {
+        Event::Wake { vcpu: 1, late } => Some((record.time, u64::from(late))),
+        _ => None,
+    });
+    // The first one is the start of the partition.
+    let wakes: Vec<(u64, u64)> = wakes.skip(1).collect();
+    let late = wakes.iter().filter(|(_, late)| *late != 0).count();
+    assert!(wakes.len() > 10 && late > 3, "{wakes:?}");
+    let (time, late) = wakes[0];
+    let phase = (time - late) % 100_000;
+    assert!(
+        wakes.iter().all(|(time, late)| (time - late) % 100_000 == phase),
+        "{wakes:?}"
+    );
 }

@@ -128,6 +128,8 @@ codes! {
     ArincPort = "E102", "An ARINC 653 port does not agree with the port of the manifest, or with its other end.";
     ArincProcess = "E103", "An ARINC 653 process is not possible in its partition.";
     BadDirect = "E104", "A partition cannot take the interrupts of its pCPU itself.";
+    BadInit = "E105", "A file cannot become the first program of Linux.";
+    OddEntry = "E106", "The address of the first instruction is that of none.";
     IdlePcpu = "W101", "A pCPU is configured, but no vCPU uses it.";
     UnusedAction = "W102", "A health action can never be taken.";
     NeverStarted = "W103", "A partition is not started at boot, and nobody else can start it.";
@@ -157,6 +159,8 @@ codes! {
     UnusedTime = "W129", "A time is given for work that is always ready.";
     FirmwareImage = "W130", "Firmware that runs from flash is loaded like any other binary.";
     CrowdedPort = "W131", "A port has no room for a message of each of its senders.";
+    EmptyEntry = "W132", "A partition begins where nothing is loaded.";
+    CallCircle = "W133", "Calls can wait in a circle that nobody refuses.";
 }
 
 impl Code {

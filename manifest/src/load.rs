@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::board::{self, Board};
 use crate::diagnostic::{Code, Diagnostic, FileId, Place, Report};
 use crate::guest::{self, Context, Guest};
-use crate::model::{Given, Manifest};
-use crate::payload::{Loader, PayloadResolver, bounded_read, reason};
+use crate::model::{Given, Manifest, PartitionSpec};
+use crate::payload::{self, Loader, PayloadResolver, bounded_read, no_payload, reason};
 use crate::plan;
 use crate::schema::form::{Declared, Head};
 use crate::system::{self, System};
@@ -174,6 +174,36 @@ impl<'a> Unchecked<'a> {
         &self.payloads
     }
 
+    /// Returns the findings for which no payload need be there, if one of them is an error. So nobody builds
+    /// or fetches a payload for a manifest that is refused all the same. The function `unknown` says why
+    /// there is no payload of a name (`@...`).
+    #[must_use]
+    pub fn early_faults(&self, unknown: &dyn Fn(&str) -> Option<String>) -> Option<Report> {
+        let mut report = self.report.clone();
+        if let Some(manifest) = self.manifest.clone() {
+            let manifest = ruled(manifest, self.base, &mut report).map(|(manifest, _)| manifest);
+            let names = manifest.iter().flat_map(|manifest| &manifest.partitions);
+            for name in names.flat_map(PartitionSpec::payloads) {
+                if name.value.starts_with('@')
+                    && let Some(why) = unknown(&name.value)
+                {
+                    report.push(no_payload(name, &why));
+                }
+            }
+        }
+        report.sort();
+        report.has_errors().then_some(report)
+    }
+
+    /// Returns the files of the disks that the manifest plugs into the emulator, each with its device.
+    pub fn disks(&self) -> impl Iterator<Item = (&str, PathBuf)> {
+        let disks = self.manifest.iter().flat_map(|manifest| &manifest.emulator.disks);
+        disks.filter_map(|disk| {
+            let (device, file) = (disk.device.as_ref()?, disk.file.as_ref()?);
+            Some((device.value.as_str(), self.base.join(&file.value)))
+        })
+    }
+
     /// Checks and plans the manifest. Named payloads come from `resolver`.
     ///
     /// # Errors
@@ -281,12 +311,8 @@ fn first_line(file: FileId, text: &str) -> Place {
     }
 }
 
-fn build(
-    manifest: Manifest,
-    base: &Path,
-    resolver: &dyn PayloadResolver,
-    report: &mut Report,
-) -> Option<System> {
+/// Applies the rules that need no payload's contents; `None` if the board or an error was reported.
+fn ruled(manifest: Manifest, base: &Path, report: &mut Report) -> Option<(Manifest, Board)> {
     let board = manifest
         .board
         .as_ref()
@@ -304,6 +330,21 @@ fn build(
     if report.has_errors() {
         return None;
     }
+    payload::are_there(
+        base,
+        manifest.partitions.iter().flat_map(PartitionSpec::payloads),
+        report,
+    );
+    (!report.has_errors()).then_some((manifest, board))
+}
+
+fn build(
+    manifest: Manifest,
+    base: &Path,
+    resolver: &dyn PayloadResolver,
+    report: &mut Report,
+) -> Option<System> {
+    let (manifest, board) = ruled(manifest, base, report)?;
     let mut draft = Draft {
         manifest,
         board,

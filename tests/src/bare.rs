@@ -136,7 +136,10 @@ fn on_the_bare_board(
         ));
     }
     let bare = if prepared.system().board().class.facts().translates {
-        Bare::as_it_is(&emulator, &program)
+        let partitions = prepared.system().partitions().into_iter();
+        let mut named = partitions.filter(|own| own.name() == partition);
+        let cpus = named.next().map_or(1, |own| own.vcpus().len());
+        Bare::as_it_is(&emulator, &program).with_cpus(cpus)
     } else {
         Bare::new(&emulator, &program)?
     };

@@ -22,6 +22,8 @@ pub enum End {
     Lockdown,
     /// The whole time limit passes, nothing forbidden is seen.
     TimeLimit,
+    /// Everything expected was seen, and then the board's clock stood still.
+    Stalled,
 }
 
 /// Something typed.
@@ -123,6 +125,7 @@ struct Text {
     share: Option<Share>,
     damage: Option<Damage>,
     iso: Option<bool>,
+    realtime: Option<bool>,
     peer: Option<Peer>,
     case: Vec<Text>,
     axis: Vec<Vec<Text>>,
@@ -195,6 +198,8 @@ pub struct Case {
     pub damage: Option<Damage>,
     /// True if the emulator starts from the ISO file.
     pub iso: bool,
+    /// True if the board's clock is that on the wall. Such a case may say nothing of times.
+    pub realtime: bool,
     /// The peer at another serial line.
     pub peer: Option<Peer>,
 }
@@ -391,6 +396,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         share,
         damage,
         iso: case.iso.or(base.iso).unwrap_or(false),
+        realtime: case.realtime.or(base.realtime).unwrap_or(false),
         peer: case.peer.clone().or_else(|| base.peer.clone()),
         bare: case
             .bare

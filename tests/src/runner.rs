@@ -71,7 +71,7 @@ fn take<'a>(next: &AtomicUsize, cases: &'a [Case]) -> Option<(usize, &'a Case)> 
 /// Returns how the emulator is started for a case.
 fn launch_of(case: &Case) -> Launch {
     Launch {
-        deterministic: true,
+        deterministic: !case.realtime,
         paced: false,
         virtual_seconds: Some(case.time_limit + if case.exits_agree { 1.0 } else { 0.0 }),
         real_seconds: Some(case.real_limit),

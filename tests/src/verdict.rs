@@ -5,6 +5,7 @@ use crate::bare::Heard;
 use crate::bound::Loops;
 use crate::case::{Case, End};
 use bulkhead::emulator::session::{Ending, Outcome};
+use bulkhead::emulator::stall::Stall;
 use bulkhead::log::log_area::LogArea;
 use bulkhead::serial::consoles::{ConsoleLine, Control, Observer};
 use bulkhead::serial::pattern::Pattern;
@@ -95,7 +96,7 @@ impl<'a> Judge<'a> {
         }
         let done = match self.case.end {
             End::Seen | End::Lockdown => self.missing().is_empty(),
-            End::PowerOff | End::TimeLimit => false,
+            End::PowerOff | End::TimeLimit | End::Stalled => false,
         };
         control.stop |= done || self.forbidden.is_some();
     }
@@ -151,6 +152,7 @@ impl<'a> Judge<'a> {
             (Ending::Stopped, End::Seen | End::Lockdown) => true,
             (Ending::Exited(status), End::PowerOff) => status.success(),
             (Ending::VirtualLimit | Ending::Exited(_), End::TimeLimit) => true,
+            (Ending::Stopped, End::Stalled) => outcome.stall.is_some(),
             _ => false,
         };
         if !expected_end && self.forbidden.is_none() {
@@ -200,5 +202,12 @@ impl Observer for Judge<'_> {
 
     fn partial(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         self.look(line, control);
+    }
+
+    fn stalled(&mut self, stall: &Stall, control: &mut Control) {
+        // Nothing else happens in such a run.
+        control.stop = true;
+        let tail = self.tail.entry("clock".to_owned()).or_default();
+        tail.push_back(stall.text(|_, _| None));
     }
 }

@@ -50,8 +50,8 @@ use interface::{Interface, SPURIOUS};
 use local::{Local, SharedLines, kick};
 use state::{
     CRITICAL, DISTRIBUTORS, MaybeVcpu, PCPU_ROUTES, PHYSICAL_TIMER_LINE, REDISTRIBUTORS, ROUTED, ROUTES,
-    ROUTES_END, SGI_KICK, SGI_SIGNAL, SGI_STOP, VIRTUAL_TIMER_LINE, VMS, WIRES, call, hand_over, pcpu_route,
-    vgic_by_id, vgic_of,
+    ROUTES_END, SGI_KICK, SGI_SIGNAL, SGI_STOP, VERSION_2, VIRTUAL_TIMER_LINE, VMS, WIRES, call, hand_over,
+    pcpu_route, vgic_by_id, vgic_of,
 };
 
 /// The virtual interrupt controller of a VM: where its registers are, and its lines.
@@ -150,7 +150,7 @@ pub(crate) fn adopt(v: &mut VcpuIrq, id: VcpuId, plan: &VcpuPlan, pcpu: PcpuId) 
     let Some(own) = own else {
         return;
     };
-    own.make_blank();
+    own.make_blank(VERSION_2);
     v.vgic = vgic_of(plan.partition, v.first, v.count);
     if let Some(vcpus) = WIRES.vcpus.get(usize::from(plan.partition.0)) {
         vcpus.store(u32::from_le_bytes([plan.first.0, plan.count, 0, 0]), SeqCst);
@@ -185,7 +185,7 @@ pub(crate) fn configure(partition: PartitionId, controller: Option<&Controller>)
 /// See [`bulkhead_arch_api::Spaces::reset_shared`].
 pub(crate) fn reset_shared(partition: PartitionId, part: u32) -> Option<u32> {
     let (vgic, first) = vgic_by_id(partition)?;
-    vgic.reset_shared(part as usize, &mut SharedLines(first))
+    vgic.reset_shared(part as usize, VERSION_2, &mut SharedLines(first))
         .and_then(|next| u32::try_from(next).ok())
 }
 

@@ -238,7 +238,8 @@ impl Vcpus for Machine {
             *place = register;
         }
         dump.pc = live.register(15);
-        dump.state = live.xpsr();
+        // A thread of the CPU's runs the guest's handlers as well.
+        dump.state = live.xpsr() | u32::from(core.handler());
         dump
     }
 

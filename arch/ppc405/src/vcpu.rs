@@ -24,6 +24,7 @@ const FIRST_FRAME: u32 = 16;
 const NAMES: &[&str] = &[
     "r0", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "r16",
     "r17", "r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r26", "r27", "r28", "r29", "r30", "r31",
+    "srr0", "esr", "evpr",
 ];
 
 impl Context {
@@ -230,8 +231,11 @@ impl Vcpus for Machine {
         if let Some(context) = self.contexts.get(vcpu) {
             let frame = &context.registers.frame;
             let others = (0_u8..32).filter(|number| usize::from(*number) != STACK);
-            for (number, place) in others.zip(&mut dump.general) {
-                *place = frame.register(number).into();
+            let [from, ..] = context.cpu.saved;
+            let exception = [from, context.cpu.syndrome, context.cpu.vectors];
+            let all = others.map(|number| frame.register(number)).chain(exception);
+            for (register, place) in all.zip(&mut dump.general) {
+                *place = register.into();
             }
             dump.sp = frame.register(STACK as u8).into();
             dump.pc = frame.pc.into();

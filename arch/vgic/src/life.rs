@@ -12,7 +12,7 @@
 //! A vCPU that has ended all its interrupts leaves without touching the words of its lines (`park`).
 
 use crate::lines::{Lines, clear};
-use crate::state::{ALL_WORDS, NOBODY, PLAIN, STRUCK, word_flag};
+use crate::state::{ALL_WORDS, NOBODY, NOWHERE, PLAIN, STRUCK, word_flag};
 use crate::{
     Bank, CpuInterface, Hardware, ListRegister, PRIVATE_LINES, PhysicalLines, Redistributor, Vgic, bit, bits,
 };
@@ -22,8 +22,10 @@ use core::sync::atomic::{AtomicU32, fence};
 /// The words of shared lines that [`Vgic::reset_shared`] resets at a time. The pCPU takes no interrupt
 /// meanwhile.
 const RESET_WORDS: usize = 2;
+/// The software-generated interrupts.
+const SGIS: u32 = 0xFFFF;
 /// SGIs are edge-triggered for good; everything else starts level-triggered.
-const PRIVATE_EDGE: u32 = 0xFFFF;
+const PRIVATE_EDGE: u32 = SGIS;
 
 impl Redistributor {
     /// Tells whether [`Redistributor::leave`] has a short way: the guest has ended all its interrupts, and
@@ -75,11 +77,12 @@ impl Redistributor {
         u32::from(bank.left_otherwise) | self.private.active.load(Relaxed) == 0
     }
 
-    /// Makes private lines as after a cold reset, so that a start finds them so. Requires: the vCPU is off
-    /// line, or about to be.
-    pub fn make_blank(&self) {
+    /// Makes private lines as after a cold reset, so that a start finds them so. A GIC-400 has its
+    /// software-generated interrupts enabled for good. Requires: the vCPU is off line, or about to be.
+    pub fn make_blank(&self, is_version2: bool) {
         self.touched.store(false, SeqCst);
-        self.private.reset(PRIVATE_EDGE);
+        self.private
+            .reset(PRIVATE_EDGE, if is_version2 { SGIS } else { 0 });
         for senders in &self.senders {
             senders.store(0, Relaxed);
         }
@@ -238,7 +241,7 @@ impl Vgic<'_> {
         own.parked.store(0, SeqCst);
         self.drop_active(me, bank, hardware);
         bank.clear();
-        own.make_blank();
+        own.make_blank(hardware.names_senders());
         own.online.store(false, SeqCst);
         fence(SeqCst);
         // Nobody will tell this vCPU again of lines that want delivery now. If such a line is for others, the
@@ -271,7 +274,7 @@ impl Vgic<'_> {
         // whether that one is online or not.
         own.dirty.fetch_and((ALL_WORDS & !1) | STRUCK, SeqCst);
         if own.touched.load(SeqCst) {
-            own.make_blank();
+            own.make_blank(hardware.names_senders());
         }
         self.go_online(me, own, bank);
     }
@@ -353,8 +356,14 @@ impl Vgic<'_> {
 
     /// Does a part of the cold reset of the vCPUs' shared state, from the word `first` of shared lines on.
     /// Returns where to go on, `None` at the end. Requires: all vCPUs detached. Words in which the guest has
-    /// no lines are as they were made.
-    pub fn reset_shared<P: PhysicalLines>(&self, first: usize, hardware: &mut P) -> Option<usize> {
+    /// no lines are as they were made. A line has no target then, if there is a choice (`is_version2`;
+    /// GIC-400 TRM, 3.2), or goes to the first vCPU.
+    pub fn reset_shared<P: PhysicalLines>(
+        &self,
+        first: usize,
+        is_version2: bool,
+        hardware: &mut P,
+    ) -> Option<usize> {
         self.distributor.control.store(0, SeqCst);
         self.distributor.has_open_routes.store(false, SeqCst);
         let used = (self.distributor.lines.load(SeqCst) / 32).saturating_sub(1) as usize;
@@ -370,24 +379,25 @@ impl Vgic<'_> {
                 hardware.set_active(physical, false);
                 hardware.set_target(physical, 0);
             }
-            lines.reset(0);
+            lines.reset(0, 0);
             if let Some(any) = self.distributor.any.get(index) {
                 any.store(0, SeqCst);
             }
-            self.reset_routes(index);
+            self.reset_routes(index, is_version2 && self.redistributors.len() > 1);
         }
         (next < used).then_some(next)
     }
 
-    /// Resets where the lines of a shared word go, and who has them: nobody. Published when a vCPU goes
-    /// online.
-    fn reset_routes(&self, index: usize) {
+    /// Resets where the lines of a shared word go, to nobody or to the first vCPU, and who has them: nobody.
+    /// Published when a vCPU goes online.
+    fn reset_routes(&self, index: usize, to_nobody: bool) {
         let distributor = self.distributor;
         if let Some(routed) = distributor.routed.get(index) {
-            routed.reset();
+            routed.reset(to_nobody);
         }
         if let Some(routes) = distributor.route.get(index) {
-            store_all(routes, |route| route.store(0, Relaxed));
+            let target = if to_nobody { NOWHERE } else { 0 };
+            store_all(routes, |route| route.store(target, Relaxed));
         }
         if let Some(targets) = distributor.targets.get(index) {
             store_all(targets, |targets| targets.store(0, Relaxed));

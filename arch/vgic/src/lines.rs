@@ -75,8 +75,8 @@ impl Lines {
     }
 
     /// Everything but the links, as after a cold reset. Whoever makes a vCPU online publishes it.
-    pub(crate) fn reset(&self, edge: u32) {
-        self.enabled.store(0, Relaxed);
+    pub(crate) fn reset(&self, edge: u32, enabled: u32) {
+        self.enabled.store(enabled, Relaxed);
         self.group1.store(0, Relaxed);
         self.latch.store(0, Relaxed);
         self.level.store(0, Relaxed);

@@ -14,7 +14,7 @@
 //! well. Any other access reads as zero and changes nothing.
 
 use crate::registers::{Array, Field, RegisterAccess, layout};
-use crate::state::{RECHECK, shared_word};
+use crate::state::{NOWHERE, RECHECK, shared_word};
 use crate::{Bank, Hardware, MAX_VCPUS, Vgic, bit, bits};
 use core::sync::atomic::{AtomicU8, Ordering::SeqCst};
 
@@ -29,8 +29,6 @@ const FILTER: u32 = 3 << 24;
 const CLEAR_SENT: u32 = 0xF10;
 const SET_SENT: u32 = 0xF20;
 const SENT_END: u32 = 0xF30;
-/// Routed to no vCPU.
-const NOWHERE: u32 = 0xFF;
 
 impl Vgic<'_> {
     /// Loads like [`Vgic::read_word`], from a GICv2.
@@ -108,9 +106,13 @@ impl Vgic<'_> {
             }
             _ => match layout(offset, size) {
                 Some((Array::Bits(field, word), _)) => {
-                    // Software-generated interrupts become pending, or cease to, by their own registers only.
-                    let pending = matches!(field, Field::SetPending | Field::ClearPending);
-                    let kept = if pending && word == 0 { 0xFFFF } else { 0 };
+                    // Software-generated interrupts become pending, or cease to, by their own registers only,
+                    // and are always enabled (GIC-400 TRM, 3.2).
+                    let keeps = matches!(
+                        field,
+                        Field::ClearEnable | Field::SetPending | Field::ClearPending
+                    );
+                    let kept = if keeps && word == 0 { 0xFFFF } else { 0 };
                     self.write_bits(me, bank, hardware, (me, word, field), value & !kept);
                 }
                 Some((Array::Priority(line), _)) => {

@@ -18,6 +18,8 @@ pub(crate) const STRUCK: u64 = 1 << 34;
 pub(crate) const ALL_WORDS: u64 = 0xFFFF_FFFF;
 /// [`Distributor::holder`]: nobody.
 pub(crate) const NOBODY: u8 = u8::MAX;
+/// [`Distributor::route`]: to no vCPU.
+pub(crate) const NOWHERE: u32 = 0xFF;
 
 /// The state that all vCPUs of a VM share.
 #[derive(Debug)]
@@ -119,11 +121,12 @@ impl Routes {
         }
     }
 
-    /// Sends all lines to the first vCPU.
-    pub(crate) fn reset(&self) {
-        for word in self.number.iter().chain([&self.nowhere]) {
+    /// Sends all lines to the first vCPU, or to none.
+    pub(crate) fn reset(&self, to_nobody: bool) {
+        for word in &self.number {
             word.store(0, Relaxed);
         }
+        self.nowhere.store(if to_nobody { u32::MAX } else { 0 }, Relaxed);
     }
 
     /// Returns the lines that go to vCPU `index`.

@@ -91,15 +91,22 @@ struct Model {
 }
 
 impl Model {
-    fn new(vcpus: usize) -> Self {
+    fn new(version2: bool, vcpus: usize) -> Self {
         let sgi = Line {
             edge: true,
+            enabled: version2,
             ..Line::default()
         };
         let private = (0..32)
             .map(|n| if n < 16 { sgi } else { Line::default() })
             .collect::<Vec<_>>();
-        let mut shared = vec![Line::default(); 992];
+        // With a choice of targets, a line of a GICv2 has none at first.
+        let target = if version2 && vcpus > 1 { usize::MAX } else { 0 };
+        let line = Line {
+            target,
+            ..Line::default()
+        };
+        let mut shared = vec![line; 992];
         for (line, _, edge) in LINKED {
             shared[line as usize].edge = edge;
         }
@@ -204,10 +211,11 @@ impl Pair {
             cpu.machine_control |= u64::from(kind.split) << 9;
         }
         world.distributor.set_lines(992);
+        world.reset_shared();
         Self {
             world,
             kind,
-            model: Model::new(vcpus),
+            model: Model::new(kind.version2, vcpus),
             loaded: vec![true; vcpus],
             waits: vec![false; vcpus],
         }
@@ -218,7 +226,8 @@ impl Pair {
         match *step {
             Step::Enable(cpu, n, on) => self.if_loaded(cpu, |pair, cpu| {
                 pair.world.set_bit(cpu, if on { 0x100 } else { 0x180 }, named(n));
-                pair.model.line(cpu, named(n)).enabled = on;
+                let always = pair.kind.version2 && named(n) < 16;
+                pair.model.line(cpu, named(n)).enabled = on || always;
             }),
             // A pending state given to a linked level-triggered line by software ends when the line is
             // disabled or its vCPU leaves the pCPU: it looks like a level that has gone. The model leaves

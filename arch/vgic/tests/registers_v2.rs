@@ -80,6 +80,61 @@ fn targets_have_bytes_and_words() {
 }
 
 #[test]
+fn sgis_are_enabled_for_good() {
+    let mut world = World::new_version2(2, 4, &[]);
+    for cpu in 0..2 {
+        assert_eq!(read(&mut world, cpu, 0x100), 0xFFFF, "at reset");
+        world.write(cpu, DISTRIBUTOR, 0x180, 4, u64::MAX);
+        assert_eq!(read(&mut world, cpu, 0x180), 0xFFFF);
+    }
+    world.write(0, DISTRIBUTOR, 0, 4, 3);
+    world.send_version2(0, 3, 2);
+    assert_eq!(take(&mut world, 1), (3, 0));
+    // A private line that is no SGI is off, and can be switched off.
+    world.write(0, DISTRIBUTOR, 0x100, 4, 1 << 27);
+    world.write(0, DISTRIBUTOR, 0x180, 4, 1 << 27);
+    assert_eq!(read(&mut world, 0, 0x100), 0xFFFF);
+    // A new life begins like the first one.
+    world.with(1, |vgic, bank, hardware| vgic.detach(1, bank, hardware));
+    world.reset(1);
+    world.with(1, |vgic, bank, hardware| vgic.load(1, bank, hardware));
+    assert_eq!(read(&mut world, 1, 0x100), 0xFFFF);
+}
+
+#[test]
+fn a_line_has_no_target_until_it_gets_one_and_is_not_lost_meanwhile() {
+    let mut world = World::new_version2(2, 4, &[(40, 100, false)]);
+    for line in [40, 64, 65] {
+        assert_eq!(world.read(0, DISTRIBUTOR, TARGETS + line, 1), 0);
+    }
+    world.write(0, DISTRIBUTOR, 0, 4, 3);
+    for line in [40, 64, 65] {
+        world.set_bit(0, 0x100, line);
+    }
+    // A device of the hypervisor's, one of the board's, and a gate.
+    world.raise(64);
+    world.physical(0, 100, |line| line.level = true);
+    world.settle();
+    assert!(
+        !world.physical(0, 100, |line| line.active),
+        "it interrupts nobody"
+    );
+    world.pulse(65);
+    assert_eq!([take(&mut world, 0).0, take(&mut world, 1).0], [SPURIOUS; 2]);
+    for line in [40, 64, 65] {
+        assert!(world.bit(0, PENDING, line), "{line}");
+        world.write(0, DISTRIBUTOR, TARGETS + line, 1, 2);
+    }
+    world.physical(0, 100, |line| line.level = false);
+    let mut taken = [take(&mut world, 1).0, take(&mut world, 1).0];
+    taken.sort_unstable();
+    world.lower(64);
+    assert_eq!(taken, [40, 64]);
+    assert_eq!(take(&mut world, 1).0, 65);
+    assert_eq!([take(&mut world, 0).0, take(&mut world, 1).0], [SPURIOUS; 2]);
+}
+
+#[test]
 fn one_cpu_has_no_targets() {
     let mut world = World::new_version2(1, 4, &[]);
     world.write(0, DISTRIBUTOR, TARGETS + 64, 4, u64::MAX);

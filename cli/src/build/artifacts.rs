@@ -262,6 +262,23 @@ impl Workspace {
         names
     }
 
+    /// Returns the name of the class that a guest is for, if its package tells by the target that only one
+    /// class has.
+    #[must_use]
+    pub fn class_of_guest(&self, name: &str) -> Option<&'static str> {
+        let program = format!("guest-{name}");
+        let folder = self.folder_of(&program);
+        let class = if c_guests::is_one(&folder) {
+            let targets = c_guests::targets(&folder)?;
+            class::all().find(|tool| tool.target().starts_with(targets))?
+        } else {
+            let target = self.recipe_of(&program).target;
+            // A target with registers for floating point has the other one's name and `hf`.
+            class::all().find(|tool| target.starts_with(tool.target()))?
+        };
+        Some(class.facts().name)
+    }
+
     /// Returns the names of the programs of guests that are in C, or have parts in C.
     #[must_use]
     pub fn guests_in_c(&self) -> Vec<String> {

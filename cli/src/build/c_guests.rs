@@ -50,6 +50,12 @@ pub fn is_one(folder: &Path) -> bool {
     folder.join(OPTIONS).is_file()
 }
 
+/// Returns the beginning of the Rust targets whose processors the guest's compiler is for, if it is the usual
+/// compiler: that one makes T32 code.
+pub(super) fn targets(folder: &Path) -> Option<&'static str> {
+    (!folder.join(COMPILER_FILE).is_file()).then_some("thumb")
+}
+
 /// Tells whether the folder of a guest has C for a cross compiler, as a whole or for a part.
 pub(super) fn has_c(folder: &Path) -> bool {
     let files = fs::read_dir(folder).into_iter().flatten().flatten();

@@ -214,7 +214,7 @@ pub fn prepare_text(
     let manifest = Unchecked::read(path, text);
     let messages = manifest.has_messages();
     let binary = |board: &Board| artifacts::class_binary(board, options.conformance, messages);
-    let needs = Needs::new(manifest.payloads(), manifest.board().as_ref().map(binary))?;
+    let needs = Needs::new(&manifest, manifest.board().as_ref().map(binary))?;
     let system = needs
         .check(manifest, progress)?
         .map_err(|report| refusal(&report))?;
@@ -288,7 +288,7 @@ pub fn inspect(path: &Path, progress: &Progress) -> Result<Result<System, Report
         Err(report) => return Ok(Err(report)),
     };
     let manifest = Unchecked::read(path, &text);
-    Needs::new(manifest.payloads(), None)?.check(manifest, progress)
+    Needs::new(&manifest, None)?.check(manifest, progress)
 }
 
 /// Returns the problem of a user whose manifest was refused with these findings.
@@ -310,6 +310,8 @@ pub fn warn(system: &System) {
 /// The payloads that a manifest asks for.
 struct Needs {
     workspace: Workspace,
+    /// The class of the board, if it is known.
+    class: Option<&'static str>,
     payloads: Payloads,
     programs: Vec<String>,
     debian: Vec<&'static Payload>,
@@ -318,7 +320,8 @@ struct Needs {
 impl Needs {
     /// Returns the needs of a manifest with these names of payloads. A name that leads nowhere is no need:
     /// the check reports such a name. The class binary, if one is named, is needed too.
-    fn new(names: &[String], class_binary: Option<String>) -> Result<Self, Problem> {
+    fn new(manifest: &Unchecked<'_>, class_binary: Option<String>) -> Result<Self, Problem> {
+        let names = manifest.payloads();
         let workspace = Workspace::locate()?;
         let mut programs: Vec<String> = class_binary.into_iter().collect();
         for guest in names.iter().filter_map(|name| name.strip_prefix(GUESTS)) {
@@ -329,6 +332,7 @@ impl Needs {
         }
         Ok(Self {
             workspace,
+            class: manifest.board().map(|board| board.class.name()),
             payloads: Payloads::new(host::cache_folder()),
             programs,
             debian: names
@@ -339,8 +343,12 @@ impl Needs {
         })
     }
 
-    /// Builds and fetches side by side, then checks the manifest.
+    /// Builds and fetches side by side, then checks the manifest. For a manifest that is refused whatever its
+    /// payloads hold, nothing is built or fetched.
     fn check(&self, manifest: Unchecked<'_>, progress: &Progress) -> Result<Result<System, Report>, Problem> {
+        if let Some(report) = manifest.early_faults(&|name| self.unknown(name)) {
+            return Ok(Err(report));
+        }
         std::thread::scope(|scope| {
             let fetched = scope.spawn(|| {
                 let mut payloads = self.debian.iter();
@@ -364,26 +372,57 @@ impl Needs {
 
     /// Returns the file behind a name. Every file is there already, unless the name is not known.
     fn resolve(&self, name: &str, progress: &Progress) -> Result<PathBuf, String> {
-        if let Some(guest) = name.strip_prefix(GUESTS) {
-            if self.workspace.has_guest(guest) {
-                return Ok(self.workspace.program(&format!("guest-{guest}")));
-            }
-            return Err(unknown(guest, GUESTS, &self.workspace.guests()));
+        if let Some(why) = self.unknown(name) {
+            return Err(why);
         }
-        let Some(request) = name.strip_prefix(DEBIAN).and_then(Request::read) else {
-            let known: Vec<String> = payloads::PAYLOADS
-                .iter()
-                .map(|payload| payload.name.to_owned())
-                .collect();
-            return Err(unknown(name.strip_prefix(DEBIAN).unwrap_or(name), DEBIAN, &known));
-        };
+        if let Some(guest) = name.strip_prefix(GUESTS) {
+            return Ok(self.workspace.program(&format!("guest-{guest}")));
+        }
+        let request = name.strip_prefix(DEBIAN).and_then(Request::read);
+        let request = request.ok_or("there is none of this name")?;
         let found = self.payloads.provide(request, progress);
         found.map_err(|problem| problem.to_string())
     }
+
+    /// Returns the reason why the board has no payload of this name.
+    fn unknown(&self, name: &str) -> Option<String> {
+        let is_foreign = |class: &str| self.class.is_some_and(|own| own != class);
+        if let Some(guest) = name.strip_prefix(GUESTS) {
+            let class = |guest: &str| {
+                self.workspace
+                    .class_of_guest(guest)
+                    .filter(|class| is_foreign(class))
+            };
+            if self.workspace.has_guest(guest) {
+                return class(guest).map(of_class);
+            }
+            let mut known = self.workspace.guests();
+            known.retain(|guest| class(guest).is_none());
+            return Some(unknown(guest, GUESTS, &known));
+        }
+        let word = name.strip_prefix(DEBIAN);
+        if let Some(request) = word.and_then(Request::read) {
+            let class = request.payload().class;
+            return is_foreign(class).then(|| of_class(class));
+        }
+        let own = payloads::PAYLOADS
+            .iter()
+            .filter(|payload| !is_foreign(payload.class));
+        let known: Vec<String> = own.map(|payload| payload.name.to_owned()).collect();
+        Some(unknown(word.unwrap_or(name), DEBIAN, &known))
+    }
+}
+
+/// Explains that a payload is for boards of another class.
+fn of_class(class: &str) -> String {
+    format!("it is for boards of class `{class}`")
 }
 
 /// Explains that there is no payload `word` among the `known` ones of `family`.
 fn unknown(word: &str, family: &str, known: &[String]) -> String {
+    if known.is_empty() {
+        return "there is none for this board".to_owned();
+    }
     match nearest(word, known.iter().map(String::as_str)) {
         Some(name) => format!("there is none of this name; did you mean `{family}{name}`?"),
         None => format!(
@@ -420,7 +459,7 @@ mod tests {
             let manifest = Unchecked::read(Path::new("a.toml"), &text);
             let messages = manifest.has_messages();
             let binary = |board: &Board| artifacts::class_binary(board, false, messages);
-            Needs::new(manifest.payloads(), manifest.board().as_ref().map(binary)).unwrap()
+            Needs::new(&manifest, manifest.board().as_ref().map(binary)).unwrap()
         };
         let needs = on("qemu-virt-aarch64");
         assert_eq!(
@@ -444,7 +483,11 @@ mod tests {
 
     #[test]
     fn unknown_names_are_answered_with_the_known() {
-        let needs = Needs::new(&[], None).unwrap();
+        let on = |board: &str| {
+            let text = format!("board = \"{board}\"");
+            Needs::new(&Unchecked::read(Path::new("a.toml"), &text), None).unwrap()
+        };
+        let needs = on("no-such-board");
         let progress = Progress::new();
         assert!(
             needs
@@ -457,6 +500,24 @@ mod tests {
                 .resolve("@debian/windows", &progress)
                 .unwrap_err()
                 .contains("@debian/NAME can be: linux-arm64")
+        );
+        // A near name, and a name that there is, help only if they are for the class of the board.
+        let pc = on("qemu-q35-x86_64");
+        let why = |name: &str| pc.unknown(name).unwrap_or_default();
+        assert_eq!(why("@debian/linux-arm64"), "it is for boards of class `aarch64`");
+        assert_eq!(why("@guests/hello"), "it is for boards of class `aarch64`");
+        assert!(
+            !why("@debian/linux-amr64").contains("arm64"),
+            "{}",
+            why("@debian/linux-amr64")
+        );
+        assert!(why("@guests/x86-helo").contains("did you mean `@guests/x86-hello`"));
+        assert!(!why("@guests/nothing-like-it").contains("mcu-"));
+        assert_eq!(pc.unknown("@debian/linux-cloud-amd64"), None);
+        let small = on("mps2-an500");
+        assert_eq!(
+            small.unknown("@debian/any").unwrap(),
+            "there is none for this board"
         );
     }
 }

@@ -52,7 +52,7 @@ pub enum Symbols {
 pub struct Untaken {
     /// The exception, as a sentence without its subject.
     pub what: String,
-    /// The instruction.
+    /// The instruction, also if the exception's return address is the one behind it.
     pub pc: u64,
     /// Where its vectors are, and how the guest sets that.
     pub vectors: String,
@@ -110,6 +110,10 @@ pub trait Tool: Sync {
     fn fields(&self, syndrome: u64) -> String;
     /// Tells whether the fault was reported later than its cause.
     fn is_asynchronous(&self, syndrome: u64) -> bool;
+    /// Returns the accesses that reach a register which the hypervisor emulates, as a sentence.
+    fn emulated_forms(&self) -> &'static str {
+        "an emulated register takes single, aligned loads and stores of general registers"
+    }
     /// Returns a probable remedy against an event that this class alone knows.
     fn remedy(&self, event: &Event) -> Option<&'static str>;
     /// Returns the exception of the guest's own that its vectors could not take, if the registers behind a
@@ -161,6 +165,14 @@ fn named(class: Class) -> &'static dyn Tool {
 mod tests {
     use super::{Tool, all};
     use bulkhead_manifest::Class;
+
+    #[test]
+    fn no_class_speaks_of_the_registers_of_another() {
+        for tool in all() {
+            let says_simd = tool.emulated_forms().contains("SIMD");
+            assert_eq!(says_simd, tool.facts().name == "aarch64", "{}", tool.facts().name);
+        }
+    }
 
     #[test]
     fn every_class_is_here() {

@@ -193,6 +193,7 @@ fn tasks(pcpus: &[PcpuTiming]) -> Vec<Value> {
                 "task": task.name,
                 "period_ns": task.task.period,
                 "wcet_ns": task.task.wcet,
+                "waits_ns": task.waits,
                 "deadline_ns": task.task.deadline,
                 "bound_ns": verdict.bound.ok(),
                 "in_time": verdict.bound.is_ok(),

@@ -4,6 +4,7 @@
 use super::report::Comparison;
 use crate::trace::Trace;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// Returns the keys of the document about a trace, and about its comparison with a simulated run.
 pub(super) fn body(trace: &Trace, against: Option<&Comparison>) -> Value {
@@ -17,7 +18,9 @@ pub(super) fn body(trace: &Trace, against: Option<&Comparison>) -> Value {
         "to_ns": range.map(|(_, last)| at(last)),
         "shares": shares(trace),
         "exits": exits(trace),
-        "waits": waits(trace),
+        "waits": waits(trace, trace.waits()),
+        "waits_from_due": waits(trace, trace.waits_from_due()),
+        "never_ran": never_ran(trace),
         "windows": windows(trace),
         "budgets": budgets(trace),
         "events": events(trace),
@@ -58,8 +61,8 @@ fn exits(trace: &Trace) -> Vec<Value> {
     all
 }
 
-fn waits(trace: &Trace) -> Vec<Value> {
-    let all = trace.waits().into_iter();
+fn waits(trace: &Trace, waits: BTreeMap<u8, Vec<u64>>) -> Vec<Value> {
+    let all = waits.into_iter();
     all.map(|(vcpu, waits)| {
         let at = |share: usize| waits.get((waits.len() - 1) * share / 100);
         json!({
@@ -72,6 +75,12 @@ fn waits(trace: &Trace) -> Vec<Value> {
         })
     })
     .collect()
+}
+
+fn never_ran(trace: &Trace) -> Vec<Value> {
+    let all = trace.never_ran().into_iter();
+    all.map(|found| json!({ "vcpu": found.vcpu, "since_ns": found.since, "pcpu": found.pcpu }))
+        .collect()
 }
 
 fn windows(trace: &Trace) -> Vec<Value> {

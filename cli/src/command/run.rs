@@ -4,8 +4,10 @@
 use super::{RunArgs, Signals};
 use crate::build::output::Output;
 use crate::build::prepare::{self, Options, Prepared, prepare};
+use crate::emulator::attach;
 use crate::emulator::launch::{self, Launch};
 use crate::emulator::session::{Ending, Outcome};
+use crate::emulator::stall::Stall;
 use crate::explain::Explainer;
 use crate::log::log_area::LogArea;
 use crate::log::log_files::LogFiles;
@@ -207,13 +209,17 @@ fn with_hypervisor(names: &[String]) -> Vec<String> {
     all
 }
 
-/// Refuses names of consoles and partitions that the manifest does not have, before anything is built for it.
+/// Refuses names of consoles and partitions that the manifest does not have, and disks without a file, before
+/// anything is built for it.
 /// A manifest that cannot be read is refused later, with the reason.
 fn names_exist(args: &RunArgs) -> Result<(), Problem> {
     let Ok(text) = read_manifest(&args.system) else {
         return Ok(());
     };
     let manifest = Unchecked::read(&args.system, &text);
+    for (device, file) in manifest.disks() {
+        attach::is_there(device, &file)?;
+    }
     if let (Some(wanted), Some(names)) = (&args.console, manifest.consoles())
         && !names.contains(&wanted.as_str())
     {
@@ -360,8 +366,13 @@ impl Viewer<'_> {
             Ending::Exited(_) if wanted => ("the board was powered off".to_owned(), Code::Fault),
             Ending::Exited(_) => ("the board was powered off".to_owned(), Code::Done),
         };
+        let clock = if outcome.stall.is_some() {
+            ", and the board's clock stood still"
+        } else {
+            ""
+        };
         let mut text = format!(
-            "bulkhead: {why}; {}",
+            "bulkhead: {why}{clock}; {}",
             self.summary
                 .text_with(area, outcome.virtual_time, outcome.real_time)
         );
@@ -452,6 +463,12 @@ impl Observer for Viewer<'_> {
 
     fn quiet(&mut self, control: &mut Control) {
         let result = self.screen.borrow_mut().quiet();
+        Self::shown(result, control);
+    }
+
+    fn stalled(&mut self, stall: &Stall, control: &mut Control) {
+        let text = stall.text(|partition, pc| self.explainer.place(partition, pc));
+        let result = self.screen.borrow_mut().remark(&text);
         Self::shown(result, control);
     }
 }

@@ -12,6 +12,7 @@ use crate::build::tables::table;
 use crate::gantt::jobs::Task;
 use crate::gantt::{self, Chart, Lane};
 use crate::json;
+use crate::log::never_ran::NeverRan;
 use crate::problem::{Code, Problem};
 use crate::trace::{Trace, TraceVcpu};
 use crate::ui::progress::Progress;
@@ -43,6 +44,8 @@ struct Outcome {
     statistics: Vec<Statistics>,
     /// Per slot.
     ran: Vec<u64>,
+    /// Per slot: when it had work first.
+    ready: Vec<Option<u64>>,
     records: Vec<Record>,
     /// Records that were not kept.
     lost: u64,
@@ -51,6 +54,18 @@ struct Outcome {
 }
 
 impl Outcome {
+    /// Returns the vCPUs that had work before `end` and never ran.
+    fn never_ran(&self, end: u64) -> impl Iterator<Item = NeverRan> {
+        let vcpus = self.pcpu.vcpus.iter().zip(&self.ran).zip(&self.ready);
+        let waiting = vcpus.filter(move |((_, ran), ready)| **ran == 0 && ready.is_some_and(|at| at < end));
+        waiting.map(move |((vcpu, _), ready)| {
+            let shares = self.pcpu.vcpus.iter().zip(&self.ran);
+            let mut had: Vec<_> = shares.map(|(vcpu, ran)| (vcpu.name.clone(), *ran)).collect();
+            had.push(("nobody".to_owned(), end.saturating_sub(self.ran.iter().sum())));
+            NeverRan::new(vcpu.name.clone(), *ready, self.pcpu.number, had, end)
+        })
+    }
+
     fn kept(&self, end: u64) -> Vec<Record> {
         kept((&self.records, self.lost), self.pcpu.number as u8, end)
     }
@@ -109,6 +124,7 @@ impl Observer for Recorder<'_> {
         let event = match event {
             Event::Woken(slot) => TraceEvent::Wake {
                 vcpu: self.vcpu(slot),
+                late: 0,
             },
             Event::Blocked(slot) => TraceEvent::Block {
                 vcpu: self.vcpu(slot),
@@ -212,6 +228,9 @@ fn text(outcomes: &[Outcome], end: u64, missed: u64) -> String {
         }
         text.push('\n');
     }
+    for vcpu in outcomes.iter().flat_map(|outcome| outcome.never_ran(end)) {
+        text.push_str(&format!("{vcpu}\n"));
+    }
     text.push_str(&format!(
         "{} simulated, {missed} deadline{} missed.\n",
         time(end),
@@ -239,6 +258,9 @@ fn body(outcomes: &[Outcome], args: &SimulateArgs, end: u64, missed: u64) -> Val
             "bound_ns": work.bound,
         })
     });
+    let never_ran = outcomes.iter().flat_map(|outcome| outcome.never_ran(end));
+    let never_ran =
+        never_ran.map(|found| json!({ "vcpu": found.vcpu, "since_ns": found.since, "pcpu": found.pcpu }));
     json!({
         "manifest": args.system.display().to_string(),
         "duration_ns": end,
@@ -246,6 +268,7 @@ fn body(outcomes: &[Outcome], args: &SimulateArgs, end: u64, missed: u64) -> Val
         "missed": missed,
         "shares": shares.collect::<Vec<_>>(),
         "work": work.collect::<Vec<_>>(),
+        "never_ran": never_ran.collect::<Vec<_>>(),
     })
 }
 
@@ -266,18 +289,7 @@ fn simulate(pcpu: PcpuTiming, args: &SimulateArgs, end: u64) -> Result<Outcome, 
             pcpu.number
         ))
     })?;
-    let sources: Vec<Source> = pcpu
-        .vcpus
-        .iter()
-        .enumerate()
-        .flat_map(|(slot, vcpu)| {
-            let is_wanted = pcpu.has_to_serve(slot, schedule as u8);
-            vcpu.sources.iter().map(move |(_, source)| Source {
-                first: if is_wanted { source.first } else { u64::MAX },
-                ..*source
-            })
-        })
-        .collect();
+    let sources = sources_of(&pcpu, schedule as u8);
     let jobs = jobs(&sources, end);
     if jobs > JOBS_MAX {
         let (number, duration) = (pcpu.number, time(end));
@@ -316,16 +328,40 @@ fn simulate(pcpu: PcpuTiming, args: &SimulateArgs, end: u64) -> Result<Outcome, 
     let ran = (0..pcpu.vcpus.len() as u8)
         .map(|slot| simulator.ran(Slot(slot)))
         .collect();
+    let ready = (0..pcpu.vcpus.len() as u8)
+        .map(|slot| first_work(&sources, Slot(slot)))
+        .collect();
     let (records, lost, tasks) = (recorder.records, recorder.lost, recorder.tasks);
     let statistics = states.iter().map(|state| state.statistics).collect();
     Ok(Outcome {
         statistics,
         ran,
+        ready,
         records,
         lost,
         tasks,
         pcpu,
     })
+}
+
+/// Returns the time at which a slot has work first.
+fn first_work(sources: &[Source], slot: Slot) -> Option<u64> {
+    let own = sources.iter().filter(|source| source.slot == slot);
+    let first = own.map(|source| source.first).min();
+    first.filter(|first| *first != u64::MAX)
+}
+
+/// Returns the work of the vCPUs of a pCPU for a schedule. Work that the schedule does not serve never comes.
+fn sources_of(pcpu: &PcpuTiming, schedule: u8) -> Vec<Source> {
+    let vcpus = pcpu.vcpus.iter().enumerate();
+    let all = vcpus.flat_map(|(slot, vcpu)| {
+        let is_wanted = pcpu.has_to_serve(slot, schedule);
+        vcpu.sources.iter().map(move |(_, source)| Source {
+            first: if is_wanted { source.first } else { u64::MAX },
+            ..*source
+        })
+    });
+    all.collect()
 }
 
 /// Returns the most jobs that these sources release up to `end`.
@@ -546,7 +582,7 @@ mod tests {
         let record = |time| Record {
             time,
             pcpu: 1,
-            event: TraceEvent::Wake { vcpu: 0 },
+            event: TraceEvent::Wake { vcpu: 0, late: 0 },
         };
         let records = [record(1), record(5), record(9)];
         assert_eq!(kept((&records, 0), 1, u64::MAX), records);

@@ -233,7 +233,19 @@ pub(super) fn caveats(system: &System, pcpus: &[PcpuTiming]) -> Vec<String> {
             unproved.name, unproved.wait
         )
     });
-    basis.into_iter().chain(waits).collect()
+    let proved = pcpus.iter().flat_map(|pcpu| &pcpu.vcpus).flat_map(waits_in_wcet);
+    basis.into_iter().chain(proved).chain(waits).collect()
+}
+
+/// Returns a line for each task of a vCPU with waits that are proved.
+fn waits_in_wcet(vcpu: &VcpuTiming) -> impl Iterator<Item = String> {
+    let tasks = vcpu.tasks.iter().flatten().filter(|task| task.waits != 0);
+    tasks.map(|task| {
+        let (name, task, waits) = (&vcpu.name, &task.name, format_duration(task.waits));
+        format!(
+            "proved with its waits: task `{task}` of `{name}` waits for others for {waits} in a job at most"
+        )
+    })
 }
 
 fn verdict(vcpu: &VcpuTiming, verdicts: &[&Verdict], qualified: &Qualified) -> String {

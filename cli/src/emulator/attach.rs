@@ -40,14 +40,7 @@ impl Attachments {
     fn file(&mut self, attachment: &Attachment, folder: &Path) -> Result<PathBuf, Problem> {
         if let Some(name) = &attachment.file {
             let path = folder.join(name);
-            if !path.is_file() {
-                return Err(Problem::new(format!(
-                    "the disk of `{}` has no file {}",
-                    attachment.device,
-                    path.display()
-                ))
-                .remedy("the path is relative to the manifest; `size` instead of `file` makes an empty disk for one run"));
-            }
+            is_there(&attachment.device, &path)?;
             return Ok(path);
         }
         let Some(size) = attachment.size else {
@@ -62,6 +55,21 @@ impl Attachments {
         self.scratch.push(file);
         Ok(path)
     }
+}
+
+/// Checks that the file of a device's disk exists.
+///
+/// # Errors
+/// It does not.
+pub fn is_there(device: &str, path: &Path) -> Result<(), Problem> {
+    if path.is_file() {
+        return Ok(());
+    }
+    Err(
+        Problem::new(format!("the disk of `{device}` has no file {}", path.display())).remedy(
+            "the path is relative to the manifest; `size` instead of `file` makes an empty disk for one run",
+        ),
+    )
 }
 
 #[cfg(test)]

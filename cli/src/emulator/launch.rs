@@ -167,6 +167,7 @@ pub fn run(
         log_base: launch.log_base,
         trace: launch.trace,
         kept: launch.kept.clone(),
+        counted: launch.deterministic && !board.0.deterministic.is_empty() && launch.gdb.is_none(),
     });
     let mut outcome = session::run(&command, launch.limits(), memory, observer, input, signals)?;
     outcome.messages = worth_reading(&outcome.messages, &board.0.ignore);

@@ -7,3 +7,4 @@ pub mod debugger;
 pub mod launch;
 pub mod monitor;
 pub mod session;
+pub mod stall;

@@ -2,7 +2,7 @@
 //! The emulator's monitor (QMP, one JSON object a line, over a socket): reading the board's memory, and
 //! resetting the board.
 //!
-//! The tool sends only a handful of fixed commands, and only three words of the answers matter, so there is
+//! The tool sends only a handful of fixed commands, and only a few words of the answers matter, so there is
 //! no JSON reader here. A line that contains `"return"` or `"error"` answers the last command. A line that
 //! contains `"SHUTDOWN"` says that the board has switched itself off. The emulator is told to stay until the
 //! tool has looked.
@@ -115,6 +115,36 @@ impl Monitor {
         self.command(r#"{"execute":"stop"}"#)
     }
 
+    /// Lets a frozen board go on.
+    ///
+    /// # Errors
+    /// The monitor refuses.
+    pub fn go_on(&mut self) -> Result<(), Problem> {
+        self.command(r#"{"execute":"cont"}"#)
+    }
+
+    /// Returns the number of instructions that the emulator has counted, as of the last turn that a CPU has
+    /// ended.
+    ///
+    /// # Errors
+    /// The monitor refuses, or the emulator does not count.
+    pub fn instructions(&mut self) -> Result<u64, Problem> {
+        let answer = self.ask(r#"{"execute":"query-replay"}"#)?;
+        let number = answer.split_once("\"icount\": ").and_then(|(_, rest)| {
+            let end = rest.find(|c: char| !c.is_ascii_digit())?;
+            rest[..end].parse().ok()
+        });
+        number.ok_or_else(|| Problem::new("the emulator does not count instructions"))
+    }
+
+    /// Returns the registers of all CPUs, as the emulator shows them to people.
+    ///
+    /// # Errors
+    /// The monitor refuses.
+    pub fn registers(&mut self) -> Result<String, Problem> {
+        self.ask(r#"{"execute":"human-monitor-command","arguments":{"command-line":"info registers -a"}}"#)
+    }
+
     /// Ends the emulator.
     ///
     /// # Errors
@@ -144,8 +174,13 @@ impl Monitor {
         answer.and_then(|()| bytes.map_err(Problem::io(&name)))
     }
 
-    /// Sends a command and waits for its answer.
+    /// Sends a command and waits until it is done.
     fn command(&mut self, command: &str) -> Result<(), Problem> {
+        self.ask(command).map(drop)
+    }
+
+    /// Sends a command and returns the line of its answer.
+    fn ask(&mut self, command: &str) -> Result<String, Problem> {
         let failed = Problem::io("the emulator's monitor");
         if let Err(error) = self.stream.write_all(format!("{command}\n").as_bytes()) {
             return Err(failed(error));
@@ -155,7 +190,7 @@ impl Monitor {
                 if line.contains("\"return\"") {
                     // Nothing wakes the session for an event that came in the same piece.
                     self.take_lines();
-                    return Ok(());
+                    return Ok(line);
                 }
                 if line.contains("\"error\"") {
                     return Err(Problem::new(format!(
@@ -255,6 +290,15 @@ mod tests {
                 );
             },
         );
+    }
+
+    #[test]
+    fn instructions_are_those_that_the_emulator_counted() {
+        const COUNTED: &str = "{\"return\": {\"icount\": 902503, \"mode\": \"none\"}}\r\n";
+        talk(&[AGREED, RUNS, COUNTED, AGREED], |monitor| {
+            assert_eq!(monitor.instructions().unwrap(), 902_503);
+            assert!(monitor.instructions().is_err(), "this one does not count");
+        });
     }
 
     #[test]

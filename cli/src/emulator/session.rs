@@ -11,6 +11,7 @@
 //! nothing any more, so unattended runs should always set [`Limits::real`].
 
 use crate::emulator::monitor::Monitor;
+use crate::emulator::stall::{ClockWatch, Stall};
 use crate::log::log_area::{self, LogArea};
 use crate::problem::Problem;
 use crate::serial::consoles::{Consoles, Control, Observer};
@@ -77,6 +78,8 @@ pub struct Outcome {
     pub trace: Option<Trace>,
     /// The stretches of memory that were to be read at the end, or nothing if they could not all be read.
     pub kept: Option<Vec<Vec<u8>>>,
+    /// The board's clock was found to stand still.
+    pub stall: Option<Stall>,
 }
 
 /// The access to the board's memory.
@@ -90,6 +93,8 @@ pub struct Memory {
     pub trace: bool,
     /// Stretches of memory that are read at the end: address and bytes.
     pub kept: Vec<(u64, usize)>,
+    /// True if the board's clock counts instructions, and so can stand still.
+    pub counted: bool,
 }
 
 /// Turns the user's typing into requests.
@@ -216,6 +221,11 @@ pub fn run(
             .map(|memory| memory.kept.clone())
             .unwrap_or_default(),
         kept: None,
+        watch: memory
+            .as_ref()
+            .filter(|memory| memory.counted)
+            .map(|_| ClockWatch::new(emulator.0.id())),
+        stall: None,
         trace: memory
             .filter(|memory| memory.trace)
             .and_then(|memory| memory.log_base)
@@ -239,6 +249,7 @@ pub fn run(
         messages: String::from_utf8_lossy(&session.messages).trim().to_owned(),
         log_area: session.log_area,
         kept: session.kept,
+        stall: session.stall,
         trace: trace.map(|trace| Trace { exits, ..trace }),
     })
 }
@@ -316,6 +327,8 @@ struct Session {
     /// Stretches of memory to be read at the end, and their contents once they are read.
     to_keep: Vec<(u64, usize)>,
     kept: Option<Vec<Vec<u8>>>,
+    watch: Option<ClockWatch>,
+    stall: Option<Stall>,
     /// When the rings were emptied last.
     collected: Instant,
 }
@@ -356,6 +369,7 @@ impl Session {
             if ready.input && !input.ready(&mut self.control) {
                 return Ok(Ending::Interrupted);
             }
+            self.watch_clock(ready.output, observer);
             if ready.output {
                 quiet = false;
             } else if !quiet && !ready.errors && !ready.room && !ready.input {
@@ -404,6 +418,20 @@ impl Session {
         self.let_go();
     }
 
+    /// Looks whether the board's clock stands still, if the board has been silent for a while.
+    fn watch_clock(&mut self, is_heard: bool, observer: &mut dyn Observer) {
+        let (Some(watch), Some(monitor)) = (&mut self.watch, &mut self.monitor) else {
+            return;
+        };
+        if is_heard {
+            watch.heard();
+        } else if let Some(stall) = watch.look(monitor, self.log_base) {
+            observer.stalled(&stall, &mut self.control);
+            self.stall = Some(stall);
+        }
+        self.let_go();
+    }
+
     /// Reads the memory that a board leaves when it is off, and ends its emulator.
     fn let_go(&mut self) {
         if self.monitor.as_ref().is_some_and(|monitor| monitor.is_off) {
@@ -419,8 +447,8 @@ impl Session {
     /// gone or refuses.
     fn save_memory(&mut self) {
         if let (Some(monitor), Some(base), None) = (&mut self.monitor, self.log_base, &self.log_area) {
-            if self.trace.is_some() && !monitor.is_off {
-                // The board is frozen so that the last records are whole.
+            if !monitor.is_off {
+                // The board is frozen so that all figures are of one moment, and the last records whole.
                 let _ = monitor.freeze();
             }
             self.log_area = log_area::read(base, &mut |at, length| monitor.memory(at, length)).ok();
@@ -454,7 +482,12 @@ impl Session {
             .map(|_| COLLECT_EVERY.saturating_sub(self.collected.elapsed()));
         let idle = self.line.outgoing.is_empty() && !self.typed.is_empty();
         let pause = idle.then(|| self.line.pause_left());
-        [deadline, rest, pause, collect].into_iter().flatten().min()
+        let watch = self.watch.as_ref().filter(|_| self.monitor.is_some());
+        let watch = watch.map(ClockWatch::patience);
+        [deadline, rest, pause, collect, watch]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Hands the next piece of typed text to the line, when the last one is through.

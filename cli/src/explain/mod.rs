@@ -88,6 +88,13 @@ impl<'a> Explainer<'a> {
         Some(self.explain(number, &event))
     }
 
+    /// Returns the place in the program of a partition, if its symbols tell.
+    pub fn place(&mut self, partition: &str, pc: u64) -> Option<String> {
+        let mut partitions = self.system.partitions().into_iter();
+        let number = partitions.position(|known| known.name() == partition)?;
+        self.symbols.get_mut(number)?.find(pc)
+    }
+
     /// Explains why the hypervisor stopped. The number `at` is an address of its class binary.
     fn explain_crash(&mut self, at: u64) -> String {
         let place = self.own.find(at);

@@ -4,15 +4,12 @@
 use super::address::{Meaning, find};
 use super::event::Event;
 use crate::class;
-use bulkhead_manifest::System;
+use bulkhead_arch_api::class::Word;
 use bulkhead_manifest::system::{MappingKind, Partition};
+use bulkhead_manifest::{Kind, System};
 
 /// The largest distance of an access behind the partition's RAM that looks like too little RAM.
 const NEAR: u64 = 64 << 20;
-
-/// The accesses that reach a device whose registers the hypervisor emulates.
-const EMULATED_FORMS: &str = "an emulated register takes aligned loads and stores of 1, 2, 4 or 8 bytes by \
-                              general registers: no SIMD, exclusives or atomics";
 
 /// Returns a probable remedy against the event.
 pub fn of(system: &System, partition: &Partition<'_>, event: &Event) -> String {
@@ -21,6 +18,10 @@ pub fn of(system: &System, partition: &Partition<'_>, event: &Event) -> String {
     }
     match event.class.as_str() {
         "memory" => memory(system, partition, event),
+        "system" if partition.kind() == Kind::Task => {
+            "leave that instruction out: a task has only the instructions of an unprivileged program"
+                .to_owned()
+        }
         "system" if event.action == "inject" => {
             "leave that register or instruction out; the guest was told that it is not there, as on hardware \
              without it"
@@ -54,7 +55,7 @@ fn memory(system: &System, partition: &Partition<'_>, event: &Event) -> String {
         };
     };
     match find(system, partition, address) {
-        Meaning::Virtual(_) => EMULATED_FORMS.to_owned(),
+        Meaning::Virtual(_) => class::of(system.board()).emulated_forms().to_owned(),
         Meaning::Device(device, None) => {
             format!("devices = [\"{device}\"] in [partition.{name}] if it is to have the device")
         }
@@ -69,9 +70,15 @@ fn memory(system: &System, partition: &Partition<'_>, event: &Event) -> String {
         Meaning::Behind(end) if address - end < NEAR => {
             format!("more `memory` for [partition.{name}] if it needs that much; else a wild pointer")
         }
-        Meaning::Mapped(mapping) if mapping.kind == MappingKind::Forwarded => EMULATED_FORMS.to_owned(),
+        Meaning::Mapped(mapping) if mapping.kind == MappingKind::Forwarded => {
+            class::of(system.board()).emulated_forms().to_owned()
+        }
         Meaning::Mapped(mapping) if mapping.kind == MappingKind::Device => {
-            "device registers take single loads and stores of 1, 2, 4 or 8 aligned bytes only".to_owned()
+            let bytes = match system.board().class.facts().word {
+                Word::Bits32 => "1, 2 or 4",
+                Word::Bits64 => "1, 2, 4 or 8",
+            };
+            format!("device registers take single loads and stores of {bytes} aligned bytes only")
         }
         Meaning::Mapped(_) => {
             "the access is not allowed there: a wrong pointer, or another `access` of that region".to_owned()

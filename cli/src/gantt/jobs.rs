@@ -85,7 +85,7 @@ pub(super) fn of_records<'a>(records: impl Iterator<Item = &'a Record>, vcpu: u8
     for record in records {
         let is_busy = task.jobs.last().is_some_and(|job| job.done.is_none());
         match record.event {
-            Event::Wake { vcpu: who } if who == vcpu && !is_busy => task.release(record.time, None),
+            Event::Wake { vcpu: who, .. } if who == vcpu && !is_busy => task.release(record.time, None),
             Event::Block { vcpu: who, .. } if who == vcpu => task.complete(record.time),
             // Nobody knows what is missing.
             Event::Lost { .. } => task.jobs.retain(|job| job.done.is_some()),
@@ -130,11 +130,11 @@ mod tests {
         };
         let records = [
             record(1, block(3)),
-            record(5, Event::Wake { vcpu: 3 }),
-            record(6, Event::Wake { vcpu: 3 }),
+            record(5, Event::Wake { vcpu: 3, late: 0 }),
+            record(6, Event::Wake { vcpu: 3, late: 0 }),
             record(7, block(2)),
             record(9, block(3)),
-            record(11, Event::Wake { vcpu: 3 }),
+            record(11, Event::Wake { vcpu: 3, late: 0 }),
             record(12, Event::Lost { count: 1 }),
         ];
         let job = Job {

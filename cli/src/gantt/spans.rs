@@ -42,7 +42,7 @@ impl Mark {
 
     const fn of(event: &Event) -> Option<(Self, u8)> {
         Some(match event {
-            Event::Wake { vcpu } => (Self::Wake, *vcpu),
+            Event::Wake { vcpu, .. } => (Self::Wake, *vcpu),
             Event::Exhausted { vcpu } => (Self::Exhausted, *vcpu),
             Event::Replenished { vcpu } => (Self::Replenished, *vcpu),
             Event::WindowStart { vcpu } => (Self::WindowStart, *vcpu),
@@ -150,7 +150,7 @@ mod tests {
         let wake = Record {
             time: 110,
             pcpu: 0,
-            event: Event::Wake { vcpu: 1 },
+            event: Event::Wake { vcpu: 1, late: 0 },
         };
         let records = vec![
             wake,

@@ -7,6 +7,7 @@
 //! own making. The address tells which area is the hypervisor's.
 
 use crate::log::exits::{self, CAUSES, ExitCounts, brief};
+use crate::log::never_ran::NeverRan;
 use bulkhead_abi::log::{
     Area, CLOCK_STEP, CRASH_EXCEPTION, CRASH_NEW, CRASH_PANIC, CRASH_TOLD, Crash, Header, LARGE, LINE_MAX,
     Layout, MAGIC, NONE, Partition, Pcpu, Prompt, SMALL, VERSION, Vcpu, in_steps,
@@ -16,6 +17,9 @@ use bulkhead_abi::{HealthClass, PartitionState};
 use bulkhead_arch_api::class::Endianness;
 use std::fmt::Write;
 use std::mem::offset_of;
+
+/// The time after a start in which nothing is said of a vCPU that has not run yet.
+const MOMENT_NS: u64 = 1_000_000;
 
 /// Reads so many bytes of memory from an address on.
 pub type ReadMemory<'a, E> = dyn FnMut(u64, usize) -> Result<Vec<u8>, E> + 'a;
@@ -70,6 +74,10 @@ pub struct PartitionCounts {
 pub struct VcpuCounts {
     /// Its number in the partition.
     pub index: u32,
+    /// Its pCPU.
+    pub pcpu: u32,
+    /// The time that it had its pCPU, its waits there included, in nanoseconds.
+    pub ran: u64,
     /// Its exits, in the order of [`CAUSES`].
     pub exits: ExitCounts,
 }
@@ -256,6 +264,21 @@ impl<'a> LogArea<'a> {
         (names.collect(), vcpus.collect())
     }
 
+    /// Returns the name of the partition that has each pCPU, as of the pCPU's last decision.
+    #[must_use]
+    pub fn running(&self) -> Vec<Option<String>> {
+        let (names, vcpus) = self.tables();
+        let pcpus = self
+            .word(offset_of!(Header, pcpus))
+            .min(self.layout.pcpus.1 as u32);
+        let running = |index: u32| {
+            let pcpu = self.layout.pcpus.0 + index as usize * size_of::<Pcpu>();
+            let [partition, ..] = vcpus.get(self.word(pcpu + offset_of!(Pcpu, running)) as usize)?;
+            names.get(usize::from(*partition)).cloned()
+        };
+        (0..pcpus).map(running).collect()
+    }
+
     /// Returns the exits of the vCPU of this number in the system, in the order of [`CAUSES`]. The number is
     /// one of [`LogArea::tables`].
     #[must_use]
@@ -431,6 +454,8 @@ impl<'a> LogArea<'a> {
             }
             partition.vcpus.push(VcpuCounts {
                 index: self.word(at + offset_of!(Vcpu, index)),
+                pcpu: *home,
+                ran: time(ran),
                 exits: self.exits(index as usize),
             });
         }
@@ -616,6 +641,40 @@ impl Counts {
 }
 
 impl Counts {
+    /// Returns the partitions that run and whose first vCPU never did. That one is ready from its partition's
+    /// start on; another one waits until the guest starts it. `since` tells when a partition started, in
+    /// nanoseconds after boot.
+    #[must_use]
+    pub fn never_ran(&self, since: impl Fn(&str) -> Option<u64>) -> Vec<NeverRan> {
+        let is_running = |partition: &&PartitionCounts| partition.state == PartitionState::Running.name();
+        let waiting = |partition: &PartitionCounts| {
+            let first = partition.vcpus.iter().find(|vcpu| vcpu.index == 0)?;
+            let since = since(&partition.name);
+            // Whoever has just started may be about to run.
+            let is_new = since.is_some_and(|since| self.time.saturating_sub(since) < MOMENT_NS);
+            if first.ran != 0 || first.total() != 0 || is_new {
+                return None;
+            }
+            let pcpu = first.pcpu;
+            let idle = self.idle.get(pcpu as usize).copied().unwrap_or(0);
+            let had = self.owners(pcpu).chain([("nobody".to_owned(), idle)]).collect();
+            Some(NeverRan::new(partition.name.clone(), since, pcpu, had, self.time))
+        };
+        self.partitions
+            .iter()
+            .filter(is_running)
+            .filter_map(waiting)
+            .collect()
+    }
+
+    /// Returns the partitions with a vCPU on a pCPU, and how long they had it.
+    fn owners(&self, pcpu: u32) -> impl Iterator<Item = (String, u64)> {
+        self.partitions.iter().map(move |partition| {
+            let there = partition.vcpus.iter().filter(|vcpu| vcpu.pcpu == pcpu);
+            (partition.name.clone(), there.map(|vcpu| vcpu.ran).sum())
+        })
+    }
+
     /// Adds the exits of each vCPU by cause, in 80 columns.
     fn exits(&self, text: &mut String) {
         text.push('\n');

@@ -4,5 +4,6 @@
 pub mod exits;
 pub mod log_area;
 pub mod log_files;
+pub mod never_ran;
 pub mod objects;
 pub mod summary;

@@ -33,6 +33,9 @@ pub enum Report {
     TimeLimit,
 }
 
+/// The age of the counters, in microseconds before the last line of a console, from which on it is told.
+const STALE_US: u64 = 1000;
+
 const STATES: &[&str] = &["stopped", "loading", "running", "failed", "stopping"];
 
 impl Report {
@@ -76,6 +79,8 @@ impl Report {
 pub struct Summary {
     health: BTreeMap<(String, String, String), u32>,
     states: BTreeMap<String, (String, u32)>,
+    /// When each partition ran first, in microseconds after boot.
+    since: BTreeMap<String, u64>,
     /// The reason why the hypervisor locked itself down, if it did.
     pub lockdown: Option<String>,
     /// The system image's own time limit was reached.
@@ -94,6 +99,9 @@ impl Summary {
                 *self.health.entry((partition, class, action)).or_default() += 1;
             }
             Some(Report::State { partition, state }) => {
+                if state == "running" {
+                    self.since.entry(partition.clone()).or_insert(line.time.micros);
+                }
                 let entry = self.states.entry(partition).or_default();
                 entry.1 += u32::from(state == "running");
                 entry.0 = state;
@@ -117,9 +125,25 @@ impl Summary {
         let Some((_, area)) = area.and_then(LogArea::find) else {
             return self.text(time, real);
         };
-        let mut text = Self::default().text(time, real);
-        for line in area.counts().table().lines() {
+        let counts = area.counts();
+        let counted = VirtualTime {
+            micros: counts.time / 1000,
+        };
+        // The tool hears of the board's time by its consoles alone, and the counters are those of the last
+        // decision. Each can be the older one.
+        let mut text = Self::default().text(time.max(counted), real);
+        if time.micros.saturating_sub(counted.micros) >= STALE_US {
+            let _ = write!(
+                text,
+                "\nthe figures are those of {counted} s: no pCPU has decided anything since"
+            );
+        }
+        for line in counts.table().lines() {
             let _ = write!(text, "\n{line}");
+        }
+        let since = |partition: &str| Some(self.since.get(partition)?.saturating_mul(1000));
+        for vcpu in counts.never_ran(since) {
+            let _ = write!(text, "\n{vcpu}");
         }
         if let Some(crash) = area.crash() {
             let _ = write!(text, "\ncrash of the hypervisor: {crash}");
@@ -180,6 +204,39 @@ mod tests {
         assert_eq!(
             Report::read(line("bulkhead", "LOCKDOWN: bad")),
             Some(Report::Lockdown("bad".into()))
+        );
+    }
+
+    #[test]
+    fn figures_that_are_older_than_the_last_line_say_so() {
+        use bulkhead_abi::log::{AREA_SIZE, Header, MAGIC, VERSION};
+        use std::mem::offset_of;
+        let mut area = vec![0; AREA_SIZE];
+        let fields: [(usize, u64); 3] = [
+            (0, MAGIC),
+            (offset_of!(Header, hertz), 1_000_000),
+            (offset_of!(Header, noted), 2_000_000),
+        ];
+        for (at, value) in fields {
+            area[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        let (version, size) = (offset_of!(Header, version), offset_of!(Header, size));
+        area[version..version + 4].copy_from_slice(&VERSION.to_le_bytes());
+        area[size..size + 4].copy_from_slice(&(AREA_SIZE as u32).to_le_bytes());
+        let text = |micros: u64| {
+            let real = std::time::Duration::from_secs(1);
+            Summary::default().text_with(Some(&area), VirtualTime { micros }, real)
+        };
+        assert!(
+            text(1_000_000).starts_with("2.000000 s of the board's time"),
+            "{}",
+            text(1_000_000)
+        );
+        assert!(!text(2_000_500).contains("the figures are those of"));
+        assert!(
+            text(3_000_000).contains("the figures are those of 2.000000 s"),
+            "{}",
+            text(3_000_000)
         );
     }
 

@@ -5,6 +5,7 @@
 //! lines. `run`, `demo` and the system tests differ in their observers. Their common part, the separation, is
 //! here and pure.
 
+use crate::emulator::stall::Stall;
 use crate::serial::framing::{Demultiplexer, Event, UNTAGGED, VirtualTime};
 use crate::serial::line::LineEditor;
 
@@ -56,6 +57,10 @@ pub trait Observer {
     /// Notices that nothing has arrived for a moment.
     fn quiet(&mut self, control: &mut Control) {
         let _ = control;
+    }
+    /// Notices that the board's clock stands still.
+    fn stalled(&mut self, stall: &Stall, control: &mut Control) {
+        let _ = (stall, control);
     }
 }
 

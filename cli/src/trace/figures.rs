@@ -3,9 +3,10 @@
 //! have the same ones.
 
 use super::Trace;
-use super::spans::Span;
+use super::spans::{Response, Span};
+use crate::log::never_ran::NeverRan;
 use bulkhead_abi::trace::{Event, ExitCause};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The share of its pCPU that a vCPU got, in ticks of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,16 +61,63 @@ impl Trace {
         counts
     }
 
-    /// Returns each vCPU's waits from ready to running, in nanoseconds, the shortest first. No list is empty.
+    /// Returns each vCPU's waits from ready to running, in nanoseconds, the shortest first. A vCPU counts as
+    /// ready once the hypervisor has noticed. No list is empty.
     #[must_use]
     pub fn waits(&self) -> BTreeMap<u8, Vec<u64>> {
+        self.sorted(|response| Some(response.woken))
+    }
+
+    /// Returns each vCPU's waits from the time at which its timer was due to running, as [`Trace::waits`]
+    /// does. Nobody knows when an interrupt of a device arrived, so there are none of those.
+    #[must_use]
+    pub fn waits_from_due(&self) -> BTreeMap<u8, Vec<u64>> {
+        self.sorted(|response| response.due)
+    }
+
+    /// Returns the times from a moment to running, by vCPU, the shortest first.
+    fn sorted(&self, from: impl Fn(&Response) -> Option<u64>) -> BTreeMap<u8, Vec<u64>> {
         let mut waits: BTreeMap<u8, Vec<u64>> = BTreeMap::new();
         for response in self.responses() {
-            let wait = self.duration(response.ran.saturating_sub(response.woken));
-            waits.entry(response.vcpu).or_default().push(wait);
+            if let Some(from) = from(&response) {
+                let wait = self.duration(response.ran.saturating_sub(from));
+                waits.entry(response.vcpu).or_default().push(wait);
+            }
         }
         waits.values_mut().for_each(|waits| waits.sort_unstable());
         waits
+    }
+
+    /// Returns the vCPUs that were ready and never ran, as far as there are records.
+    #[must_use]
+    pub fn never_ran(&self) -> Vec<NeverRan> {
+        let mut ready: BTreeMap<u8, u64> = BTreeMap::new();
+        let mut ran = BTreeSet::new();
+        for record in &self.records {
+            match record.event {
+                Event::Wake { vcpu, .. } => _ = ready.entry(vcpu).or_insert(record.time),
+                Event::Switch { from, to, .. } => ran.extend([from, to].into_iter().flatten()),
+                _ => {}
+            }
+        }
+        let waiting = ready.into_iter().filter(|(vcpu, _)| !ran.contains(vcpu));
+        let waiting = waiting.filter_map(|(vcpu, since)| {
+            let pcpu = self.vcpus.get(usize::from(vcpu))?.pcpu;
+            let shares = self.shares_of(pcpu);
+            let of = shares.first().map_or(0, |share| self.duration(share.of));
+            let name = |share: &Share| {
+                share
+                    .vcpu
+                    .map_or("nobody".to_owned(), |vcpu| self.vcpu_name(vcpu))
+            };
+            let had = shares
+                .iter()
+                .map(|share| (name(share), self.duration(share.ran)))
+                .collect();
+            let since = Some(self.nanoseconds(since));
+            Some(NeverRan::new(self.vcpu_name(vcpu), since, pcpu.into(), had, of))
+        });
+        waiting.collect()
     }
 
     /// Returns the starts of each vCPU's windows, in ticks.

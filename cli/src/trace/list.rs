@@ -47,7 +47,16 @@ impl Trace {
                 let (who, cause) = (self.vcpu_name(vcpu), cause.name());
                 format!("short     {who} ({cause} {argument:#x})")
             }
-            Event::Wake { vcpu } => about(vcpu, "wake"),
+            Event::Wake { vcpu, late: 0 } => about(vcpu, "wake"),
+            Event::Wake { vcpu, late } => {
+                let late = self.duration(late.into());
+                format!(
+                    "{}, due {}.{:03} us before",
+                    about(vcpu, "wake"),
+                    late / 1000,
+                    late % 1000
+                )
+            }
             Event::Block { vcpu, why } => format!("{} ({})", about(vcpu, "block"), why.name()),
             Event::Exhausted { vcpu } => about(vcpu, "exhausted"),
             Event::Replenished { vcpu } => about(vcpu, "refilled"),

@@ -153,7 +153,7 @@ impl Trace {
         match record.event {
             Event::Switch { from, to, .. } => from.map_or(Ok(()), vcpu).and(to.map_or(Ok(()), vcpu)),
             Event::Exit { vcpu: ran, .. } => ran.map_or(Ok(()), vcpu),
-            Event::Wake { vcpu: who }
+            Event::Wake { vcpu: who, .. }
             | Event::Short { vcpu: who, .. }
             | Event::Block { vcpu: who, .. }
             | Event::Exhausted { vcpu: who }
@@ -199,7 +199,7 @@ pub(crate) mod tests {
         let mut add = |time, event| {
             trace.records.push(Record { time, pcpu: 0, event });
         };
-        add(1000, Event::Wake { vcpu: 1 });
+        add(1000, Event::Wake { vcpu: 1, late: 0 });
         let first = Event::Switch {
             from: None,
             to: Some(1),
@@ -213,7 +213,7 @@ pub(crate) mod tests {
                 argument: 0,
             };
             add(start, exit(1, ExitCause::Wake));
-            add(start, Event::Wake { vcpu: 0 });
+            add(start, Event::Wake { vcpu: 0, late: 0 });
             let to_control = Event::Switch {
                 from: Some(1),
                 to: Some(0),
@@ -265,7 +265,7 @@ pub(crate) mod tests {
             "record 0 names pCPU 1, which does not exist"
         );
         assert_eq!(
-            wrong(|trace| trace.records[0].event = Event::Wake { vcpu: 2 }),
+            wrong(|trace| trace.records[0].event = Event::Wake { vcpu: 2, late: 0 }),
             "record 0 names vCPU 2, which does not exist"
         );
         assert_eq!(

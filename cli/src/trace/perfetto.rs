@@ -61,7 +61,7 @@ impl Trace {
                 format!("{} {argument:#x}", cause.name()),
                 Some(vcpu),
             ),
-            Event::Wake { vcpu } => ("schedule", "wake".to_owned(), Some(vcpu)),
+            Event::Wake { vcpu, .. } => ("schedule", "wake".to_owned(), Some(vcpu)),
             Event::Block { vcpu, why } => ("schedule", format!("block: {}", why.name()), Some(vcpu)),
             Event::Exhausted { vcpu } => ("budget", "exhausted".to_owned(), Some(vcpu)),
             Event::Replenished { vcpu } => ("budget", "replenished".to_owned(), Some(vcpu)),

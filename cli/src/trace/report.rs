@@ -23,6 +23,9 @@ impl Trace {
         for pcpu in 0..self.pcpus {
             self.shares(pcpu, &mut text);
         }
+        for vcpu in self.never_ran() {
+            let _ = writeln!(text, "\n{vcpu}");
+        }
         self.exits(&mut text);
         self.latencies(&mut text);
         self.windows(&mut text);
@@ -99,18 +102,26 @@ impl Trace {
         }
     }
 
-    /// Writes the latencies from ready to running.
+    /// Writes the latencies from ready to running, and from the time of a timer.
     fn latencies(&self, text: &mut String) {
         let waits = self.waits();
+        self.waits_table("ready until running, us", &waits, text);
+        self.waits_table("timer due until running", &self.waits_from_due(), text);
+        for (vcpu, waits) in &waits {
+            histogram(&self.vcpu_name(*vcpu), waits, text);
+        }
+    }
+
+    fn waits_table(&self, title: &str, waits: &BTreeMap<u8, Vec<u64>>, text: &mut String) {
         if waits.is_empty() {
             return;
         }
         let _ = writeln!(
             text,
-            "\n{:<25} {:>8} {:>10} {:>10} {:>10} {:>10}",
-            "ready until running, us", "times", "least", "median", "99 %", "most"
+            "\n{title:<25} {:>8} {:>10} {:>10} {:>10} {:>10}",
+            "times", "least", "median", "99 %", "most"
         );
-        for (vcpu, waits) in &waits {
+        for (vcpu, waits) in waits {
             let at = |share: usize| waits[(waits.len() - 1) * share / 100];
             let _ = writeln!(
                 text,
@@ -122,9 +133,6 @@ impl Trace {
                 micros(at(99)),
                 micros(at(100)),
             );
-        }
-        for (vcpu, waits) in &waits {
-            histogram(&self.vcpu_name(*vcpu), waits, text);
         }
     }
 
@@ -266,6 +274,31 @@ mod tests {
     }
 
     #[test]
+    fn a_timer_is_told_from_the_time_at_which_it_was_due() {
+        let mut trace = sample(3);
+        assert!(!trace.report().contains("timer due"));
+        for record in &mut trace.records {
+            if let Event::Wake { vcpu: 0, late } = &mut record.event {
+                *late = 18;
+            }
+        }
+        let text = trace.report();
+        let waits = |title: &str| {
+            let rest = &text[text.find(title).unwrap()..];
+            line(rest, "control ")
+                .iter()
+                .map(|word| (*word).to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(waits("ready until running, us")[2], "2.000");
+        assert_eq!(
+            waits("timer due until running"),
+            ["control", "3", "20.000", "20.000", "20.000", "20.000"]
+        );
+        assert!(trace.list(0, u64::MAX).contains("due 18.000 us before"));
+    }
+
+    #[test]
     fn what_is_rare_is_shown_when_it_is_there() {
         let mut trace = sample(1);
         let before = trace.report();
@@ -310,6 +343,26 @@ mod tests {
             text.contains("control                        2          7.000          7.000"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_vcpu_that_was_ready_and_never_ran_is_named() {
+        let mut trace = sample(9);
+        assert!(!trace.report().contains("NEVER RAN"));
+        let vcpu = trace.vcpus[1];
+        trace.vcpus.push(super::super::TraceVcpu { partition: 2, ..vcpu });
+        trace.partitions.push("late".to_owned());
+        let ready = Record {
+            time: 1500,
+            pcpu: 0,
+            event: Event::Wake { vcpu: 2, late: 0 },
+        };
+        trace.records.push(ready);
+        trace.records.sort_by_key(|record| record.time);
+        let text = trace.report();
+        let expected =
+            "late was ready from 0.000500 s on and NEVER RAN; pCPU 0 was with noise 90.1 %, control 9.9 %\n";
+        assert!(text.contains(expected), "{text}");
     }
 
     #[test]

@@ -36,8 +36,10 @@ impl Span {
 pub struct Response {
     /// The vCPU.
     pub vcpu: u8,
-    /// The time at which the vCPU became ready.
+    /// The time at which the hypervisor noticed that the vCPU is ready.
     pub woken: u64,
+    /// The time at which the timer was due that made the vCPU ready, if it was one.
+    pub due: Option<u64>,
     /// The time at which the vCPU ran.
     pub ran: u64,
 }
@@ -107,20 +109,21 @@ impl Trace {
     pub fn responses(&self) -> Vec<Response> {
         let mut woken = vec![None; self.vcpus.len()];
         let mut responses = Vec::new();
-        let mut ran = |woken: &mut Vec<Option<u64>>, vcpu: u8, ran: Option<u64>| {
-            if let Some(woken) = woken.get_mut(usize::from(vcpu)).and_then(Option::take) {
+        let mut ran = |woken: &mut Vec<Option<(u64, u32)>>, vcpu: u8, ran: Option<u64>| {
+            if let Some((woken, late)) = woken.get_mut(usize::from(vcpu)).and_then(Option::take) {
                 responses.push(Response {
                     vcpu,
                     woken,
+                    due: (late != 0).then(|| woken.saturating_sub(late.into())),
                     ran: ran.unwrap_or(woken),
                 });
             }
         };
         for record in &self.records {
             match record.event {
-                Event::Wake { vcpu } => {
+                Event::Wake { vcpu, late } => {
                     if let Some(place) = woken.get_mut(usize::from(vcpu)) {
-                        *place = Some(record.time);
+                        *place = Some((record.time, late));
                     }
                 }
                 Event::Switch { to: Some(vcpu), .. } => ran(&mut woken, vcpu, Some(record.time)),

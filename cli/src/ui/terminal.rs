@@ -23,12 +23,14 @@ pub fn is_interactive() -> bool {
     isatty(stdin()) && isatty(stdout())
 }
 
-/// Tells whether to colour standard output: it is a terminal, and nobody objects (`NO_COLOR`, `TERM=dumb`).
+/// Tells whether to colour standard output: it is a terminal, and nobody objects (`NO_COLOR`, `TERM=dumb`),
+/// or somebody insists (`CLICOLOR_FORCE`).
 #[must_use]
 pub fn has_colour() -> bool {
     let objected = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_none_or(|value| value == "dumb" || value.is_empty());
-    isatty(stdout()) && !objected && !dumb
+    let forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| value != "0" && !value.is_empty());
+    !objected && (forced || isatty(stdout()) && !dumb)
 }
 
 /// Returns the columns of the terminal, if there is one.

@@ -64,6 +64,16 @@ pub fn write_spr<const NUMBER: u32>(value: u32) {
     unsafe { asm!("mtspr {n}, {}", in(reg) value, n = const NUMBER, options(nostack, preserves_flags)) }
 }
 
+/// Reads a device control register of the interrupt controller.
+#[inline(always)]
+#[must_use]
+pub fn read_dcr<const NUMBER: u32>() -> u32 {
+    let value;
+    // SAFETY: reads a register.
+    unsafe { asm!("mfdcr {}, {n}", out(reg) value, n = const NUMBER, options(nostack, preserves_flags)) }
+    value
+}
+
 /// Writes a device control register of the interrupt controller.
 #[inline(always)]
 pub fn write_dcr<const NUMBER: u32>(value: u32) {

@@ -30,3 +30,11 @@ pub fn interrupt_when_empty(is_on: bool) {
     // SAFETY: a register of the UART, which is no memory.
     unsafe { (INTERRUPT_ENABLE as *mut u8).write_volatile(value) }
 }
+
+/// Loads one of the eight registers of the UART.
+#[must_use]
+pub fn register(index: usize) -> u8 {
+    let address = (BASE + (index & 7)) as *const u8;
+    // SAFETY: a register of the UART, which is no memory.
+    unsafe { address.read_volatile() }
+}

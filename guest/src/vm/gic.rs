@@ -498,6 +498,8 @@ interface_read! {
     acknowledge_group0 "S3_0_C12_C8_0" u32;
     /// `ICC_HPPIR1_EL1`: the highest pending interrupt.
     highest_pending "S3_0_C12_C12_2" u32, bus::read_u32(INTERFACE + v2::HIGHEST_PENDING) & 0x3FF;
+    /// `ICC_HPPIR0_EL1`: the highest pending interrupt of group 0; a GICv3 only.
+    highest_pending0 "S3_0_C12_C8_2" u32;
     /// `ICC_RPR_EL1`: the priority that is being served, 0xFF if none.
     running_priority "S3_0_C12_C11_3" u8, bus::read_u32(INTERFACE + v2::RUNNING);
     /// `ICC_PMR_EL1`
@@ -510,6 +512,14 @@ interface_read! {
     system_registers "S3_0_C12_C12_5" u64;
     /// `ICC_IGRPEN1_EL1`
     group_enable "S3_0_C12_C12_7" u64;
+    /// `ICC_AP1R0_EL1`; a GICv3 only.
+    active_priorities "S3_0_C12_C9_0" u64;
+    /// `ICC_BPR0_EL1`; a GICv3 only.
+    group0_binary_point "S3_0_C12_C8_3" u8;
+    /// `ICC_IGRPEN0_EL1`; a GICv3 only.
+    group0_enable "S3_0_C12_C12_6" u64;
+    /// `ICC_AP0R0_EL1`; a GICv3 only.
+    active_priorities0 "S3_0_C12_C8_4" u64;
 }
 
 /// Sends the software-generated `interrupt` to the CPUs of `targets` (bit = index).

@@ -64,6 +64,32 @@ pub fn enable() {
     cpu::clean_line((&raw const ENABLED).addr());
 }
 
+/// A table that maps nothing.
+static NOTHING: Table = Table([const { AtomicU64::new(0) }; ENTRIES]);
+
+/// Switches to a translation that maps nothing, the vectors included. The CPU takes one exception after
+/// another from then on, and finishes no instruction.
+pub fn lose_everything() -> ! {
+    let table = (&raw const NOTHING).addr();
+    // SAFETY: nothing of the program is executed after the last instruction.
+    unsafe {
+        asm!(
+            "msr ttbr0_el1, {table}",
+            "msr tcr_el1, {control}",
+            "isb",
+            "tlbi vmalle1",
+            "dsb nsh",
+            "msr sctlr_el1, {system}",
+            "isb",
+            "b .",
+            table = in(reg) table,
+            control = in(reg) CONTROL,
+            system = in(reg) SYSTEM_CONTROL,
+            options(noreturn),
+        );
+    }
+}
+
 /// Switches the map on if [`enable`] was called before on another CPU.
 pub(super) fn follow() {
     if ENABLED.load(Ordering::Acquire) {

@@ -120,14 +120,19 @@ impl Timer {
         }
     }
 
+    /// Returns `CNTx_CTL_EL0`.
+    #[must_use]
+    pub fn control(self) -> u64 {
+        match self {
+            Self::Virtual => read!("cntv_ctl_el0"),
+            Self::Physical => read!("cntp_ctl_el0"),
+        }
+    }
+
     /// Tells whether the deadline has come.
     #[must_use]
     pub fn has_fired(self) -> bool {
-        let control = match self {
-            Self::Virtual => read!("cntv_ctl_el0"),
-            Self::Physical => read!("cntp_ctl_el0"),
-        };
-        control & STATUS != 0
+        self.control() & STATUS != 0
     }
 }
 

@@ -17,7 +17,7 @@ mod x86_64;
 use std::fmt;
 
 use bulkhead_abi::log::Layout;
-use bulkhead_arch_api::ClassFacts;
+use bulkhead_arch_api::{ClassFacts, EntryState};
 use bulkhead_arch_regions::Region;
 
 use crate::board::{Board, Window};
@@ -119,6 +119,15 @@ pub(crate) trait Host: Sync {
         false
     }
 
+    /// Returns the RAM disk of the host tool that has programs for the usual VMs of the class.
+    fn initramfs(&self) -> &'static str {
+        "@debian/initramfs"
+    }
+    /// Returns the places in which a VM without image can have its firmware, if it can start there.
+    fn firmware(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Builds the memory of a VM; `None` if something was reported.
     fn build_vm(&self, context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest>;
     /// Builds the memory of a task; `None` if something was reported.
@@ -129,6 +138,12 @@ pub(crate) trait Host: Sync {
         report: &mut Report,
     ) -> Option<Guest> {
         task::build(context, loader, report)
+    }
+
+    /// Returns the reason why no instruction can be at the address of a first one, as the end of a sentence.
+    /// On most classes, instructions have four bytes.
+    fn entry_fault(&self, entry: u64, _state: EntryState) -> Option<&'static str> {
+        (!entry.is_multiple_of(4)).then_some("is no multiple of 4, as the address of an instruction is")
     }
 
     /// Tells whether an ELF file is a class binary of this class.

@@ -24,8 +24,10 @@ pub(crate) fn parse_elf(
         Err(ElfError::Machine(what)) => {
             let message = format!("the payload `{}` does not run on this board: {what}", name.value);
             report.push(
-                Diagnostic::at(Code::ElfMachine, name.place, message)
-                    .help("build it for Arm, little-endian, and link it"),
+                Diagnostic::at(Code::ElfMachine, name.place, message).help(format!(
+                    "build it for {}, and link it",
+                    elf::usual(context.board.class.facts())
+                )),
             );
             None
         }

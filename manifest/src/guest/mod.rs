@@ -11,6 +11,7 @@
 //! program's own data.
 
 pub(crate) mod elf;
+pub(crate) mod first;
 pub(crate) mod task;
 
 use bulkhead_arch_api::EntryState;
@@ -223,13 +224,18 @@ pub(crate) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         Kind::Vm => class.build_vm(context, loader, report),
         Kind::Task => class.build_task(context, loader, report),
     };
+    if let Some(guest) = &guest {
+        first::check_entry(context, guest, report);
+    }
     for alternative in &context.spec.alternatives {
         let spec = context.spec.with(alternative);
         let other = Context {
             spec: &spec,
             ..*context
         };
-        if let (Some(guest), Some(other)) = (&mut guest, class.build_vm(&other, loader, report)) {
+        if let (Some(guest), Some(built)) = (&mut guest, class.build_vm(&other, loader, report)) {
+            first::check_entry(&other, &built, report);
+            let other = built;
             if guest.entry_state != other.entry_state {
                 let message =
                     "the image of the alternative is of another width than the partition's own".to_owned();

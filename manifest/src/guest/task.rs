@@ -92,10 +92,15 @@ fn read_program(
         if !program.is_other_state {
             return Some(program);
         }
-        let message = format!("the program `{}` of a task is for 32-bit Arm", name.value);
+        let message = format!(
+            "the program `{}` of a task is for the other state of the CPU",
+            name.value
+        );
         report.push(
-            Diagnostic::at(Code::ElfMachine, name.place, message)
-                .help("build it for 64-bit Arm; only VMs run 32-bit code"),
+            Diagnostic::at(Code::ElfMachine, name.place, message).help(format!(
+                "build it for {}; only VMs run 32-bit code",
+                elf::usual(context.board.class.facts())
+            )),
         );
         return None;
     }

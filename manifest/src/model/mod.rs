@@ -24,7 +24,7 @@ pub(crate) use partition::{CapabilitySpec, Clock, FlashSpec, MachineSpec, Partit
 pub(crate) use scheduling::{DomainSpec, PcpuSpec, ScheduleSpec, VcpuSpec, WindowSpec};
 pub use scheduling::{Policy, PolicyRow, ServerKind, policies};
 pub(crate) use service::{ClientSpec, Late, ServiceKind, ServiceSpec};
-pub(crate) use timing::{DemandSpec, TaskSpec, VcpuNumber, WorkKind, WorkSpec};
+pub(crate) use timing::{DemandSpec, TaskSpec, VcpuNumber, WaitSpec, WorkKind, WorkSpec};
 
 tables! {
     /// A system: one board and the partitions that share it.
@@ -82,10 +82,17 @@ tables! {
         depth "depth": Given<Whole<0, MAX_PORT_DEPTH>>, default(8);
         /// `true`: a receiver is told the number of the partition that sent a message
         identify "identify": bool, default(false);
+        /// longest computing time of the server from one receive to the next, whatever came with the message.
+        /// Meanwhile the server waits for nothing. `check` counts with it for tasks with `waits`
+        service "service": Option<Placed<Duration>>, optional;
     }
 
-    /// A lock. It has no keys: the capabilities of partitions say who may take it.
-    pub(crate) LockSpec [name] = "a lock table" {}
+    /// A lock. The capabilities of partitions say who may take it.
+    pub(crate) LockSpec [name] = "a lock table" {
+        /// longest computing time of an owner from `take` to `release`. Meanwhile the owner waits for
+        /// nothing. `check` counts with it for tasks with `waits`
+        hold "hold": Option<Placed<Duration>>, optional;
+    }
 
     /// Disks and networks of the emulated board, with the devices that they are plugged into.
     pub(crate) EmulatorSpec = "an emulator table" {

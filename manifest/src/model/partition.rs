@@ -505,6 +505,24 @@ impl MachineSpec {
 }
 
 impl PartitionSpec {
+    /// Returns the payloads that the partition needs. A flash whose second bank is kept in a file may need no
+    /// `data`.
+    pub fn payloads(&self) -> impl Iterator<Item = &Placed<String>> {
+        let own = [&self.image, &self.ramdisk, &self.init, &self.overlay];
+        let others = self.alternatives.iter();
+        let others = others.flat_map(|other| [&other.image, &other.ramdisk, &other.init]);
+        let regions = self.regions.iter().map(|region| &region.payload);
+        let banks = self.flash.iter().flat_map(|flash| {
+            let data = Some(&flash.data).filter(|_| flash.keep.is_none());
+            [Some(&flash.code), data].into_iter().flatten()
+        });
+        own.into_iter()
+            .chain(others)
+            .chain(regions)
+            .chain(banks)
+            .flatten()
+    }
+
     /// Tells whether the partition can wait for the events of its own gate.
     pub fn can_wait(&self) -> bool {
         self.own_gate().is_some()

@@ -35,6 +35,17 @@ tables! {
         vcpu "vcpu": Given<VcpuNumber>, default(0);
         /// larger is more important; scheduler `fixed-priority` only
         priority "priority": Given<Whole<0, 255>>, default(0);
+        /// waits of one job for answers to calls and for locks. If no task of the partition names a
+        /// capability that can wait, `check` says that these waits are not proved
+        waits "waits": Vec<WaitSpec>, optional;
+    }
+
+    /// Waits of a job: calls that lend the caller's place, or a lock that is taken.
+    pub(crate) WaitSpec = "waits of a task" {
+        /// capability of the partition for the port or the lock
+        at "at": Option<Placed<String>>, required;
+        /// most waits in one job
+        times "times": Given<Whole<0, 1000>>, default(1);
     }
 
     /// Activity of a vCPU in `simulate`, instead of its demand. Without both the vCPU is always ready.

@@ -64,6 +64,30 @@ pub(crate) fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF")
 }
 
+/// Returns the words for the usual programs of a class.
+pub(crate) fn usual(class: &ClassFacts) -> String {
+    let usual = class.programs.iter().find(|program| !program.is_other_state);
+    let name = usual.map_or("its CPU", |program| machine_name(program.machine));
+    let order = match class.endianness {
+        class::Endianness::Little => "little",
+        class::Endianness::Big => "big",
+    };
+    format!("{name}, {order}-endian")
+}
+
+/// Returns the number of the machine that an ELF file is for.
+pub(crate) fn machine_of(bytes: &[u8]) -> Option<u16> {
+    let [order, ..] = *bytes.get(5..)? else {
+        return None;
+    };
+    let number: [u8; 2] = bytes.get(18..20)?.try_into().ok()?;
+    Some(if order == ELFDATA2MSB.0 {
+        u16::from_be_bytes(number)
+    } else {
+        u16::from_le_bytes(number)
+    })
+}
+
 pub(crate) fn damaged(what: impl Into<String>) -> ElfError {
     ElfError::Damaged(what.into())
 }
@@ -197,7 +221,7 @@ pub(crate) fn machine_name(number: u16) -> &'static str {
         62 => "x86-64",
         183 => "64-bit Arm",
         243 => "RISC-V",
-        _ => "not Arm",
+        _ => "another one",
     }
 }
 

@@ -130,11 +130,7 @@ impl<'a> Loader<'a> {
         match self.resolver.resolve(&name.value) {
             Ok(path) => Some(path),
             Err(why) => {
-                let message = format!("the payload `{}` cannot be provided: {why}", name.value);
-                report.push(
-                    Diagnostic::at(Code::PayloadName, name.place, message)
-                        .help("names with `@` are payloads of the host tool: @guests/NAME, @debian/NAME"),
-                );
+                report.push(no_payload(name, &why));
                 None
             }
         }
@@ -166,6 +162,26 @@ impl<'a> Loader<'a> {
             }
         }
     }
+}
+
+/// Reports the payloads whose files do not exist. Nothing is read, and nobody is asked for named payloads.
+pub(crate) fn are_there<'a>(
+    base: &Path,
+    names: impl Iterator<Item = &'a Placed<String>>,
+    report: &mut Report,
+) {
+    for name in names.filter(|name| !name.value.starts_with('@')) {
+        if let Err(error) = std::fs::metadata(base.join(&name.value)) {
+            report.push(unreadable(name, &error));
+        }
+    }
+}
+
+/// Returns the finding that there is no payload of a name.
+pub(crate) fn no_payload(name: &Placed<String>, why: &str) -> Diagnostic {
+    let message = format!("the payload `{}` cannot be provided: {why}", name.value);
+    Diagnostic::at(Code::PayloadName, name.place, message)
+        .help("names with `@` are payloads of the host tool: @guests/NAME, @debian/NAME")
 }
 
 fn unreadable(name: &Placed<String>, error: &io::Error) -> Diagnostic {
@@ -262,6 +278,17 @@ pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
         .iter()
         .find(|(at, magic, _)| starts(*at, magic))
         .map(|(_, _, what)| *what)
+        .or_else(|| is_text(bytes).then_some("plain text"))
+}
+
+/// Bytes of a file that are looked at to tell text from code.
+const TEXT_LOOKED_AT: usize = 512;
+
+/// Tells whether a file is text. Code of so many bytes without any that text does not have is nowhere.
+fn is_text(bytes: &[u8]) -> bool {
+    let start = bytes.get(..TEXT_LOOKED_AT).unwrap_or(bytes);
+    let text = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~');
+    start.iter().all(text)
 }
 
 /// Tells whether Linux takes a file as initial RAM disk.

@@ -179,6 +179,7 @@ fn device_exists(name: &Placed<String>, board: &Board, report: &mut Report) {
         let names = board.devices.iter().map(|device| device.name.as_str());
         let help = match nearest(&name.value, names.clone()) {
             Some(near) => format!("did you mean \"{near}\"?"),
+            None if board.devices.is_empty() => "remove it: the board has no device to give away".to_owned(),
             None => format!("its devices are: {}", rows(board)),
         };
         report.push(Diagnostic::at(Code::UnknownDevice, name.place, message).help(help));

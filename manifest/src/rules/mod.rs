@@ -39,7 +39,7 @@ pub(crate) use scheduling::BUDGET;
 /// Runs all rules. Rules about hardware run only if the board is known.
 pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
     names::check(manifest, report);
-    tasks::check(manifest, report);
+    tasks::check(manifest, board, report);
     timing::check(manifest, report);
     memory::check(manifest, board, report);
     machine::check(manifest, board, report);

@@ -174,8 +174,7 @@ fn room_is_there(manifest: &Manifest, report: &mut Report) {
                 Diagnostic::at(Code::BadPort, port.name.place, message)
                     .help("raise its `depth`, or lower `room` of some senders"),
             );
-        } else if depth != 0 && division.unnamed != 0 && division.senders > 1 && !division.has_one_each(port)
-        {
+        } else if division.unnamed != 0 && division.senders > 1 && !division.has_one_each(port) {
             let message = format!("port `{name}` has no room for a message of each sender");
             let needed = division.needed();
             report.push(
@@ -214,6 +213,63 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     messages_fit(manifest, limits.words, report);
     details_have_meaning(manifest, report);
     room_is_there(manifest, report);
+    circles_are_refused(manifest, report);
+}
+
+/// Warns of a port of several receivers, each of which may wait for a caller of the port. Nobody refuses a
+/// circle of waits through such a port: any of the receivers could answer.
+fn circles_are_refused(manifest: &Manifest, report: &mut Report) {
+    for port in &manifest.ports {
+        let name = &port.name.value;
+        let may = |right: fn(&CapabilitySpec, &str) -> bool| {
+            let all = manifest.partitions.iter();
+            all.filter(move |holder| holder.capabilities.iter().any(|own| right(own, name)))
+        };
+        let receivers: Vec<&PartitionSpec> = may(receives_from).collect();
+        let vcpus: usize = receivers.iter().map(|receiver| receiver.vcpus.len()).sum();
+        if vcpus < 2 {
+            continue;
+        }
+        let mut callers =
+            may(sends_to).filter(|caller| !receivers.iter().any(|other| std::ptr::eq(*other, *caller)));
+        let closes = |caller: &&PartitionSpec| {
+            let mut all = receivers.iter();
+            all.all(|receiver| may_wait_for(manifest, receiver, caller))
+        };
+        if let Some(caller) = callers.find(closes) {
+            let caller = &caller.name.value;
+            let message = format!("calls by `{caller}` to port `{name}` can wait in a circle for ever");
+            report.push(
+                Diagnostic::at(Code::CallCircle, port.name.place, message)
+                    .label(format!(
+                        "several vCPUs may receive here, and all of them may call `{caller}`, or another that does"
+                    ))
+                    .help("let one vCPU receive, so that such a call is refused; or give each call a deadline"),
+            );
+        }
+    }
+}
+
+/// Tells whether a partition may wait for an answer of another one, directly or through others.
+fn may_wait_for(manifest: &Manifest, from: &PartitionSpec, to: &PartitionSpec) -> bool {
+    let mut found: Vec<&PartitionSpec> = vec![from];
+    let mut next = 0;
+    while let Some(caller) = found.get(next).copied() {
+        next = next.saturating_add(1);
+        let ports = manifest.ports.iter().map(|port| port.name.value.as_str());
+        for port in ports.filter(|port| caller.capabilities.iter().any(|own| sends_to(own, port))) {
+            for other in &manifest.partitions {
+                let receives = other.capabilities.iter().any(|own| receives_from(own, port));
+                if receives && std::ptr::eq(other, to) {
+                    return true;
+                }
+                if receives && !found.iter().any(|known| std::ptr::eq(*known, other)) {
+                    found.push(other);
+                }
+            }
+        }
+    }
+    false
 }
 
 /// Reports the first object behind the last one for which there is room.

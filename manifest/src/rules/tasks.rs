@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The keys that only VMs can have, and the keys that a VM needs to run.
 
+use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{Kind, Manifest, PartitionSpec, Placed};
 
@@ -26,7 +27,7 @@ const VM_ONLY: [(&str, &str); 10] = [
         "a task's memory is mapped as its one program asks for",
     ),
 ];
-/// The payloads that `init` is put into: this one, and the payloads for other architectures (`-armhf`).
+/// The payloads that `init` is put into begin with this. They differ by the architecture (`-armhf`).
 const INITRAMFS: &str = "@debian/initramfs";
 /// The names of the kernels whose modules are at hand begin with this.
 const KERNEL: &str = "@debian/linux-";
@@ -34,19 +35,20 @@ const KERNEL: &str = "@debian/linux-";
 /// Longest command line: arm64 Linux has room for 2048 bytes, the NUL at the end included.
 const BOOTARGS_MAX: usize = 2047;
 
-pub(super) fn check(manifest: &Manifest, report: &mut Report) {
+pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
+    let ramdisk = board.map_or(INITRAMFS, |board| board.class.host().initramfs());
     for partition in &manifest.partitions {
         if partition.kind == Kind::Task {
             not_for_task(partition, report);
         }
         let alternatives = partition.alternatives.iter();
         for spec in alternatives.map(|other| partition.with(other)) {
-            init_needs_initramfs(&spec, report);
-            modules_need_debian(&spec, report);
+            init_needs_initramfs(&spec, ramdisk, report);
+            modules_need_debian(&spec, ramdisk, report);
         }
-        init_needs_initramfs(partition, report);
-        modules_need_debian(partition, report);
-        something_to_run(partition, report);
+        init_needs_initramfs(partition, ramdisk, report);
+        modules_need_debian(partition, ramdisk, report);
+        something_to_run(partition, board, report);
         command_lines_are_possible(partition, report);
         console_exists(partition, report);
     }
@@ -67,7 +69,9 @@ fn not_for_task(partition: &PartitionSpec, report: &mut Report) {
     }
 }
 
-fn init_needs_initramfs(partition: &PartitionSpec, report: &mut Report) {
+/// Checks that there is a RAM disk into which `init` can be put. `own` is the one for the usual programs of
+/// the class.
+fn init_needs_initramfs(partition: &PartitionSpec, own: &str, report: &mut Report) {
     let Some(init) = &partition.init else { return };
     if partition.kind == Kind::Vm
         && partition
@@ -79,10 +83,10 @@ fn init_needs_initramfs(partition: &PartitionSpec, report: &mut Report) {
             Diagnostic::at(
                 Code::InitWithoutInitramfs,
                 init.place,
-                format!("`init` needs ramdisk = \"{INITRAMFS}\""),
+                format!("`init` needs ramdisk = \"{own}\""),
             )
             .help(format!(
-                "add `ramdisk = \"{INITRAMFS}\"`, or put the script into your own RAM disk"
+                "add `ramdisk = \"{own}\"`, or put the script into your own RAM disk"
             )),
         );
     }
@@ -90,7 +94,7 @@ fn init_needs_initramfs(partition: &PartitionSpec, report: &mut Report) {
 
 /// Checks that the RAM disk is Debian's if modules are given: modules fit one kernel only, and something must
 /// load them.
-fn modules_need_debian(partition: &PartitionSpec, report: &mut Report) {
+fn modules_need_debian(partition: &PartitionSpec, own: &str, report: &mut Report) {
     let Some(first) = partition.modules.first() else {
         return;
     };
@@ -99,7 +103,7 @@ fn modules_need_debian(partition: &PartitionSpec, report: &mut Report) {
     };
     let fits = is(&partition.image, KERNEL) && is(&partition.ramdisk, INITRAMFS);
     if partition.kind == Kind::Vm && !fits {
-        let message = format!("`modules` needs a kernel `{KERNEL}...` and ramdisk = \"{INITRAMFS}\"");
+        let message = format!("`modules` needs a kernel `{KERNEL}...` and ramdisk = \"{own}\"");
         report.push(
             Diagnostic::at(Code::ModulesWithoutKernel, first.place, message)
                 .help("name both, or put the modules into your own RAM disk"),
@@ -140,20 +144,35 @@ fn command_lines_are_possible(partition: &PartitionSpec, report: &mut Report) {
     }
 }
 
-fn something_to_run(partition: &PartitionSpec, report: &mut Report) {
+fn something_to_run(partition: &PartitionSpec, board: Option<&Board>, report: &mut Report) {
     if partition.image.is_some() {
         return;
     }
-    let message = format!("partition `{}` has nothing to run", partition.name.value);
     let has_code = partition.regions.iter().any(|region| region.payload.is_some())
         || partition.flash.as_ref().is_some_and(|flash| flash.code.is_some());
-    let firmware = has_code && partition.machine.entry.is_some();
+    // A board that is not known may have firmware.
+    let places = board.map_or(Some("a region with a `payload`"), |board| {
+        board.class.host().firmware()
+    });
+    let firmware = has_code && partition.machine.entry.is_some() && places.is_some();
     if partition.kind == Kind::Task || !firmware {
-        let help = match partition.kind {
-            Kind::Task => "add `image`: an ELF file",
-            Kind::Vm => {
-                "add `image`, or `machine.entry` and a region with a `payload`, or a flash with `code`, that contains it"
+        let help = match (partition.kind, places) {
+            (Kind::Task, _) => "add `image`: an ELF file".to_owned(),
+            (Kind::Vm, None) => "add `image`".to_owned(),
+            (Kind::Vm, Some(_)) if has_code => {
+                "add the address of the first instruction, such as machine = { entry = 0x0 }".to_owned()
             }
+            (Kind::Vm, Some(places)) => {
+                format!("add `image`, or `machine.entry` and {places}, that contains it")
+            }
+        };
+        let message = if has_code && partition.kind == Kind::Vm && places.is_some() {
+            format!(
+                "partition `{}` has firmware, and nobody says where it begins",
+                partition.name.value
+            )
+        } else {
+            format!("partition `{}` has nothing to run", partition.name.value)
         };
         report.push(Diagnostic::at(Code::NoImage, partition.name.place, message).help(help));
     } else if let Some(ramdisk) = &partition.ramdisk {

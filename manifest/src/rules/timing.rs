@@ -6,7 +6,9 @@ use bulkhead_sched::analysis::{MAX_TASKS, TaskScheduler};
 
 use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::model::{DemandSpec, Manifest, PartitionSpec, Placed, TaskSpec, VcpuNumber, WorkKind, WorkSpec};
+use crate::model::{
+    DemandSpec, Manifest, PartitionSpec, Placed, Target, TaskSpec, VcpuNumber, WorkKind, WorkSpec,
+};
 use crate::units::{Duration, format_duration};
 
 /// Longer times are taken for mistakes: they would drive the analysis to its limits.
@@ -25,6 +27,7 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
             schedules_exist(partition, demand, manifest, report);
             few_tasks(partition, &demand.tasks, report);
             work_is_declared(partition, demand, report);
+            waits_exist(partition, demand, report);
         }
         for work in &partition.workload {
             vcpu_exists(work.vcpu.given(), partition, Code::BadWorkload, report);
@@ -75,6 +78,42 @@ fn schedules_exist(partition: &PartitionSpec, demand: &DemandSpec, manifest: &Ma
             known => format!("the schedules there: {}", known.join(", ")),
         };
         report.push(Diagnostic::at(Code::BadTask, name.place, message).help(help));
+    }
+}
+
+/// Checks that the waits of tasks are at capabilities of the partition where somebody can wait, each named
+/// once.
+fn waits_exist(partition: &PartitionSpec, demand: &DemandSpec, report: &mut Report) {
+    for task in &demand.tasks {
+        let named = task.waits.iter().filter_map(|wait| wait.at.as_ref());
+        for (number, at) in named.clone().enumerate() {
+            let mut all = partition.capabilities.iter();
+            let capability = all.find(|capability| capability.name.value == at.value);
+            let can_wait = capability.is_some_and(|capability| {
+                matches!(
+                    capability.target(),
+                    Some(Target::Port(_) | Target::Lock(_) | Target::EventGate(_))
+                )
+            });
+            if !can_wait {
+                let message = format!(
+                    "`{}` has no capability `{}` to wait at",
+                    partition.name.value, at.value
+                );
+                report.push(
+                    Diagnostic::at(Code::BadTask, at.place, message)
+                        .help("name one of its capabilities for a port, a lock or an event gate"),
+                );
+            }
+            if let Some(first) = named.clone().take(number).find(|other| other.value == at.value) {
+                let message = format!("`{}` stands twice in `waits`", at.value);
+                report.push(
+                    Diagnostic::at(Code::BadTask, at.place, message)
+                        .also(first.place, "the first one")
+                        .help("give the sum once, as `times`"),
+                );
+            }
+        }
     }
 }
 

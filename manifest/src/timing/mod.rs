@@ -8,6 +8,7 @@
 mod remedy;
 mod suggest;
 mod unproved;
+mod waits;
 
 pub use suggest::suggest;
 pub use unproved::{Unproved, unproved};
@@ -34,8 +35,10 @@ use crate::units::{Duration, format_duration};
 pub struct NamedTask {
     /// The name in the manifest.
     pub name: String,
-    /// The task.
+    /// The task. Its `wcet` has the waits in it.
     pub task: Task,
+    /// The longest time for which a job waits for others, as far as the analysis has terms for its waits.
+    pub waits: u64,
     pub(crate) place: Place,
 }
 
@@ -132,15 +135,16 @@ pub fn pcpus(system: &System) -> Vec<PcpuTiming> {
 fn one(system: &System, pcpu: &system::Pcpu) -> PcpuTiming {
     let mut vcpus = Vec::new();
     let mut number = 0_u8;
-    for (partition, whole) in system.partitions().iter().enumerate() {
-        let spec = whole.spec;
+    for whole in &system.partitions() {
         for (index, vcpu) in whole.vcpus().iter().enumerate() {
             if vcpu.pcpu == pcpu.number {
                 let slot = Slot(vcpus.len() as u8);
                 let parameters = parameters(vcpu, pcpu.policy);
-                let mut timing = vcpu_timing(spec, partition, index, number, (slot, parameters));
+                let mut timing = vcpu_timing(whole, (index, number), (slot, parameters), |task| {
+                    waits::of_task(system, whole, task)
+                });
                 if pcpu.policy == Policy::Domains {
-                    timing.critical = critical_lines(system, spec);
+                    timing.critical = critical_lines(system, whole.spec);
                 }
                 vcpus.push(timing);
             }
@@ -258,17 +262,19 @@ fn parameters(vcpu: &system::Vcpu, policy: Policy) -> VcpuParameters {
     }
 }
 
+/// Returns what the manifest says of a vCPU: its number in the partition and among all vCPUs, its slot and
+/// its parameters. `waits` tells how long a job of a task waits for others.
 fn vcpu_timing(
-    spec: &PartitionSpec,
-    partition: usize,
-    index: usize,
-    number: u8,
+    whole: &system::Partition<'_>,
+    (index, number): (usize, u8),
     (slot, parameters): (Slot, VcpuParameters),
+    waits: impl Fn(&TaskSpec) -> u64,
 ) -> VcpuTiming {
+    let (partition, spec) = (whole.number, whole.spec);
     let is_own = |vcpu: VcpuNumber| vcpu.get() as usize == index;
     let tasks = spec.demand.as_ref().map(|demand| {
         let own = demand.tasks.iter().filter(|task| is_own(task.vcpu.value));
-        own.map(named_task).collect::<Vec<_>>()
+        own.map(|task| named_task(task, waits(task))).collect::<Vec<_>>()
     });
     let mut sources: Vec<_> = if !spec.workload.is_empty() {
         let own = spec.workload.iter().filter(|work| is_own(work.vcpu.value));
@@ -306,7 +312,7 @@ fn vcpu_timing(
     }
 }
 
-fn named_task(spec: &TaskSpec) -> NamedTask {
+fn named_task(spec: &TaskSpec, waits: u64) -> NamedTask {
     let time = |time: &Option<Placed<Duration>>| time.as_ref().map(|time| time.value.get());
     let period = time(&spec.period).unwrap_or(0);
     NamedTask {
@@ -317,10 +323,11 @@ fn named_task(spec: &TaskSpec) -> NamedTask {
             .unwrap_or_default(),
         task: Task {
             period,
-            wcet: time(&spec.wcet).unwrap_or(0),
+            wcet: time(&spec.wcet).unwrap_or(0).saturating_add(waits),
             deadline: time(&spec.deadline).unwrap_or(period),
             priority: spec.priority.get() as u8,
         },
+        waits,
         place: spec.place,
     }
 }
@@ -633,7 +640,9 @@ fn late(verdicts: &[Verdict]) -> Vec<usize> {
 
 fn refusal(pcpu: &PcpuTiming, verdict: &Verdict, miss: Miss, remedy: Option<String>) -> Diagnostic {
     let vcpu = &pcpu.vcpus[verdict.slot].name;
-    let NamedTask { name, task, place } = &verdict.task;
+    let NamedTask {
+        name, task, place, ..
+    } = &verdict.task;
     let deadline = format_duration(task.deadline);
     if let Some(schedule) = &verdict.unserved {
         let message = format!(

@@ -260,6 +260,7 @@ fn declarations(goal: &Goal) -> Option<String> {
         vcpu.tasks = Some(vec![NamedTask {
             name: String::new(),
             task,
+            waits: 0,
             place,
         }]);
     }

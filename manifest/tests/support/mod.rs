@@ -152,6 +152,8 @@ fn bzimage() -> Vec<u8> {
     put(0x202, b"HdrS\x0F\x02");
     put(0x236, &[1]);
     put(0x258, &0x100_0000_u64.to_le_bytes());
+    // `jmp .`, where the 64-bit boot protocol enters the kernel behind one sector of setup.
+    put(0x600, &[0xEB, 0xFE]);
     put(0x260, &0x10_0000_u32.to_le_bytes());
     file
 }
@@ -161,13 +163,33 @@ pub fn firmware_at(base: u32, ram: u32) -> Vec<u8> {
     firmware(base, ram, &[LOOP_T32], &[(0, "$t")])
 }
 
+/// Returns the payloads of the corpus that can be loaded and never run.
+fn unstartable() -> Vec<(&'static str, Vec<u8>)> {
+    let one = |address, flags| vec![Segment(address, flags, &LOOP, 64)];
+    vec![
+        ("init-without.sh", b"echo hello\n".to_vec()),
+        ("init-return.sh", b"#!/bin/sh\r\necho hello\r\n".to_vec()),
+        ("text.bin", b"A text, and no program.\n".to_vec()),
+        (
+            "odd.elf",
+            elf(AARCH64, EXECUTABLE, 0x4008_0002, &one(0x4008_0000, RX)),
+        ),
+        (
+            "zeros.elf",
+            elf(AARCH64, EXECUTABLE, 0x4008_0020, &one(0x4008_0000, RX)),
+        ),
+        ("zeros.bin", vec![0; 64]),
+    ]
+}
+
 /// Returns every payload of the corpus.
 pub fn payloads() -> Vec<(&'static str, Vec<u8>)> {
     let one = |address, flags| vec![Segment(address, flags, &LOOP, 64)];
     let mut arm32 = vm_elf();
     arm32[4] = 1;
     let damaged = gzip(&image(0));
-    vec![
+    let mut all = unstartable();
+    all.extend([
         ("raw.bin", LOOP.to_vec()),
         ("empty.bin", Vec::new()),
         ("vm.elf", vm_elf()),
@@ -240,7 +262,8 @@ pub fn payloads() -> Vec<(&'static str, Vec<u8>)> {
         ("bad.dtbo", b"\xd0\x0d\xfe\xed is all there is".to_vec()),
         ("label.dtbo", overlay("no_such_label")),
         ("uart.dtbo", overlay("uart0")),
-    ]
+    ]);
+    all
 }
 
 /// Finds named payloads among stand-ins in the corpus.

@@ -2,7 +2,7 @@
 //! The effect of each privileged instruction on the guest's processor.
 
 use crate::decode::{Fields, Operation};
-use crate::registers::{Cpu, Frame, PVR, kept, msr};
+use crate::registers::{Cpu, DEBUG_STATUS, Frame, PVR, kept, msr};
 use crate::uic;
 
 /// The outcome of an instruction.
@@ -140,8 +140,8 @@ impl Cpu {
             }
             986 => self.timers.control(),
             987 => self.timers.count(now),
-            // ICDBDR and DBSR: no cache is read, and no debug event happens.
-            979 | 1008 => 0,
+            // ICDBDR: no cache is read.
+            979 => 0,
             _ => self.kept.get(kept(spr)?).copied()?,
         })
     }
@@ -189,8 +189,9 @@ impl Cpu {
             }
             DBCR0 if value & DBCR0_RESET != 0 => return Effect::Reset,
             // The time base is the CPU's own: it cannot be set. PVR and the others are read only.
-            284 | 285 | 287 | 979 | 1008 => {}
+            284 | 285 | 287 | 979 => {}
             _ => match kept(spr).and_then(|place| self.kept.get_mut(place)) {
+                Some(register) if spr == DEBUG_STATUS => *register &= !value,
                 Some(register) => *register = value,
                 None => return Effect::Illegal,
             },

@@ -156,10 +156,22 @@ pub struct Cpu {
 }
 
 /// Registers that are kept and have no other effect.
-pub const KEPT: usize = 18;
+pub const KEPT: usize = 19;
+/// DBSR.
+pub const DEBUG_STATUS: u16 = 1008;
+/// The values after a reset that are not 0 (User's Manual, sections 5.6, 7.2.4 and 8.5.3): CCR0, SGR (all
+/// storage is guarded), and DBSR, which says that the last reset was one of the system.
+const KEPT_AT_RESET: [u32; KEPT] = {
+    let mut values = [0; KEPT];
+    values[0] = 0x0070_0000;
+    values[5] = u32::MAX;
+    values[18] = 0x300;
+    values
+};
 
 /// Returns the place of a special purpose register that is kept and has no other effect. Those are registers
-/// of debug facilities, and of caches, which cannot be seen: a guest finds the value that it wrote.
+/// of debug facilities, and of caches, which cannot be seen: a guest finds the value that it wrote. Ones that
+/// are written to DBSR clear its bits.
 #[must_use]
 pub const fn kept(spr: u16) -> Option<usize> {
     Some(match spr {
@@ -174,7 +186,7 @@ pub const fn kept(spr: u16) -> Option<usize> {
         955 => 7,
         956 => 8,
         957 => 9,
-        // DBCR0, IAC1, IAC2, DAC1, DAC2, DCCR, ICCR, USPRG0.
+        // DBCR0, IAC1, IAC2, DAC1, DAC2, DCCR, ICCR, USPRG0, DBSR.
         1010 => 10,
         1012 => 11,
         1013 => 12,
@@ -183,6 +195,7 @@ pub const fn kept(spr: u16) -> Option<usize> {
         1018 => 15,
         1019 => 16,
         256 => 17,
+        DEBUG_STATUS => 18,
         _ => return None,
     })
 }
@@ -200,7 +213,7 @@ impl Cpu {
             syndrome: 0,
             data_address: 0,
             vectors: 0,
-            kept: [0; KEPT],
+            kept: KEPT_AT_RESET,
             timers: Timers::new(now),
             uic: Uic::new(),
             tlb: Tlb::new(),

@@ -82,6 +82,24 @@ fn registers_keep_what_they_can_hold() {
     );
 }
 
+/// Checks the registers whose value after a reset the manual gives and that are not 0.
+#[test]
+fn after_a_reset_registers_have_the_values_of_the_manual() {
+    let (mut cpu, mut frame) = machine();
+    for (spr, value) in [
+        (947, 0x0070_0000),
+        (953, u32::MAX),
+        (1008, 0x300),
+        (954, 0),
+        (987, 0),
+    ] {
+        assert_eq!(read_spr(&mut cpu, &mut frame, spr), value, "{spr}");
+    }
+    // Ones clear bits of DBSR, as of TSR.
+    assert_eq!(write_spr(&mut cpu, &mut frame, 1008, 0x100), Effect::Done);
+    assert_eq!(read_spr(&mut cpu, &mut frame, 1008), 0x200);
+}
+
 #[test]
 fn a_reset_by_the_debug_control_register_is_told() {
     let (mut cpu, mut frame) = machine();

@@ -374,7 +374,8 @@ impl World {
     pub fn reset_shared(&mut self) {
         let mut part = Some(0);
         while let Some(first) = part {
-            part = self.with(0, |vgic, _, cpu| vgic.reset_shared(first, cpu));
+            let version2 = self.version2;
+            part = self.with(0, |vgic, _, cpu| vgic.reset_shared(first, version2, cpu));
         }
     }
 

@@ -42,6 +42,8 @@ const SELF_COMMAND: u32 = 0x3F;
 const VERSION_VALUE: u32 = 0x14 | 5 << 16;
 const SOFTWARE_ENABLED: u32 = 1 << 8;
 const MASKED: u32 = 1 << 16;
+/// The trigger mode of LINT0 and LINT1.
+const LEVEL: u32 = 1 << 15;
 const PERIODIC: u32 = 1;
 const BY_DEADLINE: u32 = 2;
 /// Sent illegal vector, illegal register address.
@@ -238,27 +240,28 @@ pub struct Lapic {
 }
 
 impl Lapic {
-    /// Returns the state of processor `id` after a reset.
+    /// Returns the state of processor `id` after a reset. That of the boot processor is as the firmware of a
+    /// PC leaves it: it is on, and LINT0 lets the 8259 through.
     #[must_use]
     pub const fn new(id: u32) -> Self {
+        let is_first = id == 0;
         Self {
             id,
             is_chosen: false,
-            base: ADDRESS | BASE_ENABLED | if id == 0 { BASE_BOOT } else { 0 },
+            base: ADDRESS | BASE_ENABLED | if is_first { BASE_BOOT } else { 0 },
             task_priority: 0,
-            spurious: 0xFF,
+            spurious: if is_first { 0x1FF } else { 0xFF },
             logical: 0,
             format: u32::MAX,
             request: Vectors::NONE,
             in_service: Vectors::NONE,
             level: Vectors::NONE,
-            // LINT0 of the boot processor lets the 8259 through, as firmware leaves it.
             local: [
                 MASKED,
                 MASKED,
                 MASKED,
-                if id == 0 { 7 << 8 } else { MASKED },
-                if id == 0 { 4 << 8 } else { MASKED },
+                if is_first { LEVEL | 7 << 8 } else { MASKED },
+                if is_first { LEVEL | 4 << 8 } else { MASKED },
                 MASKED,
             ],
             command: 0,
@@ -743,7 +746,7 @@ mod tests {
 
     #[test]
     fn nothing_is_accepted_while_it_is_off() {
-        let mut apic = Lapic::new(0);
+        let mut apic = Lapic::new(1);
         assert!(!apic.accept(0x31, false));
         apic.write(SPURIOUS, 0x1FF, 0);
         assert!(!apic.accept(0x0F, false), "an exception's vector");

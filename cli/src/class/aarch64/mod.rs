@@ -108,9 +108,14 @@ impl Tool for Aarch64 {
         // A table of vectors has 16 entries of 128 bytes (Arm ARM DDI 0487, D1.3.1).
         (pc.wrapping_sub(vectors) < 0x800 && pc.is_multiple_of(0x80)).then(|| Untaken {
             what: format!("took an exception: syndrome {esr:#x}: {}", syndrome::fields(esr)),
-            pc: elr.unwrap_or_default(),
+            pc: elr.unwrap_or_default().wrapping_sub(syndrome::length_before(esr)),
             vectors: format!("its vectors are at {vectors:#x} (VBAR_EL1)"),
         })
+    }
+
+    fn emulated_forms(&self) -> &'static str {
+        "an emulated register takes aligned loads and stores of 1, 2, 4 or 8 bytes by general registers: no \
+         SIMD, exclusives or atomics"
     }
 
     fn remedy(&self, _event: &Event) -> Option<&'static str> {
@@ -124,19 +129,27 @@ mod tests {
 
     #[test]
     fn an_exception_whose_vectors_are_not_there_is_named() {
-        let named = |pc: u64| {
-            let registers = [
-                ("pc", pc),
-                ("vbar", 0),
-                ("elr", 0x4000_0008),
-                ("esr", 0x1FE0_0000),
-            ];
-            let value = |name: &str| Some(registers.iter().find(|(own, _)| *own == name)?.1);
-            Aarch64.untaken(&value)
-        };
-        let untaken = named(0x200).expect("it is at a vector");
+        let untaken = named(0x200, 0x1FE0_0000).expect("it is at a vector");
         assert_eq!(untaken.pc, 0x4000_0008);
         assert!(untaken.what.contains("floating point"), "{untaken:?}");
-        assert_eq!((named(0x210), named(0x4000_0000)), (None, None));
+        assert_eq!(named(0x210, 0x1FE0_0000), None);
+        assert_eq!(named(0x4000_0000, 0x1FE0_0000), None);
+    }
+
+    /// Checks the instruction of a call, whose return address is the one behind it: of A64, and of T32, which
+    /// has 16 bits.
+    #[test]
+    fn a_call_whose_vectors_are_not_there_is_named_itself() {
+        for (esr, pc) in [(0x5600_0003, 0x4000_0004), (0x4400_0003, 0x4000_0006)] {
+            let untaken = named(0x400, esr).expect("it is at a vector");
+            assert_eq!(untaken.pc, pc, "{untaken:?}");
+            assert!(untaken.what.contains("SVC"), "{untaken:?}");
+        }
+    }
+
+    fn named(pc: u64, esr: u64) -> Option<Untaken> {
+        let registers = [("pc", pc), ("vbar", 0), ("elr", 0x4000_0008), ("esr", esr)];
+        let value = |name: &str| Some(registers.iter().find(|(own, _)| *own == name)?.1);
+        Aarch64.untaken(&value)
     }
 }

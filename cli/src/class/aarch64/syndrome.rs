@@ -12,6 +12,8 @@ const CP14: u64 = 0x05;
 const CP14_MEMORY: u64 = 0x06;
 const CP14_PAIR: u64 = 0x0C;
 const SYSTEM_REGISTER: u64 = 0x18;
+const SVC32: u64 = 0x11;
+const SVC64: u64 = 0x15;
 const SMC32: u64 = 0x13;
 const SMC64: u64 = 0x17;
 const INSTRUCTION_ABORT: u64 = 0x20;
@@ -201,6 +203,16 @@ fn register_name(fields: &[FieldInfo]) -> Option<String> {
                 .all(|char| char.is_ascii_alphanumeric() || char == '_')
     })?;
     Some(name.to_owned())
+}
+
+/// Returns how many bytes before its return address the instruction is whose exception this syndrome is
+/// about. That of a call is behind the instruction (ARM DDI 0487, D1.10.1), which has 16 bits if `IL` is 0.
+pub fn length_before(syndrome: u64) -> u64 {
+    match syndrome >> 26 & 0x3F {
+        SVC32 | SVC64 if syndrome & 1 << 25 != 0 => 4,
+        SVC32 => 2,
+        _ => 0,
+    }
 }
 
 /// Describes the fields of a syndrome, most general first.

@@ -75,6 +75,23 @@ pub const fn is_lockup(syndrome: u64) -> bool {
     syndrome >> 32 == LOCKUP
 }
 
+/// Returns the name of an exception by its number (B1.5.2).
+pub(super) fn exception(number: u64) -> String {
+    let name = match number {
+        2 => "NMI",
+        3 => "HardFault",
+        4 => "MemManage",
+        5 => "BusFault",
+        6 => "UsageFault",
+        11 => "SVCall",
+        12 => "DebugMonitor",
+        14 => "PendSV",
+        15 => "SysTick",
+        _ => return format!("interrupt {}", number.saturating_sub(16)),
+    };
+    name.to_owned()
+}
+
 /// Describes the attempt in one sentence.
 pub fn sentence(syndrome: u64, address: Option<u64>) -> String {
     if is_lockup(syndrome) {

@@ -17,6 +17,10 @@ static MESSAGES: Variant = Variant {
     feature: None,
 };
 
+/// Numbers of exceptions.
+const HARD_FAULT: u64 = 3;
+const SUPERVISOR_CALL: u64 = 11;
+
 /// The class.
 pub struct Armv7m;
 
@@ -85,12 +89,34 @@ impl Tool for Armv7m {
     }
 
     fn untaken(&self, register: &dyn Fn(&str) -> Option<u64>) -> Option<Untaken> {
-        let [pc, from, status] = ["pc", "from", "cfsr"].map(register);
-        let status = status.filter(|status| pc == Some(0) && *status != 0)?;
+        let [pc, from, status, state] = ["pc", "from", "cfsr", "state"].map(register);
+        if pc != Some(0) {
+            return None;
+        }
+        let (from, status) = (from?, status?);
+        // IPSR (Arm DDI 0403E.e, B1.4.2). The return address of a call is behind it; the instruction has 16
+        // bits.
+        let (what, pc, exception) = match state.unwrap_or_default() & 0x1FF {
+            SUPERVISOR_CALL => ("executed SVC".to_owned(), from.wrapping_sub(2), SUPERVISOR_CALL),
+            exception @ (2 | 12..) => (
+                format!("was interrupted by {}", fault_status::exception(exception)),
+                from,
+                exception,
+            ),
+            exception if status != 0 => (
+                format!("had a fault: {}", fault_status::fields(status)),
+                from,
+                exception.max(HARD_FAULT),
+            ),
+            _ => return None,
+        };
         Some(Untaken {
-            what: format!("had a fault: {}", fault_status::fields(status)),
-            pc: from?,
-            vectors: "the vector of its HardFault is 0 (the fourth word of its vector table)".to_owned(),
+            what,
+            pc,
+            vectors: format!(
+                "the vector of its {} is 0 (word {exception} of its vector table, counted from 0)",
+                fault_status::exception(exception)
+            ),
         })
     }
 
@@ -109,16 +135,33 @@ mod tests {
 
     #[test]
     fn the_fault_behind_a_lock_up_is_named() {
-        let named = |pc: u64| {
-            let registers = [("pc", pc), ("from", 0x22), ("cfsr", 1 << 16)];
-            let value = |name: &str| Some(registers.iter().find(|(own, _)| *own == name)?.1);
-            Armv7m.untaken(&value)
-        };
-        let untaken = named(0).expect("it is at no code");
+        let untaken = named(0, 1 << 16, 3).expect("it is at no code");
         assert!(
             untaken.pc == 0x22 && untaken.what.contains("UNDEFINSTR"),
             "{untaken:?}"
         );
-        assert_eq!(named(0x40), None);
+        assert!(untaken.vectors.contains("HardFault is 0 (word 3"), "{untaken:?}");
+        assert_eq!(named(0x40, 1 << 16, 3), None);
+        assert_eq!(named(0, 0, 0), None, "a jump to 0");
+    }
+
+    #[test]
+    fn a_call_or_an_interrupt_without_a_vector_is_named() {
+        // An old fault that the program has handled changes nothing.
+        for status in [0, 1 << 16] {
+            let call = named(0, status, 11).expect("it is at no code");
+            assert_eq!((call.pc, call.what.as_str()), (0x20, "executed SVC"));
+            assert!(call.vectors.contains("SVCall is 0 (word 11"), "{call:?}");
+            let tick = named(0, status, 15).expect("it is at no code");
+            assert!(tick.pc == 0x22 && tick.what.contains("SysTick"), "{tick:?}");
+            let line = named(0, status, 19).expect("it is at no code");
+            assert!(line.what.contains("interrupt 3"), "{line:?}");
+        }
+    }
+
+    fn named(pc: u64, status: u64, state: u64) -> Option<Untaken> {
+        let registers = [("pc", pc), ("from", 0x22), ("cfsr", status), ("state", state)];
+        let value = |name: &str| Some(registers.iter().find(|(own, _)| *own == name)?.1);
+        Armv7m.untaken(&value)
     }
 }

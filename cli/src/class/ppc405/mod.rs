@@ -3,13 +3,16 @@
 
 mod syndrome;
 
-use super::{Debugger, Symbols, Template, Tool, Variant};
+use super::{Debugger, Symbols, Template, Tool, Untaken, Variant};
 use crate::build::linker::Link;
 use crate::explain::Event;
 use bulkhead_arch_api::ClassFacts;
 use bulkhead_arch_api::class::PPC405;
 use bulkhead_manifest::Board;
 use bulkhead_manifest::system::Partition;
+
+/// The offset of the vector of system calls.
+const SYSTEM_CALL: u64 = 0xC00;
 
 /// The class.
 pub struct Ppc405;
@@ -66,7 +69,64 @@ impl Tool for Ppc405 {
         false
     }
 
+    fn untaken(&self, register: &dyn Fn(&str) -> Option<u64>) -> Option<Untaken> {
+        let [pc, from, cause, vectors] = ["pc", "srr0", "esr", "evpr"].map(register);
+        let (from, cause, vectors) = (from?, cause?, vectors?);
+        let offset = pc?.checked_sub(vectors)?;
+        let what = match offset {
+            SYSTEM_CALL => "executed SC".to_owned(),
+            0x200 | 0x300 | 0x400 | 0x600 | 0x700 | 0x1100 | 0x1200 => {
+                let syndrome = offset << 32 | cause;
+                format!(
+                    "took an exception: {}: {}",
+                    syndrome::sentence(syndrome, None),
+                    syndrome::fields(syndrome)
+                )
+            }
+            0x500 | 0x1000 | 0x1010 => format!("was interrupted: interrupt {offset:#x}"),
+            _ => return None,
+        };
+        Some(Untaken {
+            what,
+            // The return address of a call is behind it.
+            pc: from.wrapping_sub(if offset == SYSTEM_CALL { 4 } else { 0 }),
+            vectors: format!("its vectors are at {vectors:#x} (EVPR)"),
+        })
+    }
+
     fn remedy(&self, _event: &Event) -> Option<&'static str> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exception_whose_vectors_are_not_there_is_named() {
+        let named = |offset: u64, cause: u64| {
+            let registers = [
+                ("pc", 0x100_0000 + offset),
+                ("srr0", 0x1010),
+                ("esr", cause),
+                ("evpr", 0x100_0000),
+            ];
+            let value = |name: &str| Some(registers.iter().find(|(own, _)| *own == name)?.1);
+            Ppc405.untaken(&value)
+        };
+        let call = named(0xC00, 0).expect("it is at a vector");
+        assert_eq!((call.pc, call.what.as_str()), (0x100C, "executed SC"));
+        let illegal = named(0x700, 0x0800_0000).expect("it is at a vector");
+        assert!(
+            illegal.pc == 0x1010 && illegal.what.contains("illegal"),
+            "{illegal:?}"
+        );
+        let timer = named(0x1000, 0).expect("it is at a vector");
+        assert!(
+            timer.pc == 0x1010 && timer.what.contains("interrupted"),
+            "{timer:?}"
+        );
+        assert_eq!((named(0x704, 0), named(0x800_0000, 0)), (None, None));
     }
 }

@@ -84,8 +84,14 @@ impl Tool for X86 {
         let [exit, event, pc, idt] = ["exit", "event", "pc", "idt"].map(register);
         let event = event.filter(|event| exit == Some(exits::SHUTDOWN) && event & 1 << 31 != 0)?;
         let vector = event as u8;
+        // The type of the event (AMD APM volume 2, 15.20). The pc is that of INT n itself.
+        let what = match event >> 8 & 7 {
+            0 => format!("was interrupted by vector {vector:#x}"),
+            4 => format!("executed INT {vector:#x}"),
+            _ => format!("took exception {vector} ({})", exits::exception(vector)),
+        };
         Some(Untaken {
-            what: format!("took exception {vector} ({})", exits::exception(vector)),
+            what,
             pc: pc?,
             vectors: format!(
                 "its interrupt descriptor table is at {:#x} (LIDT)",
@@ -108,21 +114,24 @@ mod tests {
 
     #[test]
     fn the_exception_behind_a_triple_fault_is_named() {
-        let named = |exit: u64| {
-            let registers = [
-                ("pc", 0x10_0004),
-                ("idt", 0),
-                ("event", 0x8000_0306),
-                ("exit", exit),
-            ];
+        let named = |exit: u64, event: u64| {
+            let registers = [("pc", 0x10_0004), ("idt", 0), ("event", event), ("exit", exit)];
             let value = |name: &str| Some(registers.iter().find(|(own, _)| *own == name)?.1);
             X86.untaken(&value)
         };
-        let untaken = named(exits::SHUTDOWN).expect("an event is on its way");
+        let untaken = named(exits::SHUTDOWN, 0x8000_0306).expect("an event is on its way");
         assert!(
             untaken.pc == 0x10_0004 && untaken.what.contains("#UD"),
             "{untaken:?}"
         );
-        assert_eq!(named(0x40), None);
+        assert_eq!(named(0x40, 0x8000_0306), None);
+        for (event, what) in [
+            (0x8000_0403, "executed INT 0x3"),
+            (0x8000_0440, "executed INT 0x40"),
+            (0x8000_0030, "was interrupted by vector 0x30"),
+        ] {
+            let untaken = named(exits::SHUTDOWN, event).expect("an event is on its way");
+            assert_eq!((untaken.pc, untaken.what.as_str()), (0x10_0004, what));
+        }
     }
 }

@@ -16,12 +16,13 @@ use std::process::Command;
 /// The crate with the system tests.
 pub(super) const SYSTEM_TESTS: &str = "bulkhead-tests";
 /// The names of its programs, and of the tests in each that are no folder of `tests/system`.
-const PROGRAMS: [(&str, &[&str]); 3] = [
+const PROGRAMS: [(&str, &[&str]); 4] = [
     (
         "bench",
         &["bench", "bench-mcu", "bench-x86", "bench-ppc", "bench-linux"],
     ),
     ("live", &["live"]),
+    ("demo", &["demo"]),
     ("guests_in_c", &["guests-in-c"]),
 ];
 /// The program with the system cases.

@@ -407,3 +407,45 @@ fn an_area_of_a_big_endian_class_says_the_same() {
     assert_eq!((rings.base, &rings.stored[..]), (0x1234_5678, &[77][..]));
     assert_eq!(rings.order, Endianness::Big);
 }
+
+#[test]
+fn a_partition_that_runs_and_whose_first_vcpu_never_did_is_named() {
+    let vcpu = |index: usize| offset_of!(Area, vcpus) + index * size_of::<Vcpu>();
+    let partition = |index: usize| offset_of!(Area, partitions) + index * size_of::<Partition>();
+    let running = (PartitionState::Running as u32).to_le_bytes();
+    let state = offset_of!(Partition, state);
+    let (ran, owner) = (offset_of!(Vcpu, ran), offset_of!(Vcpu, partition));
+    // `busy` has the pCPU for 90 ms of 100, `late` never, and `off` does not run.
+    let bytes = area(&[
+        (offset_of!(Header, pcpus), &[1]),
+        (offset_of!(Header, partitions), &[3]),
+        (offset_of!(Header, vcpus), &[3]),
+        (offset_of!(Header, noted), &100_000_u64.to_le_bytes()),
+        (
+            offset_of!(Area, pcpus) + offset_of!(Pcpu, idle),
+            &10_000_u64.to_le_bytes(),
+        ),
+        (
+            offset_of!(Area, pcpus) + offset_of!(Pcpu, since),
+            &100_000_u64.to_le_bytes(),
+        ),
+        (partition(0), b"busy"),
+        (partition(0) + state, &running),
+        (partition(1), b"late"),
+        (partition(1) + state, &running),
+        (partition(2), b"off"),
+        (vcpu(0) + ran, &90_000_u64.to_le_bytes()),
+        (vcpu(1) + owner, &[1]),
+        (vcpu(2) + owner, &[2]),
+    ]);
+    let counts = LogArea::at_start(&bytes).unwrap().counts();
+    let told = |since: u64| {
+        let told = counts.never_ran(|_| Some(since));
+        told.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        told(2_000_000),
+        ["late was ready from 0.002000 s on and NEVER RAN; pCPU 0 was with busy 90.0 %, nobody 10.0 %"]
+    );
+    assert!(told(99_500_000).is_empty(), "it has just started");
+}

@@ -19,6 +19,11 @@
 //! - `work=N` (1): the control steps of a release, for a job that takes long.
 //! - `align=MICROSECONDS`: the releases are that long after multiples of the period since boot, where the
 //!   windows of the partition are. For that its first capability must be for the timer.
+//! - `first=MICROSECONDS` (the period): the time until the first release, if that is longer than a period.
+//! - `calls=N` (0): the calls of a release to a server, which answers the message of 64 bytes. The caller
+//!   lends its place. For that its first capability must be for the port.
+//! - `lock=1`: the control steps of a release are done by the owner of a lock. For that its second capability
+//!   must be for the lock.
 //!
 //! No state survives a restart: the program starts as if it were the first time.
 #![no_std]
@@ -27,7 +32,10 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use bulkhead_guest::abi::Error;
 use bulkhead_guest::hypercall::{self, Handle};
+use bulkhead_guest::lock::{self, Guard};
+use bulkhead_guest::port::{self, Message};
 use bulkhead_guest::vm::timer::{self, Timer};
 use bulkhead_guest::vm::{Machine, cpu, exception, gic};
 use bulkhead_guest::{arguments, println};
@@ -47,6 +55,10 @@ struct State {
     response_max: AtomicU64,
     /// Control steps of a release.
     work: AtomicU64,
+    /// Calls of a release.
+    calls: AtomicU64,
+    /// 1 if the steps are those of a lock's owner.
+    lock: AtomicU64,
     plant: Plant,
     finished: Second,
 }
@@ -78,6 +90,8 @@ static STATE: State = State {
     jitter_count: AtomicU64::new(0),
     response_max: AtomicU64::new(0),
     work: AtomicU64::new(1),
+    calls: AtomicU64::new(0),
+    lock: AtomicU64::new(0),
     plant: Plant {
         value: AtomicU32::new(0),
         integral: AtomicU32::new(0),
@@ -117,9 +131,6 @@ impl State {
         let jitter = now.saturating_sub(deadline);
         let skipped = jitter / period;
         if skipped == 0 {
-            for _ in 0..self.work.load(Relaxed) {
-                self.plant.step();
-            }
             self.releases.store(self.releases.load(Relaxed) + 1, Relaxed);
         }
         self.missed.store(self.missed.load(Relaxed) + skipped, Relaxed);
@@ -134,7 +145,23 @@ impl State {
         let next = deadline + period * skipped.max(1);
         self.deadline.store(next, Relaxed);
         Timer::Virtual.arm(next);
+        if skipped == 0 {
+            // The timer's line is low now. A VM for which an interrupt waits does not wait for others.
+            self.work();
+        }
         deadline
+    }
+
+    /// Does what a release is for.
+    fn work(&self) {
+        let owned = (self.lock.load(Relaxed) != 0).then(own);
+        for _ in 0..self.work.load(Relaxed) {
+            self.plant.step();
+        }
+        drop(owned);
+        for _ in 0..self.calls.load(Relaxed) {
+            call();
+        }
     }
 
     /// Notes that the job of `deadline` is done.
@@ -176,6 +203,34 @@ impl State {
     }
 }
 
+/// Asks the server, and waits for its answer.
+fn call() {
+    const SERVER: Handle = Handle(1);
+    let (question, mut answer) = (Message::<64>::new(), Message::<64>::new());
+    let mut result = port::send_receive_donate(SERVER, (&question, 64), &mut answer, 0);
+    while result == Err(Error::Interrupted) {
+        result = port::resume(0);
+    }
+    if let Err(error) = result {
+        println!("control: FAIL no answer: {error:?}");
+    }
+}
+
+/// Takes the lock. The lock is released with the guard.
+fn own() -> Option<Guard> {
+    const LOCK: Handle = Handle(2);
+    loop {
+        match lock::take(LOCK, 0) {
+            Ok(guard) => return Some(guard),
+            Err(Error::Interrupted) => {}
+            Err(error) => {
+                println!("control: FAIL no lock: {error:?}");
+                return None;
+            }
+        }
+    }
+}
+
 fn interrupt() {
     let now = Timer::Virtual.now();
     let line = gic::acknowledge();
@@ -208,6 +263,9 @@ fn main(machine: Machine) {
     STATE
         .work
         .store(arguments::number(machine.bootargs(), "work", 1), Relaxed);
+    let number = |name| arguments::number(machine.bootargs(), name, 0);
+    STATE.calls.store(number("calls"), Relaxed);
+    STATE.lock.store(number("lock"), Relaxed);
     let report = arguments::number(machine.bootargs(), "report", 1000).clamp(1, 1000) * 1000;
     println!(
         "control: start, period {period} us, counter {} Hz",
@@ -220,7 +278,7 @@ fn main(machine: Machine) {
     STATE.releases_per_second.store((report / period).max(1), Relaxed);
     let first = match arguments::value(machine.bootargs(), "align") {
         Some(_) => aligned(period, arguments::number(machine.bootargs(), "align", 0)),
-        None => Timer::Virtual.now() + timer::ticks(period),
+        None => Timer::Virtual.now() + timer::ticks(period.max(number("first"))),
     };
     STATE.deadline.store(first, Relaxed);
     gic::set_priority(Timer::Virtual.line(), 0x20);

@@ -183,6 +183,8 @@ fn calls(report: &mut Report, tools: &Tools) {
         "a reply that is too long is not stored, and ends the call",
         ended && same,
     );
+    let delivered = port::deliver(tools.echo, (&request, 0), 0);
+    report.equal("a message with an empty answer is delivered", delivered, Ok(()));
 }
 
 fn capabilities(report: &mut Report, tools: &Tools) {

@@ -105,8 +105,8 @@ fn senders(report: &mut Report) {
     // QEMU's own distributor lets these registers do it.
     if is_hypervised() {
         bus::write_u32(DISTRIBUTOR + offset::SET_PENDING, 1 << SGI);
-        report.check("GICD_ISPENDR does not make one pending", is_quiet());
     }
+    report.check("GICD_ISPENDR does not make one pending", is_quiet());
     gic::send(SGI, 1);
     gic::send(SGI, 1);
     report.equal("sent twice", take(), Some(SGI));

@@ -11,8 +11,8 @@ mod load_address;
 mod virtual_flash;
 mod vm;
 
-use bulkhead_arch_api::ClassFacts;
-use bulkhead_arch_api::class::AARCH64;
+use bulkhead_arch_api::class::{AARCH32, AARCH64};
+use bulkhead_arch_api::{ClassFacts, EntryState};
 
 use super::{Class, Host, Refuse, VirtualController};
 use crate::board::{Board, Window};
@@ -90,6 +90,17 @@ impl Host for Aarch64 {
 
     fn finds_services(&self) -> bool {
         true
+    }
+
+    fn firmware(&self) -> Option<&'static str> {
+        Some("a region with a `payload`, or a flash with `code`")
+    }
+
+    /// Allows T32 code, for which bit 0 stands, where a program begins in AArch32 state.
+    fn entry_fault(&self, entry: u64, state: EntryState) -> Option<&'static str> {
+        let is_narrow = state == AARCH32 && entry & 1 == 1;
+        (!is_narrow && !entry.is_multiple_of(4))
+            .then_some("is no multiple of 4, as the address of an instruction is")
     }
 
     fn build_vm(&self, context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {

@@ -18,6 +18,7 @@ use super::linux;
 use super::virtual_flash as flash;
 use crate::board::Window;
 use crate::diagnostic::{Code, Diagnostic, Report};
+use crate::guest::first::load_init;
 use crate::guest::{Area, AreaKind, Context, Guest, Part, region_payloads, vm_areas};
 use crate::model::{Access, PartitionSpec, Placed};
 use crate::payload::{Bytes, Loader, Piece, blob_name, bytes, initramfs, is_ramdisk};
@@ -149,10 +150,7 @@ fn load_ramdisk(
         Some(name) => Some(loader.load(&name, report)?),
         None => None,
     };
-    let init = match &context.spec.init {
-        Some(init) => Some(loader.load(init, report)?),
-        None => None,
-    };
+    let init = load_init(context, loader, report)?;
     if modules.is_none() && init.is_none() {
         return Some(Some(archive));
     }

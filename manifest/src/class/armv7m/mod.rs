@@ -15,8 +15,8 @@ mod untold;
 mod vm;
 
 use bulkhead_abi::log::Layout;
-use bulkhead_arch_api::ClassFacts;
 use bulkhead_arch_api::class::ARMV7M;
+use bulkhead_arch_api::{ClassFacts, EntryState};
 use bulkhead_arch_regions::Region;
 
 use super::{Class, Host, Refuse};
@@ -158,6 +158,11 @@ impl Host for Armv7m {
 
     fn regions(&self, board: &Board, spec: &PartitionSpec, guest: &Guest) -> Vec<Region> {
         plan::regions(board, spec, guest)
+    }
+
+    /// Bit 0 stands for T32, the one instruction set. Whoever reads the program looks at it.
+    fn entry_fault(&self, _entry: u64, _state: EntryState) -> Option<&'static str> {
+        None
     }
 
     fn build_vm(&self, context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {

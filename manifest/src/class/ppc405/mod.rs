@@ -96,6 +96,10 @@ impl Host for Ppc405 {
         vec![("hypervisor, payloads", plan.hypervisor, "rwx")]
     }
 
+    fn firmware(&self) -> Option<&'static str> {
+        Some("a region with a `payload`")
+    }
+
     fn build_vm(&self, context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {
         vm::build(context, loader, report)
     }

@@ -13,7 +13,7 @@ use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::guest::elf::{elf_pieces, parse_elf};
 use crate::guest::{Area, Context, Guest, Part, region_payloads, vm_areas};
 use crate::payload::elf::is_elf;
-use crate::payload::{Bytes, Loader, Piece, blob_name, bytes, initramfs};
+use crate::payload::{Bytes, Loader, Piece, blob_name, bytes, foreign, initramfs};
 use crate::units::{PAGE, align_up, format_size};
 
 /// RAM disk and device tree begin at multiples of this.
@@ -103,6 +103,14 @@ fn program(
             entry: program.entry,
             end: end.unwrap_or(ram.base),
         });
+    }
+    if let Some(what) = foreign(&contents) {
+        let message = format!("the payload `{}` is {what}", name.value);
+        report.push(
+            Diagnostic::at(Code::PayloadKind, name.place, message)
+                .help("give an ELF file for PowerPC, or a plain binary of its instructions"),
+        );
+        return None;
     }
     let at = machine.load_at.as_ref().map_or(ram.base, |at| at.value.get());
     Some(Program {

@@ -7,8 +7,8 @@ mod flash;
 mod linux;
 mod vm;
 
-use bulkhead_arch_api::ClassFacts;
 use bulkhead_arch_api::class::X86_64;
+use bulkhead_arch_api::{ClassFacts, EntryState};
 
 use super::{Class, Host, Refuse, VirtualController};
 use crate::board::{Board, Window};
@@ -113,6 +113,15 @@ impl Host for X86 {
 
     fn own_memory(&self, _board: &Board, plan: &Plan) -> Vec<(&'static str, Window, &'static str)> {
         vec![("hypervisor, payloads", plan.hypervisor, "rwx")]
+    }
+
+    fn initramfs(&self) -> &'static str {
+        "@debian/initramfs-amd64"
+    }
+
+    /// Finds no fault: an instruction can be anywhere.
+    fn entry_fault(&self, _entry: u64, _state: EntryState) -> Option<&'static str> {
+        None
     }
 
     fn build_vm(&self, context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {

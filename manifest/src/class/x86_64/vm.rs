@@ -23,6 +23,7 @@ use super::{acpi, linux};
 use crate::board::Window;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::guest::elf::{elf_pieces, parse_elf};
+use crate::guest::first::load_init;
 use crate::guest::{Area, Context, Guest, Part, region_payloads, vm_areas};
 use crate::model::Placed;
 use crate::payload::{Bytes, Loader, Piece, blob_name, bytes, elf, foreign, initramfs};
@@ -200,10 +201,7 @@ fn load_ramdisk(
         return Some(None);
     };
     let archive = loader.load(name, report)?;
-    let init = match &context.spec.init {
-        Some(init) => Some(loader.load(init, report)?),
-        None => None,
-    };
+    let init = load_init(context, loader, report)?;
     if init.is_none() {
         return Some(Some(archive));
     }

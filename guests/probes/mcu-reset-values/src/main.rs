@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Prints the value of each register of a microcontroller's processor and console after a reset. A line is a
+//! run of equal values. The lines judge nothing: the system test compares them with those that the same
+//! program prints on the bare board.
+//!
+//! Left out are VTOR, which is where the program is, and CPACR, which the start-up code has written.
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+use bulkhead_guest_mcu::{println, register};
+use cortex_m::peripheral::CPUID;
+use cortex_m::register::{basepri, control, faultmask, primask};
+use cortex_m::{Peripherals, asm};
+use cortex_m_rt::entry;
+
+/// Registers of a CMSDK UART (DDI 0479D, 4.3), but its data.
+const UART: [(&str, usize); 4] = [
+    ("STATE", 0x4000_4004),
+    ("CTRL", 0x4000_4008),
+    ("INTSTATUS", 0x4000_400C),
+    ("BAUDDIV", 0x4000_4010),
+];
+/// Interrupt lines of an Armv7-M processor.
+const LINES: usize = 240;
+
+/// Prints a line for each run of equal values.
+fn print(name: &str, count: usize, value: impl Fn(usize) -> u32) {
+    let mut first = 0;
+    while first < count {
+        let this = value(first);
+        let end = (first..count)
+            .find(|index| value(*index) != this)
+            .unwrap_or(count);
+        println!("reset: {name}[{first}..{end}] {this:#x}");
+        first = end;
+    }
+}
+
+fn one(name: &str, value: u32) {
+    println!("reset: {name} {value:#x}");
+}
+
+#[entry]
+fn main() -> ! {
+    let uart = UART.map(|(name, address)| (name, register::read(address)));
+    for (name, value) in uart {
+        one(name, value);
+    }
+    if let Some(peripherals) = Peripherals::take() {
+        all(&peripherals);
+    }
+    println!("done");
+    loop {
+        asm::wfi();
+    }
+}
+
+fn all(peripherals: &Peripherals) {
+    let Peripherals { NVIC, SCB, SYST, .. } = peripherals;
+    lines(NVIC);
+    one("SYST_CSR", SYST.csr.read());
+    one("SYST_RVR", SYST.rvr.read());
+    one("SYST_CVR", SYST.cvr.read());
+    one("SYST_CALIB", SYST.calib.read());
+    one("ICSR", SCB.icsr.read());
+    one("AIRCR", SCB.aircr.read());
+    one("SCR", SCB.scr.read());
+    one("CCR", SCB.ccr.read());
+    print("SHPR", 12, |index| SCB.shpr[index].read().into());
+    one("SHCSR", SCB.shcsr.read());
+    one("CFSR", SCB.cfsr.read());
+    one("HFSR", SCB.hfsr.read());
+    one("DFSR", SCB.dfsr.read());
+    one("MMFAR", SCB.mmfar.read());
+    one("BFAR", SCB.bfar.read());
+    one("AFSR", SCB.afsr.read());
+    units(peripherals);
+    one("CONTROL", control::read().bits());
+    one("PRIMASK", u32::from(primask::read().is_active()));
+    one("FAULTMASK", u32::from(faultmask::read().is_active()));
+    one("BASEPRI", basepri::read().into());
+}
+
+/// Prints the interrupt controller's registers.
+#[expect(non_snake_case, reason = "a peripheral of cortex-m")]
+fn lines(NVIC: &cortex_m::peripheral::NVIC) {
+    let words = LINES.div_ceil(32);
+    print("NVIC_ISER", words, |index| NVIC.iser[index].read());
+    print("NVIC_ICER", words, |index| NVIC.icer[index].read());
+    print("NVIC_ISPR", words, |index| NVIC.ispr[index].read());
+    print("NVIC_ICPR", words, |index| NVIC.icpr[index].read());
+    print("NVIC_IABR", words, |index| NVIC.iabr[index].read());
+    print("NVIC_IPR", LINES, |index| NVIC.ipr[index].read().into());
+}
+
+/// Prints protection unit, floating-point unit, cycle counter and identification.
+fn units(peripherals: &Peripherals) {
+    let Peripherals {
+        CPUID, DWT, FPU, MPU, ..
+    } = peripherals;
+    one("MPU_TYPE", MPU._type.read());
+    one("MPU_CTRL", MPU.ctrl.read());
+    one("MPU_RNR", MPU.rnr.read());
+    one("MPU_RBAR", MPU.rbar.read());
+    one("MPU_RASR", MPU.rasr.read());
+    one("FPCCR", FPU.fpccr.read());
+    one("FPCAR", FPU.fpcar.read());
+    one("FPDSCR", FPU.fpdscr.read());
+    print("MVFR", 3, |index| FPU.mvfr[index].read());
+    one("DWT_CTRL", DWT.ctrl.read());
+    identification(CPUID);
+}
+
+#[expect(non_snake_case, reason = "a peripheral of cortex-m")]
+fn identification(CPUID: &CPUID) {
+    one("CPUID", CPUID.base.read());
+    print("ID_PFR", 2, |index| CPUID.pfr[index].read());
+    one("ID_DFR", CPUID.dfr.read());
+    one("ID_AFR", CPUID.afr.read());
+    print("ID_MMFR", 4, |index| CPUID.mmfr[index].read());
+    print("ID_ISAR", 5, |index| CPUID.isar[index].read());
+    one("CLIDR", CPUID.clidr.read());
+    one("CTR", CPUID.ctr.read());
+    one("CCSIDR", CPUID.ccsidr.read());
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The terms of the analysis for waits that tasks declare: answers to calls, and locks.
+//!
+//! A caller that lends its place, and the owner of a lock that others wait for, run in the place of the one
+//! who waits ([`bulkhead_sched`]'s donation). So the place computes on, and a wait is computing: a job is
+//! charged for all that others may do in its place. That takes three facts from the manifest, besides the
+//! number of waits in a job: one pCPU has both sides, the work of one request (`service`) or of one owner
+//! (`hold`) is bounded, and so is the number of those who come first.
+//!
+//! **A port** hands out its messages in their order. When a message has come into the port, at most
+//! `depth` - 1 others are before it, and the server may be at work on one more. So a call is answered after
+//! `depth` + 1 stretches of the server, whatever the senders do.
+//!
+//! **A lock** goes to the most important waiter. So a vCPU waits for one owner that is less important, and
+//! for each of its equals once. More important owners are in the analysis by their own demand.
+//!
+//! Each stretch also costs two events, to come and to go. `sched/tests/prop_donation.rs` compares these terms
+//! with random systems.
+
+use bulkhead_abi::{ObjectKind, Rights};
+use bulkhead_sched::Ticks;
+
+use super::unproved;
+use crate::model::{Placed, Policy, TaskSpec, WaitSpec};
+use crate::system::{Capability, Partition, System, Vcpu};
+use crate::units::Duration;
+
+/// Returns the time that the waits of a task take of a job, as far as they have terms.
+pub(super) fn of_task(system: &System, partition: &Partition<'_>, task: &TaskSpec) -> Ticks {
+    let all = partition.capabilities();
+    let waits = task.waits.iter().map(|wait| {
+        let capability = all.iter().find(|capability| names(wait, capability));
+        let term = capability.map(|capability| term(system, partition, task, capability));
+        let one = term.and_then(Result::ok).unwrap_or(0);
+        one.saturating_mul(wait.times.get().into())
+    });
+    waits.fold(0, Ticks::saturating_add)
+}
+
+/// Returns what is not proved of the waits at a capability. `wait` says what a wait is for.
+pub(super) fn not_proved(
+    system: &System,
+    partition: &Partition<'_>,
+    capability: &Capability,
+    wait: &str,
+) -> Option<String> {
+    let demand = partition.spec.demand.as_ref()?;
+    let at = |task: &TaskSpec| {
+        let mut waits = task.waits.iter();
+        waits
+            .find(|wait| names(wait, capability))
+            .map(|wait| wait.times.get())
+    };
+    let mut declared = demand
+        .tasks
+        .iter()
+        .filter_map(|task| Some((task, at(task)?)))
+        .peekable();
+    if declared.peek().is_none() {
+        return Some(wait.to_owned());
+    }
+    let mut waiting = declared.filter(|(_, times)| *times != 0);
+    let why = waiting.find_map(|(task, _)| term(system, partition, task, capability).err())?;
+    Some(format!("{wait}: {why}"))
+}
+
+fn names(wait: &WaitSpec, capability: &Capability) -> bool {
+    wait.at.as_ref().is_some_and(|at| at.value == capability.name)
+}
+
+/// Returns the longest time of one wait of a task at a capability.
+///
+/// # Errors
+/// The reason why there is no term.
+fn term(
+    system: &System,
+    partition: &Partition<'_>,
+    task: &TaskSpec,
+    capability: &Capability,
+) -> Result<Ticks, String> {
+    let own = partition.vcpus();
+    let Some(waiter) = own.get(task.vcpu.get() as usize) else {
+        return Err("the task has no vCPU".to_owned());
+    };
+    let policy = system
+        .pcpus()
+        .iter()
+        .find(|pcpu| pcpu.number == waiter.pcpu)
+        .map(|pcpu| pcpu.policy);
+    if policy != Some(Policy::FixedPriority) {
+        return Err("only policy \"fixed-priority\" has a term".to_owned());
+    }
+    let (stretch, count) = match capability.kind {
+        ObjectKind::Port if capability.rights.contains(Rights::WRITE) => answer(system, waiter, capability)?,
+        ObjectKind::Lock => lock(system, partition, waiter, capability)?,
+        _ => return Err("others decide when that comes".to_owned()),
+    };
+    let costs = system.board().overheads(own.len()).unwrap_or_default();
+    let one = stretch.saturating_add(costs.event().saturating_mul(2));
+    Ok(one.saturating_mul(count))
+}
+
+/// Returns the longest stretch of a port's server, and the number of stretches until a call is answered.
+fn answer(system: &System, caller: &Vcpu, capability: &Capability) -> Result<(Ticks, u64), String> {
+    let Some(port) = system.manifest.ports.get(capability.object) else {
+        return Err("there is no such port".to_owned());
+    };
+    let receives = |other: &Capability| other.kind == ObjectKind::Port && other.rights.contains(Rights::READ);
+    let is_this = |other: &Capability| receives(other) && other.object == capability.object;
+    let partitions = system.partitions();
+    let mut servers = partitions
+        .iter()
+        .filter(|other| other.capabilities().iter().any(is_this));
+    let (Some(server), None) = (servers.next(), servers.next()) else {
+        return Err("not exactly one partition receives there".to_owned());
+    };
+    let [vcpu] = server.vcpus()[..] else {
+        return Err(format!("several vCPUs of `{}` may receive there", server.name()));
+    };
+    if vcpu.pcpu != caller.pcpu {
+        return Err(format!("`{}` is on another pCPU", server.name()));
+    }
+    if server.capabilities().iter().filter(|own| receives(own)).count() > 1 {
+        return Err(format!("`{}` receives from other ports, too", server.name()));
+    }
+    if let Some(wait) = unproved::own_waits(system, server).first() {
+        return Err(format!("`{}` may itself wait for {wait}", server.name()));
+    }
+    let service = stretch(port.service.as_ref(), "port", &port.name.value, "service")?;
+    Ok((service, u64::from(port.depth.get()).saturating_add(1)))
+}
+
+/// Returns the longest stretch of an owner of a lock, and the number of owners that a vCPU waits for.
+fn lock(
+    system: &System,
+    partition: &Partition<'_>,
+    waiter: &Vcpu,
+    capability: &Capability,
+) -> Result<(Ticks, u64), String> {
+    let Some(lock) = system.manifest.locks.get(capability.object) else {
+        return Err("there is no such lock".to_owned());
+    };
+    let takes = |other: &Capability| other.kind == ObjectKind::Lock && other.object == capability.object;
+    let mut others: Vec<Vcpu> = Vec::new();
+    for holder in system.partitions() {
+        if holder.capabilities().iter().any(takes) {
+            let all = holder.vcpus();
+            if all.iter().any(|vcpu| vcpu.pcpu != waiter.pcpu) {
+                return Err(format!("`{}` is on another pCPU", holder.name()));
+            }
+            others.extend(all);
+        }
+    }
+    let hold = stretch(lock.hold.as_ref(), "lock", &lock.name.value, "hold")?;
+    let is_below = |vcpu: &&Vcpu| vcpu.priority < waiter.priority;
+    let equals = others
+        .iter()
+        .filter(|vcpu| vcpu.priority == waiter.priority)
+        .count();
+    // The waiter is one of the equals. The vCPUs of its own partition are others to it.
+    let equals = (equals as u64).saturating_sub(u64::from(!partition.spec.vcpus.is_empty()));
+    let below = u64::from(others.iter().any(|vcpu| is_below(&vcpu)));
+    Ok((hold, equals.saturating_add(below)))
+}
+
+/// Returns the time that a key of a port or a lock gives.
+fn stretch(time: Option<&Placed<Duration>>, kind: &str, name: &str, key: &str) -> Result<Ticks, String> {
+    let time = time.map(|time| time.value.get());
+    time.ok_or_else(|| format!("{kind} `{name}` has no `{key}`"))
+}
