@@ -578,7 +578,7 @@ impl<P: PcpuPolicy> Local<P> {
         let state = self.slot(slot);
         if !state.activity.is_ready() {
             // The time of a timer that is due has passed already.
-            let late = now.0.saturating_sub(state.activity.until().0);
+            let late = now.0.saturating_sub(self.own_time(slot).0);
             let event = Event::Wake {
                 vcpu: state.vcpu.0,
                 late: late as u32,
