@@ -97,7 +97,7 @@ fn no_remedy_names_what_only_another_class_has() {
             for found in report(&path, &text).diagnostics {
                 heard += 1;
                 let foreign = words.iter().find(|word| {
-                    // What the manifest says itself can be repeated.
+                    // A word of the manifest itself can be repeated.
                     let said = [&found.help, &found.label]
                         .iter()
                         .any(|said| said.contains(**word));

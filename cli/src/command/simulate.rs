@@ -351,7 +351,7 @@ fn first_work(sources: &[Source], slot: Slot) -> Option<u64> {
     first.filter(|first| *first != u64::MAX)
 }
 
-/// Returns the work of the vCPUs of a pCPU for a schedule. What the schedule does not serve never comes.
+/// Returns the work of the vCPUs of a pCPU for a schedule. Work that the schedule does not serve never comes.
 fn sources_of(pcpu: &PcpuTiming, schedule: u8) -> Vec<Source> {
     let vcpus = pcpu.vcpus.iter().enumerate();
     let all = vcpus.flat_map(|(slot, vcpu)| {

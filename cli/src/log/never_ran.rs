@@ -15,7 +15,7 @@ pub struct NeverRan {
     pub since: Option<u64>,
     /// Its pCPU.
     pub pcpu: u32,
-    /// Who had the pCPU, and how long, the longest first.
+    /// Those that had the pCPU, and how long, the longest first.
     pub had: Vec<(String, u64)>,
     /// The time of which these are shares.
     pub of: u64,

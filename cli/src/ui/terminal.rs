@@ -23,8 +23,8 @@ pub fn is_interactive() -> bool {
     isatty(stdin()) && isatty(stdout())
 }
 
-/// Tells whether to colour standard output: it is a terminal, and nobody objects (`NO_COLOR`, `TERM=dumb`), or
-/// somebody insists (`CLICOLOR_FORCE`).
+/// Tells whether to colour standard output: it is a terminal, and nobody objects (`NO_COLOR`, `TERM=dumb`),
+/// or somebody insists (`CLICOLOR_FORCE`).
 #[must_use]
 pub fn has_colour() -> bool {
     let objected = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());

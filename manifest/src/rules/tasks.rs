@@ -69,8 +69,8 @@ fn not_for_task(partition: &PartitionSpec, report: &mut Report) {
     }
 }
 
-/// Checks that there is a RAM disk into which `init` can be put. `own` is the one for the usual programs of the
-/// class.
+/// Checks that there is a RAM disk into which `init` can be put. `own` is the one for the usual programs of
+/// the class.
 fn init_needs_initramfs(partition: &PartitionSpec, own: &str, report: &mut Report) {
     let Some(init) = &partition.init else { return };
     if partition.kind == Kind::Vm

@@ -96,7 +96,7 @@ impl Host for Aarch64 {
         Some("a region with a `payload`, or a flash with `code`")
     }
 
-    /// A program in AArch32 state can begin with T32 code, for which bit 0 stands.
+    /// Returns no reason against bit 0 of a program in AArch32 state: it stands for T32 code.
     fn entry_fault(&self, entry: u64, state: EntryState) -> Option<&'static str> {
         let is_narrow = state == AARCH32 && entry & 1 == 1;
         (!is_narrow && !entry.is_multiple_of(4))
