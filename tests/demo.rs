@@ -18,7 +18,7 @@ use std::process::{Command, ExitCode, Stdio};
 const PICTURE: &str = "docs/images/demo.svg";
 /// The command that the picture shows, in its first line.
 const COMMAND: &str = "$ ./bulkhead demo";
-/// Columns of the picture. Longer lines are cut off, as on a narrow terminal.
+/// Columns of the picture. A longer line is cut off, as on a narrow terminal.
 const COLUMNS: usize = 128;
 /// The beginning of the comment in the picture that names the versions.
 const VERSIONS: &str = "<!-- made with ";

@@ -163,9 +163,9 @@ pub fn send_receive_donate<const N: usize, const M: usize>(
     )
 }
 
-/// Sends the first `length` bytes of a message, and waits until the receiver has taken and acknowledged it, at
-/// most until `deadline`. The receiver replies with an empty message. A sender for which the port keeps room
-/// never meets a full port this way, whatever other senders do.
+/// Sends the first `length` bytes of a message, and waits until the receiver has taken and acknowledged it,
+/// at most until `deadline`. The receiver replies with an empty message. A sender for which the port keeps
+/// room never meets a full port this way, whatever other senders do.
 ///
 /// # Errors
 /// As [`send_receive`].

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Values of registers: noted first, so that the console's device is untouched until all are read, and printed
-//! then, a line for each run of equal values.
+//! Values of registers: noted first, so that the console's device is untouched until all are read, and
+//! printed then, a line for each run of equal values.
 
 use crate::println;
 

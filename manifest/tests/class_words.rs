@@ -97,7 +97,7 @@ fn no_remedy_names_what_only_another_class_has() {
             for found in report(&path, &text).diagnostics {
                 heard += 1;
                 let foreign = words.iter().find(|word| {
-                    // A word of the manifest itself can be repeated.
+                    // A help may repeat the words of the manifest.
                     let said = [&found.help, &found.label]
                         .iter()
                         .any(|said| said.contains(**word));

@@ -53,7 +53,7 @@ vcpus = [{ pcpu = 0, priority = 7 }]
 table = { lock = "table" }
 "#;
 
-/// Two events: an interrupt, a decision and a switch each, by the board's `[overheads]`.
+/// Returns two events: an interrupt, a decision and a switch each, by the board's `[overheads]`.
 fn two_events(system: &System) -> u64 {
     let costs = system
         .board()

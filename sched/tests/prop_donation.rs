@@ -9,10 +9,10 @@
 //! so miss nothing and keep to their bounds. This includes the clients that use no server. Without the charge
 //! for that one request, some systems do not.
 //!
-//! **In order.** A port's server takes the oldest request first. Then a client's `wcet` holds a stretch of the
-//! server for each client that asks, and one more. **A lock** goes to the most important waiter. Then a client's
-//! `wcet` holds the longest stretch of a less important owner besides its own. These are the terms of `check`
-//! (`manifest/src/timing/waits.rs`).
+//! **In order.** A port's server takes the oldest request first. Then a client's `wcet` holds a stretch of
+//! the server for each client that asks, and one more. **A lock** goes to the most important waiter. Then a
+//! client's `wcet` holds the longest stretch of a less important owner besides its own. These are the terms
+//! of `check` (`manifest/src/timing/waits.rs`).
 //!
 //! `BULKHEAD_SYSTEMS=n` tries that many systems.
 

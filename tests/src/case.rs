@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! System tests as data.
 
+use bulkhead::build::host::cache_folder;
+use bulkhead::build::payloads::Payloads;
 use bulkhead::serial::pattern::Pattern;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -96,6 +98,7 @@ struct Text {
     time_limit: Option<f64>,
     real_limit: Option<f64>,
     long: Option<bool>,
+    long_unless: Option<String>,
     conformance: Option<bool>,
     end: Option<End>,
     expect: BTreeMap<String, Vec<String>>,
@@ -365,7 +368,12 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         manifest: text,
         time_limit,
         real_limit,
-        long: case.long.or(base.long).unwrap_or(false),
+        long: case.long.or(base.long).unwrap_or(false)
+            || case
+                .long_unless
+                .as_ref()
+                .or(base.long_unless.as_ref())
+                .is_some_and(|payload| !Payloads::new(cache_folder()).has(payload)),
         conformance: case.conformance.or(base.conformance).unwrap_or(false),
         end,
         expect,

@@ -263,4 +263,42 @@ mod tests {
         assert_eq!(unexplained(&["spin".into()], page), Findings::new());
         assert_eq!(unexplained(&["sp".into()], page).len(), 1);
     }
+
+    /// Returns the names of all packages of the workspace that are built for the tests of one of them.
+    fn built_for(tests: &str, packages: &[Package]) -> Vec<String> {
+        let mut found = vec![tests.to_owned()];
+        let mut next = 0;
+        while let Some(name) = found.get(next).cloned() {
+            next += 1;
+            let own = packages.iter().filter(|package| package.name == name);
+            for dependency in own.flat_map(|package| &package.dependencies) {
+                let is_built = dependency.kind.as_deref() != Some("dev") || name == tests;
+                if dependency.path.is_some() && is_built && !found.contains(&dependency.name) {
+                    found.push(dependency.name.clone());
+                }
+            }
+        }
+        found
+    }
+
+    /// Between a change of the kernel and the verdict of a system case the class binary is built, and nothing
+    /// else: whoever changes the kernel waits for seconds.
+    #[test]
+    fn a_change_of_the_kernel_builds_neither_the_tool_nor_its_system_tests() {
+        let packages = packages().unwrap();
+        let built = built_for("bulkhead-tests", &packages);
+        assert!(built.iter().any(|name| name == "bulkhead"), "{built:?}");
+        let changed = [
+            "bulkhead-kernel",
+            "bulkhead-devices",
+            "bulkhead-hypervisor-aarch64",
+        ];
+        for name in changed {
+            assert!(
+                packages.iter().any(|package| package.name == name),
+                "{name} is no package"
+            );
+            assert!(!built.iter().any(|other| other == name), "{name}: {built:?}");
+        }
+    }
 }

@@ -181,6 +181,10 @@ pub trait Bench {
     fn line(&self) -> VirtualLine;
     /// Returns the number of bits of a general register.
     fn register_bits(&self) -> u32;
+    /// Tells whether the guests' loads and stores put the high byte first.
+    fn is_big_endian(&self) -> bool {
+        false
+    }
     /// Returns the reason why the class does not have that, if it does not.
     fn lacks(&self, _need: Need) -> Option<&'static str> {
         None

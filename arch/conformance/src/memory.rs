@@ -257,6 +257,13 @@ pub(crate) fn revokes<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
     }
 }
 
+/// Turns a number whose high byte is first into what a guest has in memory, and back.
+fn in_order<B: Bench>(ground: &Ground<'_, B>, number: &mut [u8]) {
+    if !ground.bench.is_big_endian() {
+        number.reverse();
+    }
+}
+
 pub(crate) fn guest_sees_memory<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
     const FROM: At = At::Ram(0x108);
     const TO: u64 = 0x110;
@@ -271,7 +278,9 @@ pub(crate) fn guest_sees_memory<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome
             Step::Call(7),
         ],
     )?;
-    store(ground, VM, FROM, &0xDEAD_BEEF_u32.to_le_bytes())?;
+    let mut word = 0xDEAD_BEEF_u32.to_be_bytes();
+    in_order(ground, &mut word);
+    store(ground, VM, FROM, &word)?;
     let Exit::Hypercall(call) = ground.run(VM)? else {
         return Err("memory made the guest exit");
     };
@@ -279,8 +288,12 @@ pub(crate) fn guest_sees_memory<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome
     ensure(first == 0xDEAD_BEEF, "the guest does not see what was copied out")?;
     let mut bytes = [0; 8];
     fetch(ground, VM, At::Ram(TO), &mut bytes)?;
+    let [word @ .., third, fourth, fifth, sixth] = &mut bytes;
+    in_order(ground, word);
+    let mut half = [*third, *fourth];
+    in_order(ground, &mut half);
     ensure(
-        u64::from_le_bytes(bytes) == 0x1122_3344_5566_7788,
+        (*word, half, *fifth, *sixth) == ([0x55, 0x66, 0x77, 0x88], [0x33, 0x44], 0x22, 0x11),
         "a copy in does not see what the guest stored",
     )
 }
@@ -296,8 +309,10 @@ pub(crate) fn read_only<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
         return Err("what may be read made the guest exit");
     };
     let [first, ..] = call.arguments;
+    let mut word = *b"cons";
+    in_order(ground, &mut word);
     ensure(
-        first == u64::from(u32::from_le_bytes(*b"cons")),
+        first == u64::from(u32::from_be_bytes(word)),
         "the guest does not see what it may read",
     )?;
     ground.reply(VM, Reply::Hypercall(Ok([0; 4])));

@@ -262,7 +262,7 @@ impl Workspace {
         names
     }
 
-    /// Returns the name of the class that a guest is for, if its package tells by a target that only one
+    /// Returns the name of the class that a guest is for, if its package tells by the target that only one
     /// class has.
     #[must_use]
     pub fn class_of_guest(&self, name: &str) -> Option<&'static str> {

@@ -179,6 +179,12 @@ impl Payloads {
         Self { folder }
     }
 
+    /// Tells whether the cache has the payload of that name as one file.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.is_good(name)
+    }
+
     /// Returns the file of a payload, fetched or made if need be.
     ///
     /// # Errors

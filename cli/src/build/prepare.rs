@@ -501,7 +501,7 @@ mod tests {
                 .unwrap_err()
                 .contains("@debian/NAME can be: linux-arm64")
         );
-        // A name that is near is of use only if it is for the class of the board.
+        // A near name, and a name that there is, help only if they are for the class of the board.
         let pc = on("qemu-q35-x86_64");
         let why = |name: &str| pc.unknown(name).unwrap_or_default();
         assert_eq!(why("@debian/linux-arm64"), "it is for boards of class `aarch64`");

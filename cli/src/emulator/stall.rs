@@ -79,7 +79,7 @@ pub(super) struct ClockWatch {
     seen: Seen,
 }
 
-/// The results of the looks.
+/// The findings of the looks.
 #[derive(Debug, Default)]
 struct Seen {
     /// Instructions counted at the last look that found more than the one before, and the processor time

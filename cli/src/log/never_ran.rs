@@ -15,7 +15,7 @@ pub struct NeverRan {
     pub since: Option<u64>,
     /// Its pCPU.
     pub pcpu: u32,
-    /// Those that had the pCPU, and how long, the longest first.
+    /// The vCPUs that had the pCPU, and for how long, the longest first.
     pub had: Vec<(String, u64)>,
     /// The time of which these are shares.
     pub of: u64,

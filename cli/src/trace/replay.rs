@@ -675,10 +675,10 @@ mod tests {
         }
     }
 
-    /// Returns a trace under policy `domains`. `noise` computes in its turns of 10 ms. `control` wakes up twice
-    /// in one of them, runs for 100 us, and ends. An end takes `ending` us, and the decision behind it is taken
-    /// at the start of that time. So the turn ends earlier than the records say. The next turn is that of
-    /// `sleeper`, which is never ready.
+    /// Returns a trace under policy `domains`. `noise` computes in its turns of 10 ms. `control` wakes up
+    /// twice in one of them, runs for 100 us, and ends. An end takes `ending` us, and the decision behind it
+    /// is taken at the start of that time. So the turn ends earlier than the records say. The next turn is
+    /// that of `sleeper`, which is never ready.
     fn with_two_ends(ending: u64) -> Trace {
         let mut trace = sample(0);
         trace.partitions.push("sleeper".to_owned());
@@ -696,7 +696,7 @@ mod tests {
         let why = BlockReason::Ending;
         for start in [4_000, 6_000] {
             let (end, ended) = (start + 100, start + 100 + ending);
-            add(start, Event::Wake { vcpu: 0 });
+            add(start, Event::Wake { vcpu: 0, late: 0 });
             add(start, switch(Some(1), Some(0), SwitchReason::Preempted));
             add(end, state(PartitionState::Stopping));
             add(end, Event::Block { vcpu: 0, why });

@@ -161,3 +161,9 @@ pub fn store(address: u64, value: u32) {
     // SAFETY: the caller names a device, or memory that is not the program's.
     unsafe { asm!("mov [{}], {:e}", in(reg) address, in(reg) value, options(nostack)) }
 }
+
+/// Jumps to an address where no program is. The exception or the exit of the fetch ends the caller.
+pub fn jump(address: u64) -> ! {
+    // SAFETY: nothing is executed there, and this does not come back.
+    unsafe { asm!("jmp {}", in(reg) address, options(noreturn)) }
+}

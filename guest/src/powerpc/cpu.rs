@@ -134,3 +134,24 @@ pub fn wait_for_period() -> u32 {
     write_spr::<984>(EXPIRED);
     ticks()
 }
+
+/// Loads a word of memory or of a device.
+#[must_use]
+pub fn load(address: u32) -> u32 {
+    let value;
+    // SAFETY: a load changes none of the program's memory.
+    unsafe { asm!("lwz {}, 0({})", out(reg) value, in(reg_nonzero) address, options(readonly, nostack)) }
+    value
+}
+
+/// Stores a word to a device.
+pub fn store(address: u32, value: u32) {
+    // SAFETY: the caller names a device, or memory that is not the program's.
+    unsafe { asm!("stw {}, 0({})", in(reg) value, in(reg_nonzero) address, options(nostack)) }
+}
+
+/// Jumps to an address where no program is. The interrupt or the exit of the fetch ends the caller.
+pub fn jump(address: u32) -> ! {
+    // SAFETY: nothing is executed there, and this does not come back.
+    unsafe { asm!("mtctr {}", "bctr", in(reg) address, options(noreturn)) }
+}

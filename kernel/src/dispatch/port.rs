@@ -514,8 +514,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let (shared, system, port) = (self.shared, self.system, at.it);
         let (facts, own) = (system.port(port), system.binding(vcpu).partition);
         let mut queue = shared.ports.of(port).lock();
-        // A message that was sent after somebody took the capability away is not for this vCPU. The sender had
-        // the lock of the port before.
+        // A message that was sent after somebody took the capability away is not for this vCPU. The sender
+        // had the lock of the port before.
         if queue.oldest().is_some() && !self.stands(vcpu, at.index, RECEIVES, port.0) {
             return Err(Error::Revoked);
         }

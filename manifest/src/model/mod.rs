@@ -89,8 +89,8 @@ tables! {
 
     /// A lock. The capabilities of partitions say who may take it.
     pub(crate) LockSpec [name] = "a lock table" {
-        /// longest computing time of an owner from `take` to `release`. Meanwhile the owner waits for nothing.
-        /// `check` counts with it for tasks with `waits`
+        /// longest computing time of an owner from `take` to `release`. Meanwhile the owner waits for
+        /// nothing. `check` counts with it for tasks with `waits`
         hold "hold": Option<Placed<Duration>>, optional;
     }
 

@@ -35,8 +35,8 @@ tables! {
         vcpu "vcpu": Given<VcpuNumber>, default(0);
         /// larger is more important; scheduler `fixed-priority` only
         priority "priority": Given<Whole<0, 255>>, default(0);
-        /// waits of one job for answers to calls and for locks. If no task of the partition names a capability
-        /// that can wait, `check` says that these waits are not proved
+        /// waits of one job for answers to calls and for locks. If no task of the partition names a
+        /// capability that can wait, `check` says that these waits are not proved
         waits "waits": Vec<WaitSpec>, optional;
     }
 

@@ -216,8 +216,8 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     circles_are_refused(manifest, report);
 }
 
-/// Warns of a port of several receivers, each of which may wait for a caller of the port. Nobody refuses a circle
-/// of waits through such a port: any of the receivers could answer.
+/// Warns of a port of several receivers, each of which may wait for a caller of the port. Nobody refuses a
+/// circle of waits through such a port: any of the receivers could answer.
 fn circles_are_refused(manifest: &Manifest, report: &mut Report) {
     for port in &manifest.ports {
         let name = &port.name.value;

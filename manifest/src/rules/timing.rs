@@ -81,7 +81,8 @@ fn schedules_exist(partition: &PartitionSpec, demand: &DemandSpec, manifest: &Ma
     }
 }
 
-/// Checks that the waits of tasks are at capabilities of the partition where somebody can wait, each named once.
+/// Checks that the waits of tasks are at capabilities of the partition where somebody can wait, each named
+/// once.
 fn waits_exist(partition: &PartitionSpec, demand: &DemandSpec, report: &mut Report) {
     for task in &demand.tasks {
         let named = task.waits.iter().filter_map(|wait| wait.at.as_ref());

@@ -262,8 +262,8 @@ fn parameters(vcpu: &system::Vcpu, policy: Policy) -> VcpuParameters {
     }
 }
 
-/// Returns what the manifest says of a vCPU: its number in the partition and among all vCPUs, its slot and its
-/// parameters. `waits` tells how long a job of a task waits for others.
+/// Returns what the manifest says of a vCPU: its number in the partition and among all vCPUs, its slot and
+/// its parameters. `waits` tells how long a job of a task waits for others.
 fn vcpu_timing(
     whole: &system::Partition<'_>,
     (index, number): (usize, u8),

@@ -11,8 +11,8 @@
 //! `depth` - 1 others are before it, and the server may be at work on one more. So a call is answered after
 //! `depth` + 1 stretches of the server, whatever the senders do.
 //!
-//! **A lock** goes to the most important waiter. So a vCPU waits for one owner that is less important, and for
-//! each of its equals once. More important owners are in the analysis by their own demand.
+//! **A lock** goes to the most important waiter. So a vCPU waits for one owner that is less important, and
+//! for each of its equals once. More important owners are in the analysis by their own demand.
 //!
 //! Each stretch also costs two events, to come and to go. `sched/tests/prop_donation.rs` compares these terms
 //! with random systems.

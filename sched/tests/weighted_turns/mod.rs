@@ -19,7 +19,7 @@ pub struct WeightedTurns {
     weights: [u8; 32],
     count: u8,
     ready: u32,
-    /// Who has the turn, and what is left of it.
+    /// The slot that has the turn, and the rest of the turn.
     turn: u8,
     left: Ticks,
 }
@@ -40,7 +40,7 @@ impl WeightedTurns {
         }
     }
 
-    /// The next ready slot behind the turn has a whole turn; O(1): the set is a bitmap.
+    /// Gives the next ready slot behind the turn a whole turn. O(1): the set is a bitmap.
     fn pass_turn(&mut self) {
         let behind = self.ready.rotate_right(u32::from(self.turn) + 1).trailing_zeros();
         self.turn = ((u32::from(self.turn) + 1 + behind) % 32) as u8;

@@ -20,8 +20,8 @@
 //! - `align=MICROSECONDS`: the releases are that long after multiples of the period since boot, where the
 //!   windows of the partition are. For that its first capability must be for the timer.
 //! - `first=MICROSECONDS` (the period): the time until the first release, if that is longer than a period.
-//! - `calls=N` (0): the calls of a release to a server, which answers the message of 64 bytes. The caller lends
-//!   its place. For that its first capability must be for the port.
+//! - `calls=N` (0): the calls of a release to a server, which answers the message of 64 bytes. The caller
+//!   lends its place. For that its first capability must be for the port.
 //! - `lock=1`: the control steps of a release are done by the owner of a lock. For that its second capability
 //!   must be for the lock.
 //!

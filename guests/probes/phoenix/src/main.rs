@@ -14,18 +14,12 @@
 use bulkhead_guest::abi::status::{StartOptions, StartWord};
 use bulkhead_guest::abi::{Error, HealthClass, StartCause, StartMode};
 use bulkhead_guest::hypercall::{self, Handle, SELF};
-use bulkhead_guest::vm::psci::{self, Conduit};
-use bulkhead_guest::vm::register::Register;
-use bulkhead_guest::vm::timer::{self, Timer};
-use bulkhead_guest::vm::{Machine, RAM_BASE, bus, cpu, smp};
-use bulkhead_guest::{print, println};
+use bulkhead_guest::println;
 
-bulkhead_guest::vm_main!(main);
-
-/// A word of memory that belongs to nobody else: behind the program, before the device tree.
-const REMEMBERED: u64 = RAM_BASE + 0x7_0000;
-/// An address that is no memory and no device.
-const NOWHERE: u64 = 0x8000_0000;
+#[cfg_attr(target_arch = "aarch64", path = "aarch64.rs")]
+#[cfg_attr(target_arch = "powerpc", path = "powerpc.rs")]
+#[cfg_attr(target_arch = "x86_64", path = "x86_64.rs")]
+mod machine;
 
 /// Its first capability after that for itself.
 const CLOCK: Handle = Handle(1);
@@ -33,13 +27,13 @@ const CLOCK: Handle = Handle(1);
 /// The end of a life.
 #[derive(Clone, Copy)]
 enum Way {
-    /// PSCI reset.
+    /// A reset of the machine.
     Reset,
-    /// PSCI warm reset.
+    /// A warm reset of the machine. Without one, a hypercall on itself.
     WarmReset,
     /// A store to nowhere: its health action restarts cold.
     Store,
-    /// A jump to 0: likewise.
+    /// A jump to nowhere: likewise.
     Jump,
     /// A register it may not read: its health action restarts warm.
     Register,
@@ -96,43 +90,59 @@ fn expected(life: u32) -> StartWord {
 
 fn end(way: Way) {
     match way {
-        Way::Reset => psci::system_reset(Conduit::Hvc),
-        Way::WarmReset => psci::system_reset_warm(Conduit::Smc),
-        Way::Store => bus::write_u32(NOWHERE, 0x0BAD_0BAD),
-        Way::Jump => bus::execute(0),
-        Way::Register => print!("{}", Register::PMCR.read()),
-        Way::Hypercall => {
+        Way::Reset => machine::reset(),
+        Way::WarmReset if machine::HAS_WARM_RESET => machine::reset_warm(),
+        Way::Store => machine::write(machine::NOWHERE, 0x0BAD_0BAD),
+        Way::Jump => machine::jump(),
+        Way::Register => machine::touch_register(),
+        Way::WarmReset | Way::Hypercall => {
             let warm = StartOptions {
                 mode: StartMode::Warm,
                 alternative: None,
                 is_health: false,
             };
-            println!("FAIL restart: {:?}", hypercall::partition_restart_as(SELF, warm));
+            if let Err(error) = hypercall::partition_restart_as(SELF, warm) {
+                println!("FAIL restart: {error:?}");
+            }
+            // The conductor's last stop can overtake the restart. Then the vCPU goes on until its CPU hears
+            // of the stop.
+            spin();
         }
-        Way::Busy => loop {
-            cpu::relax();
-        },
+        Way::Busy => spin(),
         Way::Asleep => {
             interrupted_sleep();
-            loop {
-                cpu::wait_for_interrupt();
-            }
+            machine::sleep();
         }
+    }
+}
+
+/// Waits busily until somebody ends this life.
+fn spin() -> ! {
+    loop {
+        core::hint::spin_loop();
     }
 }
 
 /// Checks that a sleep in the hypervisor ends when the VM's own timer fires.
 fn interrupted_sleep() {
     let end = hypercall::timer_now(CLOCK).unwrap_or(0) + 1_000_000_000;
-    Timer::Virtual.arm_relative(timer::ticks(20) as u32);
+    machine::arm_timer();
     let slept = hypercall::timer_sleep(CLOCK, end);
-    if slept != Err(Error::Interrupted) || !Timer::Virtual.has_fired() {
+    if slept != Err(Error::Interrupted) || !machine::has_fired() {
         println!("FAIL sleep: {slept:?}");
     }
-    Timer::Virtual.disarm();
 }
 
-fn main(_: Machine) {
+/// Makes hypercalls, on the second vCPU.
+#[cfg(not(target_arch = "powerpc"))]
+fn call_without_end() -> ! {
+    loop {
+        // Whatever the answer is, the vCPU is in the hypervisor most of the time.
+        let _ = hypercall::null();
+    }
+}
+
+fn main() {
     let word = match hypercall::partition_start_word(SELF) {
         Ok(word) if word.starts != 0 => word,
         other => {
@@ -144,23 +154,16 @@ fn main(_: Machine) {
     if word != expected(life) {
         println!("FAIL life {life}: {word:?}, not {:?}", expected(life));
     }
-    let remembered = bus::read_u32(REMEMBERED);
+    let remembered = machine::read(machine::REMEMBERED);
     let kept = if word.mode == StartMode::Warm { life - 1 } else { 0 };
     if remembered != kept {
         println!("FAIL life {life}: memory says {remembered}, not {kept}");
     }
-    bus::write_u32(REMEMBERED, life);
+    machine::write(machine::REMEMBERED, life);
     if life.is_multiple_of(100) {
         println!("life {life}");
     }
-    smp::start(
-        1,
-        |_| loop {
-            // Whatever the answer is, the vCPU is in the hypervisor most of the time.
-            let _ = hypercall::null();
-        },
-        0,
-    );
+    machine::start_second();
     end(way(life));
     println!("FAIL life {life} goes on");
 }

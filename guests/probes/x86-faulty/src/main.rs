@@ -50,6 +50,7 @@ const FAULTS: &[Fault] = &[
         }
     }),
     ("hang", || cpu::stop()),
+    ("reset", || pc::reset()),
 ];
 
 /// Returns the first register of the answer.
@@ -75,15 +76,24 @@ fn main(machine: Machine) {
         println!("faulty: no fault {wanted}");
         return;
     };
-    let millisecond = clock::hertz() / 1000;
+    let (kicks, delay) = (
+        arguments::number(line, "kicks", 0),
+        arguments::number(line, "delay", 0),
+    );
+    // To measure the counter takes some milliseconds.
+    let millisecond = if kicks + delay == 0 {
+        0
+    } else {
+        clock::hertz() / 1000
+    };
     let pause = |milliseconds| clock::sleep_until(TIMER, cpu::counter() + milliseconds * millisecond);
-    for _ in 0..arguments::number(line, "kicks", 0) {
+    for _ in 0..kicks {
         pause(10);
         if let Err(error) = hypercall::partition_kick(SELF) {
             println!("faulty: kick refused: {error:?}");
         }
     }
-    pause(arguments::number(line, "delay", 0));
+    pause(delay);
     println!("before {name}");
     let value = fault();
     println!("after {name}: {value:#x}");

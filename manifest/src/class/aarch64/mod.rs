@@ -96,7 +96,7 @@ impl Host for Aarch64 {
         Some("a region with a `payload`, or a flash with `code`")
     }
 
-    /// Returns no reason against bit 0 of a program in AArch32 state: it stands for T32 code.
+    /// Allows T32 code, for which bit 0 stands, where a program begins in AArch32 state.
     fn entry_fault(&self, entry: u64, state: EntryState) -> Option<&'static str> {
         let is_narrow = state == AARCH32 && entry & 1 == 1;
         (!is_narrow && !entry.is_multiple_of(4))

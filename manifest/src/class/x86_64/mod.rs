@@ -119,7 +119,7 @@ impl Host for X86 {
         "@debian/initramfs-amd64"
     }
 
-    /// Returns no reason: an instruction can be anywhere.
+    /// Finds no fault: an instruction can be anywhere.
     fn entry_fault(&self, _entry: u64, _state: EntryState) -> Option<&'static str> {
         None
     }
