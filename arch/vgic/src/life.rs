@@ -356,8 +356,8 @@ impl Vgic<'_> {
 
     /// Does a part of the cold reset of the vCPUs' shared state, from the word `first` of shared lines on.
     /// Returns where to go on, `None` at the end. Requires: all vCPUs detached. Words in which the guest has
-    /// no lines are as they were made. A line has no target then, if there is a choice (`is_version2`;
-    /// GIC-400 TRM, 3.2), or goes to the first vCPU.
+    /// no lines are as they were made. A line has no target then if there is a choice (`is_version2`;
+    /// DDI 0471, chapter 3), else it goes to the first vCPU.
     pub fn reset_shared<P: PhysicalLines>(
         &self,
         first: usize,

@@ -107,7 +107,7 @@ impl Vgic<'_> {
             _ => match layout(offset, size) {
                 Some((Array::Bits(field, word), _)) => {
                     // Software-generated interrupts become pending, or cease to, by their own registers only,
-                    // and are always enabled (GIC-400 TRM, 3.2).
+                    // and are always enabled (DDI 0471, chapter 3).
                     let keeps = matches!(
                         field,
                         Field::ClearEnable | Field::SetPending | Field::ClearPending

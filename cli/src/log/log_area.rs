@@ -641,12 +641,12 @@ impl Counts {
 }
 
 impl Counts {
-    /// Returns the partitions that run and whose first vCPU never did. That one is ready from its partition's
-    /// start on; another one waits until the guest starts it. `since` tells when a partition started, in
-    /// nanoseconds after boot.
+    /// Returns the partitions that were started and whose first vCPU never ran. That one is ready from the
+    /// start on, because it also loads its partition; another one waits until the guest starts it. `since`
+    /// tells when a partition was loaded, in nanoseconds after boot.
     #[must_use]
     pub fn never_ran(&self, since: impl Fn(&str) -> Option<u64>) -> Vec<NeverRan> {
-        let is_running = |partition: &&PartitionCounts| partition.state == PartitionState::Running.name();
+        let is_started = |partition: &&PartitionCounts| partition.starts != 0;
         let waiting = |partition: &PartitionCounts| {
             let first = partition.vcpus.iter().find(|vcpu| vcpu.index == 0)?;
             let since = since(&partition.name);
@@ -662,7 +662,7 @@ impl Counts {
         };
         self.partitions
             .iter()
-            .filter(is_running)
+            .filter(is_started)
             .filter_map(waiting)
             .collect()
     }

@@ -159,8 +159,8 @@ pub struct Cpu {
 pub const KEPT: usize = 19;
 /// DBSR.
 pub const DEBUG_STATUS: u16 = 1008;
-/// The values after a reset that are not 0 (User's Manual, sections 5.6, 7.2.4 and 8.5.3): CCR0, SGR (all
-/// storage is guarded), and DBSR, which says that the last reset was one of the system.
+/// The values after a reset that are not 0, which are those of the emulated board: CCR0, SGR (all storage is
+/// guarded), and DBSR, which says that the last reset was one of the system.
 const KEPT_AT_RESET: [u32; KEPT] = {
     let mut values = [0; KEPT];
     values[0] = 0x0070_0000;

@@ -82,9 +82,9 @@ fn registers_keep_what_they_can_hold() {
     );
 }
 
-/// Checks the registers whose value after a reset the manual gives and that are not 0.
+/// Checks registers whose value after a reset is not 0, and two whose value is.
 #[test]
-fn after_a_reset_registers_have_the_values_of_the_manual() {
+fn after_a_reset_registers_have_the_values_of_the_board() {
     let (mut cpu, mut frame) = machine();
     for (spr, value) in [
         (947, 0x0070_0000),

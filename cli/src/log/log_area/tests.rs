@@ -409,13 +409,12 @@ fn an_area_of_a_big_endian_class_says_the_same() {
 }
 
 #[test]
-fn a_partition_that_runs_and_whose_first_vcpu_never_did_is_named() {
+fn a_partition_that_was_started_and_whose_first_vcpu_never_ran_is_named() {
     let vcpu = |index: usize| offset_of!(Area, vcpus) + index * size_of::<Vcpu>();
     let partition = |index: usize| offset_of!(Area, partitions) + index * size_of::<Partition>();
-    let running = (PartitionState::Running as u32).to_le_bytes();
-    let state = offset_of!(Partition, state);
+    let starts = offset_of!(Partition, starts);
     let (ran, owner) = (offset_of!(Vcpu, ran), offset_of!(Vcpu, partition));
-    // `busy` has the pCPU for 90 ms of 100, `late` never, and `off` does not run.
+    // `busy` has the pCPU for 90 ms of 100, `late` never, and nobody has started `off`.
     let bytes = area(&[
         (offset_of!(Header, pcpus), &[1]),
         (offset_of!(Header, partitions), &[3]),
@@ -430,9 +429,9 @@ fn a_partition_that_runs_and_whose_first_vcpu_never_did_is_named() {
             &100_000_u64.to_le_bytes(),
         ),
         (partition(0), b"busy"),
-        (partition(0) + state, &running),
+        (partition(0) + starts, &[1]),
         (partition(1), b"late"),
-        (partition(1) + state, &running),
+        (partition(1) + starts, &[1]),
         (partition(2), b"off"),
         (vcpu(0) + ran, &90_000_u64.to_le_bytes()),
         (vcpu(1) + owner, &[1]),

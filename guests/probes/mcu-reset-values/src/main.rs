@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Prints the value of each register of a microcontroller's processor and console after a reset. A line is a
-//! run of equal values. The lines judge nothing: the system test compares them with those that the same
-//! program prints on the bare board.
+//! Prints the value of each register of a microcontroller's processor and console after a reset. A line
+//! is a run of equal values. The lines judge nothing: the system test compares them with those that the
+//! same program prints on the bare board.
 //!
 //! Left out are VTOR, which is where the program is, and CPACR, which the start-up code has written.
 #![no_std]

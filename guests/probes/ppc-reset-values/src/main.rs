@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Prints the value of each register of a VM's processor and devices after a reset, on a PowerPC 405. A line
-//! is a run of equal values. The lines judge nothing: the system test compares them with those that the same
-//! program prints on the bare board.
+//! Prints the value of each register of a VM's processor and devices after a reset, on a PowerPC 405. A
+//! line is a run of equal values. The lines judge nothing: the system test compares them with those that
+//! the same program prints on the bare board.
 //!
-//! Left out are registers whose value after a reset is unknown by the manual and that the loader of the bare
-//! board or the start-up code sets: SRR0 to SRR3, SPRG0 to SPRG7, EVPR, LR, CTR. So are three of which QEMU
-//! 7.2 has another idea than the manuals: MCR of the UART (0 after a reset), PIT (which does not count before
-//! it is written), and TSR, whose bit of the fixed interval is set soon after a reset and never there.
+//! Left out are registers whose value after a reset is unknown by the manual and that the loader of the
+//! bare board or the start-up code sets: SRR0 to SRR3, SPRG0 to SPRG7, EVPR, LR, CTR. So are three of
+//! which QEMU 7.2 has another idea than the manuals. MCR of the UART is 0 after a reset. PIT does not
+//! count before it is written. The bit of TSR for the fixed interval is set soon after a reset, and in
+//! QEMU never.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

@@ -5,7 +5,7 @@
 //!
 //! Left out is what a VM's machine has otherwise on purpose. Identification registers say who made the device
 //! and which features are there (`GICD_TYPER`, `GICR_TYPER`, `GICR_CTLR`: LPIs and messages). `GICC_BPR` and
-//! `GICC_ABPR` are 2 and 3 on a GIC-400 (DDI 0471, 3.3.2) and in a VM, and 0 and 1 on QEMU's board.
+//! `GICC_ABPR` are 2 and 3 on a GIC-400 (DDI 0471, chapter 3) and in a VM, and 0 and 1 on QEMU's board.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

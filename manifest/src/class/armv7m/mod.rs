@@ -160,7 +160,8 @@ impl Host for Armv7m {
         plan::regions(board, spec, guest)
     }
 
-    /// Bit 0 stands for T32, the one instruction set. Whoever reads the program looks at it.
+    /// Returns no reason: bit 0 stands for T32, the one instruction set. Whoever reads the program looks at
+    /// it.
     fn entry_fault(&self, _entry: u64, _state: EntryState) -> Option<&'static str> {
         None
     }
