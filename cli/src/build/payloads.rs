@@ -11,6 +11,7 @@ use crate::build::debian::{self, Archive, sha256_hex};
 use crate::build::initramfs;
 use crate::build::kernel_source::{self, Recipe};
 use crate::build::modules::Modules;
+use crate::class;
 use crate::problem::Problem;
 use crate::ui::progress::Progress;
 use rustix::fs::{FlockOperation, flock};
@@ -25,15 +26,15 @@ pub struct Payload {
     pub name: &'static str,
     /// The description of the payload.
     pub description: &'static str,
-    /// The class whose VMs it is for.
-    pub class: &'static str,
     /// Debian's name of the architecture.
-    architecture: &'static str,
-    source: Source,
+    pub architecture: &'static str,
+    /// Where its file is from.
+    pub source: Source,
 }
 
+/// The origin of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
+pub enum Source {
     /// The kernel that this package depends on.
     Kernel(&'static str),
     /// Busybox with an `/init`.
@@ -44,88 +45,6 @@ enum Source {
     Built(&'static Recipe),
 }
 
-/// Every payload from Debian.
-pub const PAYLOADS: &[Payload] = &[
-    Payload {
-        name: "linux-arm64",
-        description: "Debian's arm64 kernel",
-        class: "aarch64",
-        architecture: "arm64",
-        source: Source::Kernel("linux-image-arm64"),
-    },
-    Payload {
-        name: "linux-rt-arm64",
-        description: "Debian's arm64 kernel with PREEMPT_RT",
-        class: "aarch64",
-        architecture: "arm64",
-        source: Source::Kernel("linux-image-rt-arm64"),
-    },
-    Payload {
-        name: "linux-armhf",
-        description: "Debian's kernel for 32-bit Arm with LPAE",
-        class: "aarch64",
-        architecture: "armhf",
-        source: Source::Kernel("linux-image-armmp-lpae"),
-    },
-    Payload {
-        name: "qemu-efi-arm64",
-        description: "Debian's EDK2 (UEFI) for QEMU's board virt",
-        class: "aarch64",
-        architecture: "arm64",
-        source: Source::File("qemu-efi-aarch64", "usr/share/qemu-efi-aarch64/QEMU_EFI.fd"),
-    },
-    Payload {
-        name: "u-boot-arm64",
-        description: "Debian's U-Boot for QEMU's board virt",
-        class: "aarch64",
-        architecture: "arm64",
-        source: Source::File("u-boot-qemu", "usr/lib/u-boot/qemu_arm64/u-boot.bin"),
-    },
-    Payload {
-        name: "initramfs",
-        description: "a root file system of Debian's busybox for arm64",
-        class: "aarch64",
-        architecture: "arm64",
-        source: Source::Busybox,
-    },
-    Payload {
-        name: "initramfs-armhf",
-        description: "the same for armhf",
-        class: "aarch64",
-        architecture: "armhf",
-        source: Source::Busybox,
-    },
-    Payload {
-        name: "linux-ppc405",
-        description: "Linux for a PowerPC 405, built from Debian's source of its kernel",
-        class: "ppc405",
-        architecture: "arm64",
-        source: Source::Built(&LINUX_PPC405),
-    },
-    Payload {
-        name: "linux-cloud-amd64",
-        description: "Debian's amd64 kernel for virtual machines",
-        class: "x86_64",
-        architecture: "amd64",
-        source: Source::Kernel("linux-image-cloud-amd64"),
-    },
-    Payload {
-        name: "initramfs-amd64",
-        description: "a root file system of Debian's busybox for amd64",
-        class: "x86_64",
-        architecture: "amd64",
-        source: Source::Busybox,
-    },
-];
-
-/// Linux for a PowerPC 405. Later versions of Linux do not have this CPU any more.
-static LINUX_PPC405: Recipe = Recipe {
-    package: "linux-source-6.1",
-    architecture: "powerpc",
-    compiler: "powerpc-linux-gnu-",
-    options: include_str!("linux-ppc405.config"),
-};
-
 /// Part of the name in the cache. The number changes whenever other modules are picked for the same names, or
 /// packed otherwise.
 const MODULES_RULE: u32 = 1;
@@ -133,7 +52,16 @@ const MODULES_RULE: u32 = 1;
 /// Returns the payload of that name (without `@debian/`).
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Payload> {
-    PAYLOADS.iter().find(|payload| payload.name == name)
+    let mut all = class::all().flat_map(class::Tool::payloads);
+    all.find(|payload| payload.name == name)
+}
+
+/// Returns the names of the payloads for VMs of a class, or of all classes.
+#[must_use]
+pub fn names(class: Option<&str>) -> Vec<String> {
+    let own = class::all().filter(|tool| class.is_none_or(|class| tool.facts().name == class));
+    let payloads = own.flat_map(class::Tool::payloads);
+    payloads.map(|payload| payload.name.to_owned()).collect()
 }
 
 /// The request that a name behind `@debian/` stands for.
@@ -143,6 +71,16 @@ pub enum Request<'a> {
     Whole(&'static Payload),
     /// `KERNEL/modules/NAME,NAME...`: an archive with modules of a kernel and an `/init` that loads them.
     Modules(&'static Payload, &'a str),
+}
+
+impl Payload {
+    /// Returns the class whose VMs it is for.
+    #[must_use]
+    pub fn class(&self) -> &'static str {
+        let mut all = class::all();
+        let own = all.find(|tool| tool.payloads().iter().any(|payload| payload.name == self.name));
+        own.map_or("", |tool| tool.facts().name)
+    }
 }
 
 impl<'a> Request<'a> {

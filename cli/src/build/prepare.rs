@@ -402,14 +402,14 @@ impl Needs {
         }
         let word = name.strip_prefix(DEBIAN);
         if let Some(request) = word.and_then(Request::read) {
-            let class = request.payload().class;
+            let class = request.payload().class();
             return is_foreign(class).then(|| of_class(class));
         }
-        let own = payloads::PAYLOADS
-            .iter()
-            .filter(|payload| !is_foreign(payload.class));
-        let known: Vec<String> = own.map(|payload| payload.name.to_owned()).collect();
-        Some(unknown(word.unwrap_or(name), DEBIAN, &known))
+        Some(unknown(
+            word.unwrap_or(name),
+            DEBIAN,
+            &payloads::names(self.class),
+        ))
     }
 }
 

@@ -14,6 +14,7 @@ mod stub;
 mod x86_64;
 
 use crate::build::linker::Link;
+use crate::build::payloads::Payload;
 use crate::explain::Event;
 use bulkhead_arch_api::ClassFacts;
 use bulkhead_manifest::system::Partition;
@@ -98,6 +99,10 @@ pub trait Tool: Sync {
     /// Returns the showcase of the class, if there is one.
     fn showcase(&self) -> Option<Showcase> {
         None
+    }
+    /// Returns the payloads from Debian for VMs of the class.
+    fn payloads(&self) -> &'static [Payload] {
+        &[]
     }
     /// Returns the settings of the debugger.
     fn debugger(&self) -> Debugger;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Class `aarch64`.
 
+mod payloads;
 mod syndrome;
 
 use super::{Debugger, Showcase, Symbols, Template, Tool, Untaken, Variant};
 use crate::build::linker::Link;
+use crate::build::payloads::Payload;
 use crate::explain::Event;
 use bulkhead_arch_api::ClassFacts;
 use bulkhead_arch_api::class::{AARCH32, AARCH64};
@@ -69,6 +71,10 @@ impl Tool for Aarch64 {
             kernel: "arm64 kernel, unmodified, on 2 vCPUs",
             place: "one of the same two CPUs",
         })
+    }
+
+    fn payloads(&self) -> &'static [Payload] {
+        payloads::ALL
     }
 
     fn debugger(&self) -> Debugger {

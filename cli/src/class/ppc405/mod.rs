@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Class `ppc405`.
 
+mod payloads;
 mod syndrome;
 
 use super::{Debugger, Symbols, Template, Tool, Untaken, Variant};
 use crate::build::linker::Link;
+use crate::build::payloads::Payload;
 use crate::explain::Event;
 use bulkhead_arch_api::ClassFacts;
 use bulkhead_arch_api::class::PPC405;
@@ -41,6 +43,10 @@ impl Tool for Ppc405 {
 
     fn flash_name(&self) -> &'static str {
         "bulkhead.elf"
+    }
+
+    fn payloads(&self) -> &'static [Payload] {
+        payloads::ALL
     }
 
     fn debugger(&self) -> Debugger {

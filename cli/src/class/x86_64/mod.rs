@@ -2,9 +2,11 @@
 //! Class `x86_64`.
 
 mod exits;
+mod payloads;
 
 use super::{Debugger, Showcase, Symbols, Template, Tool, Untaken, Variant};
 use crate::build::linker::Link;
+use crate::build::payloads::Payload;
 use crate::explain::Event;
 use bulkhead_arch_api::ClassFacts;
 use bulkhead_arch_api::class::X86_64;
@@ -52,6 +54,10 @@ impl Tool for X86 {
             kernel: "amd64 kernel, unmodified",
             place: "the same CPU",
         })
+    }
+
+    fn payloads(&self) -> &'static [Payload] {
+        payloads::ALL
     }
 
     fn debugger(&self) -> Debugger {
