@@ -57,6 +57,11 @@ pub fn has_fired() -> bool {
     fired
 }
 
+/// Lets others have their turn. The hint of the core library is ISB, for which the emulator changes no CPU.
+pub fn relax() {
+    cpu::relax();
+}
+
 /// Waits for ever.
 pub fn sleep() {
     loop {

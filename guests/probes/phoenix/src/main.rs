@@ -119,7 +119,7 @@ fn end(way: Way) {
 /// Waits busily until somebody ends this life.
 fn spin() -> ! {
     loop {
-        core::hint::spin_loop();
+        machine::relax();
     }
 }
 

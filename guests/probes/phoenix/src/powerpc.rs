@@ -60,6 +60,11 @@ pub fn has_fired() -> bool {
     cpu::read_spr::<TSR>() & EXPIRED != 0
 }
 
+/// Lets others have their turn.
+pub fn relax() {
+    core::hint::spin_loop();
+}
+
 /// Waits for ever.
 pub fn sleep() {
     /// MSR.WE.

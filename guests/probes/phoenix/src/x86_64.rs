@@ -73,6 +73,11 @@ pub fn has_fired() -> bool {
     FIRED.load(Ordering::Relaxed)
 }
 
+/// Lets others have their turn.
+pub fn relax() {
+    core::hint::spin_loop();
+}
+
 /// Waits for ever.
 pub fn sleep() {
     cpu::stop();
