@@ -53,6 +53,9 @@ vcpus = [{ pcpu = 0, priority = 7 }]
 table = { lock = "table" }
 "#;
 
+/// The capabilities of the writer, at the end of the manifest.
+const WRITER: &str = "[partition.writer.capabilities]\ntable = { lock = \"table\" }\n";
+
 /// Returns two events: an interrupt, a decision and a switch each, by the board's `[overheads]`.
 fn two_events(system: &System) -> u64 {
     let costs = system
@@ -62,15 +65,21 @@ fn two_events(system: &System) -> u64 {
     2 * (costs.interrupt + costs.decision + costs.switch)
 }
 
-/// Returns the system of the manifest with replacements.
-fn system(replacements: &[(&str, &str)]) -> System {
+/// Returns the manifest with replacements.
+fn text(replacements: &[(&str, &str)]) -> String {
     let mut text = MANIFEST.to_owned();
     for (from, to) in replacements {
         assert!(text.contains(from), "{from}");
         text = text.replace(from, to);
     }
+    text
+}
+
+/// Returns the system of the manifest with replacements.
+fn system(replacements: &[(&str, &str)]) -> System {
     let path = support::root().join("tests/config-bad/waits.toml");
-    load_text(Path::new(&path), &text, &support::resolve).unwrap_or_else(|report| panic!("{report}"))
+    let system = load_text(Path::new(&path), &text(replacements), &support::resolve);
+    system.unwrap_or_else(|report| panic!("{report}"))
 }
 
 /// Returns the waits that are in the `wcet` of the client's task.
@@ -171,6 +180,55 @@ fn a_wait_without_a_term_is_not_proved_and_says_why() {
             ),
             "only policy \"fixed-priority\" has a term",
         ),
+        (
+            (
+                "demand.tasks = [",
+                "demand.tasks = [{ name = \"other\", period = \"20ms\", wcet = \"1ms\" }, ",
+            ),
+            "the tasks of its vCPU wait for each other's waits",
+        ),
+        (
+            (
+                WRITER,
+                "[partition.writer.capabilities]\ntable = { lock = \"table\" }\nout = { port = \"requests\", rights = [\"write\"], room = 3 }\n",
+            ),
+            "the port does not keep room for a call of each of its vCPUs",
+        ),
+        (
+            (
+                WRITER,
+                "[partition.writer.capabilities]\ntable = { lock = \"table\" }\nout = { port = \"requests\", rights = [\"write\", \"grant\"] }\n",
+            ),
+            "`writer` can fill the server's capability space by messages",
+        ),
+        (
+            (
+                WRITER,
+                "[partition.writer.capabilities]\ntable = { lock = \"table\" }\nout = { port = \"other\", rights = [\"write\", \"grant\"] }\n",
+            ),
+            "`writer` can pass its right on to others",
+        ),
+        (
+            (
+                WRITER,
+                "[partition.writer.capabilities]\ntable = { lock = \"table\" }\nboss = { partition = \"server\", rights = [\"control\"] }\n",
+            ),
+            "`writer` can stop or restart `server`",
+        ),
+        (
+            (
+                "priority = 7 }",
+                "priority = 12, budget = \"1ms\", period = \"10ms\" }",
+            ),
+            "`writer` has a budget, which can end while it owns the lock",
+        ),
+        (
+            (
+                "vcpus = [{ pcpu = 0, priority = 5 }]",
+                "autostart = false\nvcpus = [{ pcpu = 0, priority = 5 }]",
+            ),
+            "`server` is not started at boot",
+        ),
     ];
     for (replacement, why) in cases {
         let waits = not_proved(&system(&[replacement]));
@@ -195,4 +253,15 @@ fn a_capability_that_no_task_names_is_not_proved() {
     );
     let waits = not_proved(&system(&[undeclared, receives]));
     assert_eq!(waits, ["an answer to a call by `server`", "a message at `news`"]);
+}
+
+#[test]
+fn absurd_waits_are_late_and_nothing_worse() {
+    let system = system(&[
+        ("service = \"10us\"", "service = \"1000s\""),
+        ("depth = 3", "depth = 100"),
+        ("times = 2", "times = 1000"),
+    ]);
+    let report = timing::judge(&system).to_string();
+    assert!(report.contains("may never be done"), "{report}");
 }

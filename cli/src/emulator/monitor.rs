@@ -137,6 +137,24 @@ impl Monitor {
         number.ok_or_else(|| Problem::new("the emulator does not count instructions"))
     }
 
+    /// Returns the threads that execute the board's CPUs, each once.
+    ///
+    /// # Errors
+    /// The monitor refuses.
+    pub fn cpu_threads(&mut self) -> Result<Vec<u32>, Problem> {
+        let answer = self.ask(r#"{"execute":"query-cpus-fast"}"#)?;
+        let after = answer.split("\"thread-id\": ").skip(1);
+        let mut threads: Vec<u32> = after
+            .filter_map(|rest| {
+                let end = rest.find(|c: char| !c.is_ascii_digit())?;
+                rest[..end].parse().ok()
+            })
+            .collect();
+        threads.sort_unstable();
+        threads.dedup();
+        Ok(threads)
+    }
+
     /// Returns the registers of all CPUs, as the emulator shows them to people.
     ///
     /// # Errors
@@ -298,6 +316,15 @@ mod tests {
         talk(&[AGREED, RUNS, COUNTED, AGREED], |monitor| {
             assert_eq!(monitor.instructions().unwrap(), 902_503);
             assert!(monitor.instructions().is_err(), "this one does not count");
+        });
+    }
+
+    #[test]
+    fn threads_are_those_of_the_cpus_each_once() {
+        const CPUS: &str = "{\"return\": [{\"thread-id\": 71, \"cpu-index\": 0}, {\"thread-id\": 71}, \
+                            {\"thread-id\": 72}]}\r\n";
+        talk(&[AGREED, RUNS, CPUS], |monitor| {
+            assert_eq!(monitor.cpu_threads().unwrap(), [71, 72]);
         });
     }
 

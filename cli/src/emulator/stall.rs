@@ -131,7 +131,11 @@ impl ClockWatch {
         self.last = Instant::now();
         // An emulator that does not say how much it counted cannot be watched.
         let instructions = monitor.instructions().ok()?;
-        let used = processor_time(self.pid)?;
+        // The emulator's other threads are busy, too, if the board sleeps and no timer is armed.
+        let threads = monitor.cpu_threads().ok()?.into_iter();
+        let used = threads
+            .map(|thread| processor_time(self.pid, thread))
+            .sum::<Option<Duration>>()?;
         if !self.seen.look(instructions, used) {
             return None;
         }
@@ -170,9 +174,10 @@ fn running(monitor: &mut Monitor, log_base: Option<u64>) -> Vec<Running> {
     names.filter_map(running).collect()
 }
 
-/// Returns the processor time that a process has used, in user mode and for the user in the operating system.
-fn processor_time(pid: u32) -> Option<Duration> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+/// Returns the processor time that a thread of a process has used, in user mode and for the user in the
+/// operating system.
+fn processor_time(pid: u32, thread: u32) -> Option<Duration> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/stat")).ok()?;
     // The name of the program, in parentheses, can hold anything.
     let (_, fields) = text.rsplit_once(')')?;
     let fields: Vec<&str> = fields.split_ascii_whitespace().collect();

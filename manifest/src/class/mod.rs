@@ -146,6 +146,11 @@ pub(crate) trait Host: Sync {
         (!entry.is_multiple_of(4)).then_some("is no multiple of 4, as the address of an instruction is")
     }
 
+    /// Tells whether zeros are instructions that do nothing, in this state of the processor.
+    fn runs_zeros(&self, _state: EntryState) -> bool {
+        false
+    }
+
     /// Tells whether an ELF file is a class binary of this class.
     fn is_binary(&self, elf: &[u8]) -> bool;
     /// Reads a class binary.

@@ -28,7 +28,7 @@ pub(crate) fn check_entry(context: &Context<'_>, guest: &Guest, report: &mut Rep
                 .label("the first instruction would be a fault")
                 .help("name the first instruction: `ENTRY` in a linker script, `machine.entry` for a plain binary"),
         );
-    } else if holds_zeros(guest, entry & !1) {
+    } else if !context.board.class.host().runs_zeros(guest.entry_state) && holds_zeros(guest, entry & !1) {
         report.push(no_instruction(what, entry, place));
     }
 }

@@ -203,6 +203,22 @@ fn room_is_there(manifest: &Manifest, report: &mut Report) {
     }
 }
 
+/// Reports a stretch of a server or of a lock's owner that takes no time.
+fn stretches_take_time(manifest: &Manifest, report: &mut Report) {
+    let services = manifest.ports.iter().map(|port| ("service", &port.service));
+    let holds = manifest.locks.iter().map(|lock| ("hold", &lock.hold));
+    for (key, time) in services.chain(holds) {
+        let Some(time) = time.as_ref().filter(|time| time.value.get() == 0) else {
+            continue;
+        };
+        report.push(
+            Diagnostic::at(Code::BadPort, time.place, format!("`{key}` is 0"))
+                .label("the time of those who wait")
+                .help(format!("give the longest computing time, or leave `{key}` out")),
+        );
+    }
+}
+
 pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
     let tables = board.map_or(Tables::Large, |board| board.class.facts().tables);
     let limits = MessageLimits::of(tables);
@@ -214,6 +230,7 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     details_have_meaning(manifest, report);
     room_is_there(manifest, report);
     circles_are_refused(manifest, report);
+    stretches_take_time(manifest, report);
 }
 
 /// Warns of a port of several receivers, each of which may wait for a caller of the port. Nobody refuses a

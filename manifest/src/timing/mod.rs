@@ -519,7 +519,8 @@ impl PcpuTiming {
     pub fn utilisation(&self, vcpu: &VcpuTiming) -> Option<f64> {
         let tasks = vcpu.tasks.as_ref()?;
         let share = |named: &NamedTask| named.task.wcet as f64 / named.task.period.max(1) as f64;
-        Some(tasks.iter().map(share).sum())
+        // The sum of nothing is -0.0.
+        Some(tasks.iter().map(share).fold(0.0, |sum, share| sum + share))
     }
 }
 

@@ -5,7 +5,8 @@
 //! who waits ([`bulkhead_sched`]'s donation). So the place computes on, and a wait is computing: a job is
 //! charged for all that others may do in its place. That takes three facts from the manifest, besides the
 //! number of waits in a job: one pCPU has both sides, the work of one request (`service`) or of one owner
-//! (`hold`) is bounded, and so is the number of those who come first.
+//! (`hold`) is bounded, and so is the number of those who come first. Nobody may change that at run time, by
+//! rights that are passed on or by a restart.
 //!
 //! **A port** hands out its messages in their order. When a message has come into the port, at most
 //! `depth` - 1 others are before it, and the server may be at work on one more. So a call is answered after
@@ -25,6 +26,10 @@ use crate::model::{Placed, Policy, TaskSpec, WaitSpec};
 use crate::system::{Capability, Partition, System, Vcpu};
 use crate::units::Duration;
 
+/// The most that waits can take of a job, in nanoseconds: far beyond any deadline, and far from the end of
+/// the range, where the analysis would be at its limits.
+const MOST: Ticks = 1_000_000_000_000_000;
+
 /// Returns the time that the waits of a task take of a job, as far as they have terms.
 pub(super) fn of_task(system: &System, partition: &Partition<'_>, task: &TaskSpec) -> Ticks {
     let all = partition.capabilities();
@@ -34,7 +39,7 @@ pub(super) fn of_task(system: &System, partition: &Partition<'_>, task: &TaskSpe
         let one = term.and_then(Result::ok).unwrap_or(0);
         one.saturating_mul(wait.times.get().into())
     });
-    waits.fold(0, Ticks::saturating_add)
+    waits.fold(0, Ticks::saturating_add).min(MOST)
 }
 
 /// Returns what is not proved of the waits at a capability. `wait` says what a wait is for.
@@ -90,14 +95,66 @@ fn term(
     if policy != Some(Policy::FixedPriority) {
         return Err("only policy \"fixed-priority\" has a term".to_owned());
     }
+    let all = partition.spec.demand.iter().flat_map(|demand| &demand.tasks);
+    if all.filter(|other| other.vcpu.get() == task.vcpu.get()).count() > 1 {
+        return Err("the tasks of its vCPU wait for each other's waits".to_owned());
+    }
     let (stretch, count) = match capability.kind {
-        ObjectKind::Port if capability.rights.contains(Rights::WRITE) => answer(system, waiter, capability)?,
+        ObjectKind::Port if capability.rights.contains(Rights::WRITE) => {
+            never_refused(system, partition, capability)?;
+            answer(system, waiter, capability)?
+        }
         ObjectKind::Lock => lock(system, partition, waiter, capability)?,
         _ => return Err("others decide when that comes".to_owned()),
     };
     let costs = system.board().overheads(own.len()).unwrap_or_default();
     let one = stretch.saturating_add(costs.event().saturating_mul(2));
     Ok(one.saturating_mul(count))
+}
+
+/// Checks that a call always gets into the port, and that its server has room for it.
+///
+/// # Errors
+/// The reason why a call may be refused.
+fn never_refused(system: &System, caller: &Partition<'_>, capability: &Capability) -> Result<(), String> {
+    let sends = |other: &Capability| {
+        let is_it = other.kind == ObjectKind::Port && other.object == capability.object;
+        is_it && other.rights.contains(Rights::WRITE)
+    };
+    let partitions = system.partitions();
+    let mut others = partitions
+        .iter()
+        .filter(|other| other.number != caller.number && other.capabilities().iter().any(sends))
+        .peekable();
+    let own = caller.capabilities();
+    let room: u32 = own.iter().filter(|own| sends(own)).map(|own| own.room).sum();
+    if others.peek().is_some() && (room as usize) < caller.vcpus().len() {
+        return Err("the port does not keep room for a call of each of its vCPUs".to_owned());
+    }
+    let fills = |other: &Capability| sends(other) && other.rights.contains(Rights::GRANT);
+    match others.find(|other| other.capabilities().iter().any(fills)) {
+        Some(other) => Err(format!(
+            "`{}` can fill the server's capability space by messages",
+            other.name()
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Checks that the rights which a partition has by the manifest do not go to others.
+///
+/// # Errors
+/// The partition can pass rights on.
+fn keeps_rights(partition: &Partition<'_>) -> Result<(), String> {
+    let own = partition.number;
+    let passes_on = |capability: &Capability| {
+        let is_self = capability.kind == ObjectKind::Partition && capability.object == own;
+        capability.rights.contains(Rights::GRANT) && !is_self
+    };
+    if partition.capabilities().iter().any(passes_on) {
+        return Err(format!("`{}` can pass its right on to others", partition.name()));
+    }
+    Ok(())
 }
 
 /// Returns the longest stretch of a port's server, and the number of stretches until a call is answered.
@@ -126,6 +183,22 @@ fn answer(system: &System, caller: &Vcpu, capability: &Capability) -> Result<(Ti
     if let Some(wait) = unproved::own_waits(system, server).first() {
         return Err(format!("`{}` may itself wait for {wait}", server.name()));
     }
+    keeps_rights(server)?;
+    if !server.spec.autostart {
+        return Err(format!("`{}` is not started at boot", server.name()));
+    }
+    let stops = |other: &Capability| {
+        let is_it = other.kind == ObjectKind::Partition && other.object == server.number;
+        is_it && other.rights.contains(Rights::CONTROL)
+    };
+    let mut all = partitions.iter().filter(|other| other.number != server.number);
+    if let Some(boss) = all.find(|other| other.capabilities().iter().any(stops)) {
+        return Err(format!(
+            "`{}` can stop or restart `{}`",
+            boss.name(),
+            server.name()
+        ));
+    }
     let service = stretch(port.service.as_ref(), "port", &port.name.value, "service")?;
     Ok((service, u64::from(port.depth.get()).saturating_add(1)))
 }
@@ -147,6 +220,14 @@ fn lock(
             let all = holder.vcpus();
             if all.iter().any(|vcpu| vcpu.pcpu != waiter.pcpu) {
                 return Err(format!("`{}` is on another pCPU", holder.name()));
+            }
+            keeps_rights(&holder)?;
+            let has_budget = |vcpu: &Vcpu| vcpu.priority >= waiter.priority && vcpu.reservation.is_some();
+            if holder.number != partition.number && all.iter().any(has_budget) {
+                return Err(format!(
+                    "`{}` has a budget, which can end while it owns the lock",
+                    holder.name()
+                ));
             }
             others.extend(all);
         }

@@ -103,6 +103,11 @@ impl Host for Aarch64 {
             .then_some("is no multiple of 4, as the address of an instruction is")
     }
 
+    /// Allows them in AArch32 state: `ANDEQ R0, R0, R0` in A32, `MOVS R0, R0` in T32 (ARM DDI 0487, F5.1).
+    fn runs_zeros(&self, state: EntryState) -> bool {
+        state == AARCH32
+    }
+
     fn build_vm(&self, context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {
         vm::build(context, loader, report)
     }
