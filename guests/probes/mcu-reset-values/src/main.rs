@@ -94,20 +94,23 @@ fn lines(NVIC: &cortex_m::peripheral::NVIC) {
     print("NVIC_IPR", LINES, |index| NVIC.ipr[index].read().into());
 }
 
+/// The first register of the floating-point unit: FPCCR, FPCAR, FPDSCR, MVFR0 to MVFR2 (ARM DDI 0403,
+/// B3.2.2).
+const FPCCR: usize = 0xE000_EF34;
+
 /// Prints protection unit, floating-point unit, cycle counter and identification.
 fn units(peripherals: &Peripherals) {
-    let Peripherals {
-        CPUID, DWT, FPU, MPU, ..
-    } = peripherals;
+    let Peripherals { CPUID, DWT, MPU, .. } = peripherals;
     one("MPU_TYPE", MPU._type.read());
     one("MPU_CTRL", MPU.ctrl.read());
     one("MPU_RNR", MPU.rnr.read());
     one("MPU_RBAR", MPU.rbar.read());
     one("MPU_RASR", MPU.rasr.read());
-    one("FPCCR", FPU.fpccr.read());
-    one("FPCAR", FPU.fpcar.read());
-    one("FPDSCR", FPU.fpdscr.read());
-    print("MVFR", 3, |index| FPU.mvfr[index].read());
+    // The library has the registers of the floating-point unit only for targets that use the unit.
+    one("FPCCR", register::read(FPCCR));
+    one("FPCAR", register::read(FPCCR + 4));
+    one("FPDSCR", register::read(FPCCR + 8));
+    print("MVFR", 3, |index| register::read(FPCCR + 12 + 4 * index));
     one("DWT_CTRL", DWT.ctrl.read());
     identification(CPUID);
 }
