@@ -126,112 +126,114 @@ fn equals_have_the_lock_first_and_the_more_important_do_not_count() {
     }
 }
 
+/// A change of the manifest, and why a wait has no term then.
+const NO_TERM: &[((&str, &str), &str)] = &[
+    (("service = \"10us\"", ""), "port `requests` has no `service`"),
+    (("hold = \"20us\"", ""), "lock `table` has no `hold`"),
+    (
+        (
+            "vcpus = [{ pcpu = 0, priority = 5 }]",
+            "vcpus = [{ pcpu = 1, priority = 5 }]",
+        ),
+        "`server` is on another pCPU",
+    ),
+    (
+        (
+            "vcpus = [{ pcpu = 0, priority = 7 }]",
+            "vcpus = [{ pcpu = 1, priority = 7 }]",
+        ),
+        "`writer` is on another pCPU",
+    ),
+    (
+        (
+            "vcpus = [{ pcpu = 0, priority = 5 }]",
+            "vcpus = [{ pcpu = 0, priority = 5 }, { pcpu = 1 }]",
+        ),
+        "several vCPUs of `server` may receive there",
+    ),
+    (
+        (
+            "table = { lock = \"table\" }\n\n[partition.server]",
+            "table = { lock = \"table\" }\nown = { port = \"requests\", rights = [\"read\"] }\n\n[partition.server]",
+        ),
+        "not exactly one partition receives there",
+    ),
+    (
+        (
+            "requests = { port = \"requests\", rights = [\"read\"] }",
+            "requests = { port = \"requests\", rights = [\"read\"] }\nothers = { port = \"other\", rights = [\"read\"] }",
+        ),
+        "`server` receives from other ports, too",
+    ),
+    (
+        (
+            "requests = { port = \"requests\", rights = [\"read\"] }",
+            "requests = { port = \"requests\", rights = [\"read\"] }\nothers = { port = \"other\", rights = [\"write\"] }",
+        ),
+        "`server` may itself wait for an answer to a call by `others`",
+    ),
+    (
+        (
+            "board = \"qemu-virt-aarch64\"",
+            "board = \"qemu-virt-aarch64\"\n[pcpu.0]\npolicy = \"edf\"",
+        ),
+        "only policy \"fixed-priority\" has a term",
+    ),
+    (
+        (
+            "demand.tasks = [",
+            "demand.tasks = [{ name = \"other\", period = \"20ms\", wcet = \"1ms\" }, ",
+        ),
+        "the tasks of its vCPU wait for each other's waits",
+    ),
+    (
+        (
+            WRITER,
+            "[partition.writer.capabilities]\ntable = { lock = \"table\" }\nout = { port = \"requests\", rights = [\"write\"], room = 3 }\n",
+        ),
+        "the port does not keep room for a call of each of its vCPUs",
+    ),
+    (
+        (
+            WRITER,
+            "[partition.writer.capabilities]\ntable = { lock = \"table\" }\nout = { port = \"requests\", rights = [\"write\", \"grant\"] }\n",
+        ),
+        "`writer` can fill the server's capability space by messages",
+    ),
+    (
+        (
+            WRITER,
+            "[partition.writer.capabilities]\ntable = { lock = \"table\" }\nout = { port = \"other\", rights = [\"write\", \"grant\"] }\n",
+        ),
+        "`writer` can pass its right on to others",
+    ),
+    (
+        (
+            WRITER,
+            "[partition.writer.capabilities]\ntable = { lock = \"table\" }\nboss = { partition = \"server\", rights = [\"control\"] }\n",
+        ),
+        "`writer` can stop or restart `server`",
+    ),
+    (
+        (
+            "priority = 7 }",
+            "priority = 12, budget = \"1ms\", period = \"10ms\" }",
+        ),
+        "`writer` has a budget, which can end while it owns the lock",
+    ),
+    (
+        (
+            "vcpus = [{ pcpu = 0, priority = 5 }]",
+            "autostart = false\nvcpus = [{ pcpu = 0, priority = 5 }]",
+        ),
+        "`server` is not started at boot",
+    ),
+];
+
 #[test]
 fn a_wait_without_a_term_is_not_proved_and_says_why() {
-    let cases = [
-        (("service = \"10us\"", ""), "port `requests` has no `service`"),
-        (("hold = \"20us\"", ""), "lock `table` has no `hold`"),
-        (
-            (
-                "vcpus = [{ pcpu = 0, priority = 5 }]",
-                "vcpus = [{ pcpu = 1, priority = 5 }]",
-            ),
-            "`server` is on another pCPU",
-        ),
-        (
-            (
-                "vcpus = [{ pcpu = 0, priority = 7 }]",
-                "vcpus = [{ pcpu = 1, priority = 7 }]",
-            ),
-            "`writer` is on another pCPU",
-        ),
-        (
-            (
-                "vcpus = [{ pcpu = 0, priority = 5 }]",
-                "vcpus = [{ pcpu = 0, priority = 5 }, { pcpu = 1 }]",
-            ),
-            "several vCPUs of `server` may receive there",
-        ),
-        (
-            (
-                "table = { lock = \"table\" }\n\n[partition.server]",
-                "table = { lock = \"table\" }\nown = { port = \"requests\", rights = [\"read\"] }\n\n[partition.server]",
-            ),
-            "not exactly one partition receives there",
-        ),
-        (
-            (
-                "requests = { port = \"requests\", rights = [\"read\"] }",
-                "requests = { port = \"requests\", rights = [\"read\"] }\nothers = { port = \"other\", rights = [\"read\"] }",
-            ),
-            "`server` receives from other ports, too",
-        ),
-        (
-            (
-                "requests = { port = \"requests\", rights = [\"read\"] }",
-                "requests = { port = \"requests\", rights = [\"read\"] }\nothers = { port = \"other\", rights = [\"write\"] }",
-            ),
-            "`server` may itself wait for an answer to a call by `others`",
-        ),
-        (
-            (
-                "board = \"qemu-virt-aarch64\"",
-                "board = \"qemu-virt-aarch64\"\n[pcpu.0]\npolicy = \"edf\"",
-            ),
-            "only policy \"fixed-priority\" has a term",
-        ),
-        (
-            (
-                "demand.tasks = [",
-                "demand.tasks = [{ name = \"other\", period = \"20ms\", wcet = \"1ms\" }, ",
-            ),
-            "the tasks of its vCPU wait for each other's waits",
-        ),
-        (
-            (
-                WRITER,
-                "[partition.writer.capabilities]\ntable = { lock = \"table\" }\nout = { port = \"requests\", rights = [\"write\"], room = 3 }\n",
-            ),
-            "the port does not keep room for a call of each of its vCPUs",
-        ),
-        (
-            (
-                WRITER,
-                "[partition.writer.capabilities]\ntable = { lock = \"table\" }\nout = { port = \"requests\", rights = [\"write\", \"grant\"] }\n",
-            ),
-            "`writer` can fill the server's capability space by messages",
-        ),
-        (
-            (
-                WRITER,
-                "[partition.writer.capabilities]\ntable = { lock = \"table\" }\nout = { port = \"other\", rights = [\"write\", \"grant\"] }\n",
-            ),
-            "`writer` can pass its right on to others",
-        ),
-        (
-            (
-                WRITER,
-                "[partition.writer.capabilities]\ntable = { lock = \"table\" }\nboss = { partition = \"server\", rights = [\"control\"] }\n",
-            ),
-            "`writer` can stop or restart `server`",
-        ),
-        (
-            (
-                "priority = 7 }",
-                "priority = 12, budget = \"1ms\", period = \"10ms\" }",
-            ),
-            "`writer` has a budget, which can end while it owns the lock",
-        ),
-        (
-            (
-                "vcpus = [{ pcpu = 0, priority = 5 }]",
-                "autostart = false\nvcpus = [{ pcpu = 0, priority = 5 }]",
-            ),
-            "`server` is not started at boot",
-        ),
-    ];
-    for (replacement, why) in cases {
-        let waits = not_proved(&system(&[replacement]));
+    for (replacement, why) in NO_TERM {
+        let waits = not_proved(&system(&[*replacement]));
         assert!(
             waits.iter().any(|wait| wait.ends_with(&format!(": {why}"))),
             "{why}: {waits:?}"
