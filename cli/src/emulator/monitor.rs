@@ -143,13 +143,12 @@ impl Monitor {
     /// The monitor refuses.
     pub fn cpu_threads(&mut self) -> Result<Vec<u32>, Problem> {
         let answer = self.ask(r#"{"execute":"query-cpus-fast"}"#)?;
-        let after = answer.split("\"thread-id\": ").skip(1);
-        let mut threads: Vec<u32> = after
-            .filter_map(|rest| {
-                let end = rest.find(|c: char| !c.is_ascii_digit())?;
-                rest[..end].parse().ok()
-            })
-            .collect();
+        let answer: serde_json::Value = serde_json::from_str(&answer)
+            .map_err(|error| Problem::new(format!("the emulator's list of its CPUs: {error}")))?;
+        // The properties of a CPU have a `thread-id`, too: its number in a core.
+        let cpus = answer["return"].as_array().into_iter().flatten();
+        let threads = cpus.filter_map(|cpu| u32::try_from(cpu["thread-id"].as_u64()?).ok());
+        let mut threads: Vec<u32> = threads.collect();
         threads.sort_unstable();
         threads.dedup();
         Ok(threads)
@@ -321,8 +320,8 @@ mod tests {
 
     #[test]
     fn threads_are_those_of_the_cpus_each_once() {
-        const CPUS: &str = "{\"return\": [{\"thread-id\": 71, \"cpu-index\": 0}, {\"thread-id\": 71}, \
-                            {\"thread-id\": 72}]}\r\n";
+        const CPUS: &str = "{\"return\": [{\"thread-id\": 71, \"props\": {\"thread-id\": 0}}, \
+                            {\"thread-id\": 71}, {\"thread-id\": 72}]}\r\n";
         talk(&[AGREED, RUNS, CPUS], |monitor| {
             assert_eq!(monitor.cpu_threads().unwrap(), [71, 72]);
         });
