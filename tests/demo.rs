@@ -20,6 +20,8 @@ const PICTURE: &str = "docs/images/demo.svg";
 const COMMAND: &str = "$ ./bulkhead demo";
 /// Columns of the picture. A longer line is cut off, as on a narrow terminal.
 const COLUMNS: usize = 128;
+/// The prompt of the shell.
+const PROMPT: &str = "~ #";
 /// The beginning of the comment in the picture that names the versions.
 const VERSIONS: &str = "<!-- made with ";
 
@@ -208,13 +210,21 @@ fn kernel(lines: &[String]) -> Option<&str> {
     line?.split(',').next()
 }
 
-/// Returns the lines without the time on the wall, which no run repeats.
+/// Returns the lines without the time on the wall, which no run repeats, and in an order of their own. The
+/// tool shows an unfinished line, a prompt, when the host has waited for its end. So its place among the
+/// others is not the board's, and a line that is finished soon is never shown unfinished.
 fn comparable(lines: &[String]) -> Vec<String> {
     let line = |line: &String| match line.split_once(" s of the board's time in ") {
         Some((board, _)) => board.to_owned(),
         None => line.clone(),
     };
-    lines.iter().map(line).collect()
+    let is_prompt = |line: &&String| {
+        line.split_once('|')
+            .is_some_and(|(_, text)| text.trim() == PROMPT)
+    };
+    let mut lines: Vec<String> = lines.iter().filter(|line| !is_prompt(line)).map(line).collect();
+    lines.sort_unstable();
+    lines
 }
 
 /// Returns the list of promises without numbers.
