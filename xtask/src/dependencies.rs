@@ -45,7 +45,8 @@ const RULES: &[(&str, &[&str])] = &[
     // Hypercalls are decoded there, and what a guest wrote into its own memory protection unit is combined.
     ("arch/armv7m/core", &["abi", "arch/api", "arch/regions"]),
     ("arch/sim", &["abi", "arch/api"]),
-    ("arch/conformance", &["abi", "arch/api"]),
+    // The class binaries of the checks find their guest in the tables of the system image.
+    ("arch/conformance", &["abi", "image", "arch/api"]),
     (
         "arch/aarch64",
         &[

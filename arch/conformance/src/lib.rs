@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod ground;
+mod guest;
 mod memory;
 mod program;
 mod report;
@@ -30,8 +31,9 @@ use bulkhead_arch_api::{
 };
 
 pub use ground::Ground;
+pub use guest::{Guest, controller};
 pub use program::{Dialect, RECORDS, Record, operation, write_program};
-pub use report::{Tally, report_all};
+pub use report::{Tally, report_all, run};
 
 /// The result of a check: a sentence says what was wrong.
 pub type Outcome = Result<(), &'static str>;

@@ -3,7 +3,7 @@
 
 use crate::{Bench, Verdict, run_all};
 use bulkhead_abi::framing::{HYPERVISOR_CONSOLE, RS, US};
-use bulkhead_arch_api::{Arch, Clock, Console};
+use bulkhead_arch_api::{Arch, Clock, Console, Cpus};
 use core::fmt::{self, Write};
 
 /// Checks by what came of them.
@@ -63,6 +63,13 @@ fn say<B: Bench>(bench: &mut B, text: fmt::Arguments<'_>) {
     out.bytes(&[US]);
     let _always_ok = write!(out, "{text}\r\n");
     bench.console().flush();
+}
+
+/// Runs all checks, writes what comes of them to the console, and switches the board off.
+pub fn run<B: Bench>(mut bench: B) -> ! {
+    report_all(&mut bench);
+    bench.machine().power_off();
+    bench.machine().stop()
 }
 
 /// Runs all checks and writes what comes of them to the console.

@@ -8,7 +8,7 @@
 use bulkhead_arch_api::{Console, Cpus, EntryState, GuestPhys, Region, VcpuReset, VirtualLine};
 use bulkhead_arch_armv7m::{Machine, Serial, entry_point};
 use bulkhead_arch_conformance::{
-    At, Bench, Dialect, Need, PAGE, RAM_SIZE, RECORDS, Record, Role, Space, Step, ram_region, report_all,
+    At, Bench, Dialect, Need, PAGE, RAM_SIZE, RECORDS, Record, Role, Space, Step, ram_region, run,
     write_program,
 };
 use bulkhead_image::layout::{MEMORY_EXECUTE, MEMORY_WRITE};
@@ -121,14 +121,11 @@ impl Bench for Board {
 fn primary(mut machine: Machine, image: Result<Image<'static>, ImageError>) -> ! {
     let guest = image.ok().and_then(|image| Guest::find(&image));
     let Some(guest) = guest else { machine.stop() };
-    let mut board = Board {
+    run(Board {
         machine,
         serial: Serial,
         guest,
-    };
-    report_all(&mut board);
-    board.machine.power_off();
-    board.machine.stop()
+    })
 }
 
 #[panic_handler]

@@ -1,26 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The checks of `arch/conformance` on the backend of class `ppc405`, instead of the kernel.
 //!
-//! The system image has one partition: the guest that does what the checks say. Its code is copied into the
-//! RAM of each partition of the checks. They share the memory of that partition, but for the one that must
-//! have some of its own.
+//! The guest is that of the system image ([`Guest`]).
 #![no_std]
 #![no_main]
 
 use bulkhead_arch_api::{Console, Cpus, EntryState, GuestPhys, Spaces, VcpuReset, VirtualLine};
 use bulkhead_arch_conformance::{
-    At, Bench, Dialect, Need, PAGE, PROGRAM, RAM_SIZE, Record, Role, Space, Step, operation, ram_region,
-    report_all, write_program,
+    At, Bench, Dialect, Guest, Need, PROGRAM, Record, Role, Space, Step, operation, run, write_program,
 };
 use bulkhead_arch_ppc405::{Machine, Serial, entry_point};
 use bulkhead_image::{Image, ImageError};
 
-/// Memory of a partition.
-const SLICE: u64 = 0x8000;
-/// The addresses at which a partition sees its RAM, memory that it may only read, and nothing.
-const RAM: u64 = 0x4000_0000;
-const CONSTANT: u64 = 0x5000_0000;
-const NOWHERE: u64 = 0x6000_0000;
 /// A line of the interrupt controller, whose line 0 is the most significant bit.
 const LINE: u32 = 10;
 /// A reset of the system in DBCR0 (PPC405 User's Manual, section 10).
@@ -40,31 +31,6 @@ struct Board {
     guest: Guest,
 }
 
-/// The guest, as the system image has it.
-struct Guest {
-    memory: u64,
-    code: &'static [u8],
-}
-
-impl Guest {
-    /// Returns the guest of the system image, or `None` if it is not there.
-    fn find(image: &Image<'static>) -> Option<Self> {
-        let entry = image.partitions().first()?.entry.get();
-        let load = image.loads_of(0, 0).find(|load| {
-            let start = load.guest.get();
-            (start..start + load.size.get()).contains(&entry)
-        })?;
-        let from = (load.offset.get() + entry - load.guest.get()) as usize;
-        let behind = (load.offset.get() + load.size.get()) as usize;
-        let code = image.payload(load.payload.get()).get(from..behind)?;
-        let memory = image.memory_of(0).find(|record| record.size.get() >= 2 * SLICE)?;
-        Some(Self {
-            memory: memory.host.get(),
-            code: code.get(..(PAGE as usize).min(code.len()))?,
-        })
-    }
-}
-
 impl Bench for Board {
     type Machine = Machine;
 
@@ -77,16 +43,11 @@ impl Bench for Board {
     }
 
     fn space(&self, role: Role) -> Space {
-        let slice = self.guest.memory + if role == Role::Other { SLICE } else { 0 };
-        Space {
-            ram: ram_region(RAM, slice, RAM_SIZE, true, true),
-            constant: ram_region(CONSTANT, slice + RAM_SIZE, PAGE, false, false),
-            program: None,
-        }
+        self.guest.space(role)
     }
 
     fn nowhere(&self) -> GuestPhys {
-        GuestPhys(NOWHERE)
+        Guest::NOWHERE
     }
 
     fn line(&self) -> VirtualLine {
@@ -127,14 +88,11 @@ impl Bench for Board {
 fn primary(mut machine: Machine, image: Result<Image<'static>, ImageError>) -> ! {
     let guest = image.ok().and_then(|image| Guest::find(&image));
     let Some(guest) = guest else { machine.stop() };
-    let mut board = Board {
+    run(Board {
         machine,
         serial: Serial,
         guest,
-    };
-    report_all(&mut board);
-    board.machine.power_off();
-    board.machine.stop()
+    })
 }
 
 #[panic_handler]

@@ -1,30 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The checks of `arch/conformance` on the backend of class `x86_64`, instead of the kernel.
 //!
-//! The system image has one partition: the guest that does what the checks say. Its code is copied into the
-//! RAM of each partition of the checks. They share the memory of that partition, but for the one that must
-//! have some of its own.
+//! The guest is that of the system image ([`Guest`]).
 #![no_std]
 #![no_main]
 
 use bulkhead_arch_api::class::device::APIC;
 use bulkhead_arch_api::class::x86_64::FLAT_32;
 use bulkhead_arch_api::{
-    AddressSpace, Console, Cpus, EntryState, GuestPhys, Spaces, VcpuReset, VirtualDevice, VirtualLine,
+    Console, Cpus, EntryState, GuestPhys, Spaces, VcpuReset, VirtualDevice, VirtualLine,
 };
 use bulkhead_arch_conformance::{
-    At, Bench, Dialect, Need, PAGE, PROGRAM, RAM_SIZE, Record, Role, Space, Step, operation, ram_region,
-    report_all, write_program,
+    At, Bench, Dialect, Guest, Need, PROGRAM, Record, Role, Space, Step, controller, operation, run,
+    write_program,
 };
 use bulkhead_arch_x86_64::{Machine, Serial, entry_points};
 use bulkhead_image::{Image, ImageError};
 
-/// Memory of a partition.
-const SLICE: u64 = 0x8000;
-/// The addresses at which a partition sees its RAM, memory that it may only read, and nothing.
-const RAM: u64 = 0x4000_0000;
-const CONSTANT: u64 = 0x5000_0000;
-const NOWHERE: u64 = 0x6000_0000;
 /// A pin of the I/O APIC, and the vector that it is given.
 const LINE: u32 = 10;
 const VECTOR: u64 = 0x40;
@@ -45,13 +37,7 @@ struct Board {
     machine: Machine,
     serial: Serial,
     guest: Guest,
-}
-
-/// The guest, as the system image has it.
-struct Guest {
-    memory: u64,
-    code: &'static [u8],
-    /// The windows of its interrupt controllers, and the lines of those.
+    /// The windows of the guest's interrupt controller, and the lines of that.
     controller: ([VirtualDevice; 2], u32),
     accept: [Record; 5],
 }
@@ -67,47 +53,6 @@ fn accept([local, io]: &[VirtualDevice; 2]) -> [Record; 5] {
     ]
 }
 
-impl Guest {
-    /// Returns the guest of the system image, or `None` if it is not there.
-    fn find(image: &Image<'static>) -> Option<Self> {
-        let guest = image.partitions().first()?;
-        let entry = guest.entry.get();
-        let load = image.loads_of(0, 0).find(|load| {
-            let start = load.guest.get();
-            (start..start + load.size.get()).contains(&entry)
-        })?;
-        let from = (load.offset.get() + entry - load.guest.get()) as usize;
-        let behind = (load.offset.get() + load.size.get()) as usize;
-        let code = image.payload(load.payload.get()).get(from..behind)?;
-        let memory = image.memory_of(0).find(|record| record.size.get() >= 2 * SLICE)?;
-        let controller = controller(image, guest.virtual_lines.get())?;
-        Some(Self {
-            memory: memory.host.get(),
-            code: code.get(..(PAGE as usize).min(code.len()))?,
-            accept: accept(&controller.0),
-            controller,
-        })
-    }
-}
-
-/// Returns the virtual interrupt controllers of the system image's partition.
-fn controller(image: &Image<'_>, lines: u32) -> Option<([VirtualDevice; 2], u32)> {
-    let device = image
-        .virtual_devices_of(0)
-        .find(|device| device.kind.get() == APIC.number)?;
-    let window = |number: u8| {
-        let index = usize::from(number);
-        let place = (device.base.get(index)?.get(), device.size.get(index)?.get());
-        Some(VirtualDevice::new(
-            device.kind.get(),
-            (number, AddressSpace::Memory),
-            place,
-            None,
-        ))
-    };
-    Some(([window(0)?, window(1)?], lines))
-}
-
 impl Bench for Board {
     type Machine = Machine;
 
@@ -120,20 +65,15 @@ impl Bench for Board {
     }
 
     fn space(&self, role: Role) -> Space {
-        let slice = self.guest.memory + if role == Role::Other { SLICE } else { 0 };
-        Space {
-            ram: ram_region(RAM, slice, RAM_SIZE, true, true),
-            constant: ram_region(CONSTANT, slice + RAM_SIZE, PAGE, false, false),
-            program: None,
-        }
+        self.guest.space(role)
     }
 
     fn nowhere(&self) -> GuestPhys {
-        GuestPhys(NOWHERE)
+        Guest::NOWHERE
     }
 
     fn controller(&self) -> Option<([VirtualDevice; 2], u32)> {
-        Some(self.guest.controller)
+        Some(self.controller)
     }
 
     fn line(&self) -> VirtualLine {
@@ -156,11 +96,7 @@ impl Bench for Board {
     }
 
     fn load(&mut self, role: Role, steps: &'static [Step]) -> VcpuReset {
-        let (start, code, accept) = (
-            self.address(role, At::Ram(PROGRAM)),
-            self.guest.code,
-            self.guest.accept,
-        );
+        let (start, code, accept) = (self.address(role, At::Ram(PROGRAM)), self.guest.code, self.accept);
         // Without its program the guest does what it did in an earlier check, which this one then sees.
         let _is_seen = self.machine.copy_out(role.partition(), start, code);
         let port = |address, value| Record {
@@ -186,16 +122,19 @@ impl Bench for Board {
 }
 
 fn primary(mut machine: Machine, image: Result<Image<'static>, ImageError>) -> ! {
-    let guest = image.ok().and_then(|image| Guest::find(&image));
-    let Some(guest) = guest else { machine.stop() };
-    let mut board = Board {
+    let found = image
+        .ok()
+        .and_then(|image| Some((Guest::find(&image)?, controller(&image, &[APIC.number])?)));
+    let Some((guest, controller)) = found else {
+        machine.stop()
+    };
+    run(Board {
         machine,
         serial: Serial,
         guest,
-    };
-    report_all(&mut board);
-    board.machine.power_off();
-    board.machine.stop()
+        accept: accept(&controller.0),
+        controller,
+    })
 }
 
 /// Stops: no other pCPU is started.
