@@ -222,6 +222,17 @@ const NO_TERM: &[((&str, &str), &str)] = &[
         "`writer` has a budget, which can end while it owns the lock",
     ),
     (
+        ("depth = 3", "depth = 0"),
+        "the port does not keep room for a call of each of its vCPUs",
+    ),
+    (
+        (
+            "priority = 9 }]",
+            "priority = 9 }, { pcpu = 0, priority = 9, budget = \"1ms\", period = \"10ms\" }]",
+        ),
+        "`client` has a budget, which can end while it owns the lock",
+    ),
+    (
         (
             "vcpus = [{ pcpu = 0, priority = 5 }]",
             "autostart = false\nvcpus = [{ pcpu = 0, priority = 5 }]",

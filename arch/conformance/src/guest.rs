@@ -60,8 +60,8 @@ impl Guest {
     }
 }
 
-/// Returns the windows of the virtual interrupt controller of the system image's partition, which is of one of
-/// these kinds, and its lines.
+/// Returns the windows of the virtual interrupt controller of the system image's partition, which is of one
+/// of these kinds, and its lines.
 #[must_use]
 pub fn controller(image: &Image<'_>, kinds: &[u32]) -> Option<([VirtualDevice; 2], u32)> {
     let lines = image.partitions().first()?.virtual_lines.get();

@@ -2,6 +2,7 @@
 //! The answer of `bulkhead report --json`.
 
 use super::report::Comparison;
+use crate::log::never_ran::NeverRan;
 use crate::trace::Trace;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -20,7 +21,7 @@ pub(super) fn body(trace: &Trace, against: Option<&Comparison>) -> Value {
         "exits": exits(trace),
         "waits": waits(trace, trace.waits()),
         "waits_from_due": waits(trace, trace.waits_from_due()),
-        "never_ran": never_ran(trace),
+        "never_ran": trace.never_ran().iter().map(NeverRan::json).collect::<Vec<_>>(),
         "windows": windows(trace),
         "budgets": budgets(trace),
         "events": events(trace),
@@ -75,12 +76,6 @@ fn waits(trace: &Trace, waits: BTreeMap<u8, Vec<u64>>) -> Vec<Value> {
         })
     })
     .collect()
-}
-
-fn never_ran(trace: &Trace) -> Vec<Value> {
-    let all = trace.never_ran().into_iter();
-    all.map(|found| json!({ "vcpu": found.vcpu, "since_ns": found.since, "pcpu": found.pcpu }))
-        .collect()
 }
 
 fn windows(trace: &Trace) -> Vec<Value> {

@@ -210,8 +210,7 @@ fn with_hypervisor(names: &[String]) -> Vec<String> {
 }
 
 /// Refuses names of consoles and partitions that the manifest does not have, and disks without a file, before
-/// anything is built for it.
-/// A manifest that cannot be read is refused later, with the reason.
+/// anything is built for it. A manifest that cannot be read is refused later, with the reason.
 fn names_exist(args: &RunArgs) -> Result<(), Problem> {
     let Ok(text) = read_manifest(&args.system) else {
         return Ok(());

@@ -259,8 +259,7 @@ fn body(outcomes: &[Outcome], args: &SimulateArgs, end: u64, missed: u64) -> Val
         })
     });
     let never_ran = outcomes.iter().flat_map(|outcome| outcome.never_ran(end));
-    let never_ran =
-        never_ran.map(|found| json!({ "vcpu": found.vcpu, "since_ns": found.since, "pcpu": found.pcpu }));
+    let never_ran = never_ran.map(|found| found.json());
     json!({
         "manifest": args.system.display().to_string(),
         "duration_ns": end,

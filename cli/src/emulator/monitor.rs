@@ -2,15 +2,16 @@
 //! The emulator's monitor (QMP, one JSON object a line, over a socket): reading the board's memory, and
 //! resetting the board.
 //!
-//! The tool sends only a handful of fixed commands, and only a few words of the answers matter, so there is
-//! no JSON reader here. A line that contains `"return"` or `"error"` answers the last command. A line that
-//! contains `"SHUTDOWN"` says that the board has switched itself off. The emulator is told to stay until the
-//! tool has looked.
+//! The tool sends only a handful of fixed commands. Of most lines one word matters, and only the answers with
+//! figures are read as JSON. A line that contains `"return"` or `"error"` answers the last command. A line
+//! that contains `"SHUTDOWN"` says that the board has switched itself off. The emulator is told to stay until
+//! the tool has looked.
 //!
 //! The emulator tells events only to whoever has agreed on a protocol before. A board can be off by then,
 //! when the machine is busy. So the tool asks for the state once it is connected.
 
 use crate::problem::Problem;
+use serde_json::Value;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -129,11 +130,8 @@ impl Monitor {
     /// # Errors
     /// The monitor refuses, or the emulator does not count.
     pub fn instructions(&mut self) -> Result<u64, Problem> {
-        let answer = self.ask(r#"{"execute":"query-replay"}"#)?;
-        let number = answer.split_once("\"icount\": ").and_then(|(_, rest)| {
-            let end = rest.find(|c: char| !c.is_ascii_digit())?;
-            rest[..end].parse().ok()
-        });
+        let answer = self.value(r#"{"execute":"query-replay"}"#)?;
+        let number = answer["icount"].as_u64();
         number.ok_or_else(|| Problem::new("the emulator does not count instructions"))
     }
 
@@ -142,11 +140,9 @@ impl Monitor {
     /// # Errors
     /// The monitor refuses.
     pub fn cpu_threads(&mut self) -> Result<Vec<u32>, Problem> {
-        let answer = self.ask(r#"{"execute":"query-cpus-fast"}"#)?;
-        let answer: serde_json::Value = serde_json::from_str(&answer)
-            .map_err(|error| Problem::new(format!("the emulator's list of its CPUs: {error}")))?;
+        let answer = self.value(r#"{"execute":"query-cpus-fast"}"#)?;
         // The properties of a CPU have a `thread-id`, too: its number in a core.
-        let cpus = answer["return"].as_array().into_iter().flatten();
+        let cpus = answer.as_array().into_iter().flatten();
         let threads = cpus.filter_map(|cpu| u32::try_from(cpu["thread-id"].as_u64()?).ok());
         let mut threads: Vec<u32> = threads.collect();
         threads.sort_unstable();
@@ -194,6 +190,15 @@ impl Monitor {
     /// Sends a command and waits until it is done.
     fn command(&mut self, command: &str) -> Result<(), Problem> {
         self.ask(command).map(drop)
+    }
+
+    /// Sends a command and returns the value of its answer.
+    fn value(&mut self, command: &str) -> Result<Value, Problem> {
+        let line = self.ask(command)?;
+        let answer: Result<Value, _> = serde_json::from_str(&line);
+        let mut answer =
+            answer.map_err(|error| Problem::new(format!("the emulator's answer to {command}: {error}")))?;
+        Ok(answer["return"].take())
     }
 
     /// Sends a command and returns the line of its answer.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A vCPU that was ready and never ran: a table of what ran does not show it.
 
+use serde_json::{Value, json};
 use std::fmt;
 
 /// Owners of the pCPU that are named.
@@ -35,6 +36,12 @@ impl NeverRan {
             had,
             of,
         }
+    }
+
+    /// Returns what a JSON document says of it.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        json!({ "vcpu": self.vcpu, "since_ns": self.since, "pcpu": self.pcpu })
     }
 }
 

@@ -180,10 +180,7 @@ fn one(system: &System, pcpu: &system::Pcpu) -> PcpuTiming {
         number: pcpu.number,
         policy: pcpu.policy,
         quantum: pcpu.quantum_ns.max(1),
-        overheads: Overheads {
-            orders: orders(system, pcpu.number),
-            ..system.board.overheads(vcpus.len()).unwrap_or_default()
-        },
+        overheads: overheads(system, pcpu.number),
         schedule_names: pcpu
             .schedules
             .iter()
@@ -193,6 +190,17 @@ fn one(system: &System, pcpu: &system::Pcpu) -> PcpuTiming {
         vcpus,
         windows,
         schedules,
+    }
+}
+
+/// Returns the costs of the hypervisor on a pCPU. They grow with its vCPUs.
+fn overheads(system: &System, pcpu: u32) -> Overheads {
+    let partitions = system.partitions();
+    let vcpus = partitions.iter().flat_map(system::Partition::vcpus);
+    let own = vcpus.filter(|vcpu| vcpu.pcpu == pcpu).count();
+    Overheads {
+        orders: orders(system, pcpu),
+        ..system.board.overheads(own).unwrap_or_default()
     }
 }
 

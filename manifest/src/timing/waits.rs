@@ -87,12 +87,9 @@ fn term(
     let Some(waiter) = own.get(task.vcpu.get() as usize) else {
         return Err("the task has no vCPU".to_owned());
     };
-    let policy = system
-        .pcpus()
-        .iter()
-        .find(|pcpu| pcpu.number == waiter.pcpu)
-        .map(|pcpu| pcpu.policy);
-    if policy != Some(Policy::FixedPriority) {
+    let mut pcpus = system.pcpus().iter();
+    let pcpu = pcpus.find(|pcpu| pcpu.number == waiter.pcpu);
+    if pcpu.is_none_or(|pcpu| pcpu.policy != Policy::FixedPriority) {
         return Err("only policy \"fixed-priority\" has a term".to_owned());
     }
     let all = partition.spec.demand.iter().flat_map(|demand| &demand.tasks);
@@ -104,10 +101,10 @@ fn term(
             never_refused(system, partition, capability)?;
             answer(system, waiter, capability)?
         }
-        ObjectKind::Lock => lock(system, partition, waiter, capability)?,
+        ObjectKind::Lock => lock(system, (partition, task.vcpu.get()), waiter, capability)?,
         _ => return Err("others decide when that comes".to_owned()),
     };
-    let costs = system.board().overheads(own.len()).unwrap_or_default();
+    let costs = super::overheads(system, waiter.pcpu);
     let one = stretch.saturating_add(costs.event().saturating_mul(2));
     Ok(one.saturating_mul(count))
 }
@@ -127,8 +124,12 @@ fn never_refused(system: &System, caller: &Partition<'_>, capability: &Capabilit
         .filter(|other| other.number != caller.number && other.capabilities().iter().any(sends))
         .peekable();
     let own = caller.capabilities();
-    let room: u32 = own.iter().filter(|own| sends(own)).map(|own| own.room).sum();
-    if others.peek().is_some() && (room as usize) < caller.vcpus().len() {
+    let kept = own.iter().filter(|own| sends(own)).map(|own| own.room).sum();
+    let all = system.manifest.ports.get(capability.object);
+    let all = all.map_or(0, |port| port.depth.get());
+    // A partition that sends alone has all of the port.
+    let room: u32 = if others.peek().is_some() { kept } else { all };
+    if (room as usize) < caller.vcpus().len() {
         return Err("the port does not keep room for a call of each of its vCPUs".to_owned());
     }
     let fills = |other: &Capability| sends(other) && other.rights.contains(Rights::GRANT);
@@ -203,10 +204,11 @@ fn answer(system: &System, caller: &Vcpu, capability: &Capability) -> Result<(Ti
     Ok((service, u64::from(port.depth.get()).saturating_add(1)))
 }
 
-/// Returns the longest stretch of an owner of a lock, and the number of owners that a vCPU waits for.
+/// Returns the longest stretch of an owner of a lock, and the number of owners that a vCPU waits for. The
+/// vCPU is that of this number in the partition.
 fn lock(
     system: &System,
-    partition: &Partition<'_>,
+    (partition, number): (&Partition<'_>, u32),
     waiter: &Vcpu,
     capability: &Capability,
 ) -> Result<(Ticks, u64), String> {
@@ -214,34 +216,31 @@ fn lock(
         return Err("there is no such lock".to_owned());
     };
     let takes = |other: &Capability| other.kind == ObjectKind::Lock && other.object == capability.object;
-    let mut others: Vec<Vcpu> = Vec::new();
+    let (mut equals, mut is_one_below) = (0_u64, false);
     for holder in system.partitions() {
-        if holder.capabilities().iter().any(takes) {
-            let all = holder.vcpus();
-            if all.iter().any(|vcpu| vcpu.pcpu != waiter.pcpu) {
+        if !holder.capabilities().iter().any(takes) {
+            continue;
+        }
+        keeps_rights(&holder)?;
+        for (vcpu, index) in holder.vcpus().iter().zip(0..) {
+            if holder.number == partition.number && index == number {
+                continue;
+            }
+            if vcpu.pcpu != waiter.pcpu {
                 return Err(format!("`{}` is on another pCPU", holder.name()));
             }
-            keeps_rights(&holder)?;
-            let has_budget = |vcpu: &Vcpu| vcpu.priority >= waiter.priority && vcpu.reservation.is_some();
-            if holder.number != partition.number && all.iter().any(has_budget) {
+            if vcpu.priority >= waiter.priority && vcpu.reservation.is_some() {
                 return Err(format!(
                     "`{}` has a budget, which can end while it owns the lock",
                     holder.name()
                 ));
             }
-            others.extend(all);
+            equals = equals.saturating_add((vcpu.priority == waiter.priority).into());
+            is_one_below |= vcpu.priority < waiter.priority;
         }
     }
     let hold = stretch(lock.hold.as_ref(), "lock", &lock.name.value, "hold")?;
-    let is_below = |vcpu: &&Vcpu| vcpu.priority < waiter.priority;
-    let equals = others
-        .iter()
-        .filter(|vcpu| vcpu.priority == waiter.priority)
-        .count();
-    // The waiter is one of the equals. The vCPUs of its own partition are others to it.
-    let equals = (equals as u64).saturating_sub(u64::from(!partition.spec.vcpus.is_empty()));
-    let below = u64::from(others.iter().any(|vcpu| is_below(&vcpu)));
-    Ok((hold, equals.saturating_add(below)))
+    Ok((hold, equals.saturating_add(is_one_below.into())))
 }
 
 /// Returns the time that a key of a port or a lock gives.
