@@ -5,7 +5,7 @@
 //! than the short sentence that fits on a lockdown line.
 
 use crate::layout::Name;
-use Part::{Number, Text};
+use Phrase::{Number, Text};
 use core::fmt;
 
 /// Why an image is refused.
@@ -303,7 +303,7 @@ impl Fault {
 
 /// A piece of the sentence that says what is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part<'a> {
+pub enum Phrase<'a> {
     /// As it is.
     Text(&'a str),
     /// In decimal.
@@ -312,7 +312,7 @@ pub enum Part<'a> {
 
 impl Fault {
     /// Writes the sentence, piece by piece.
-    pub fn describe(self, part: &mut dyn FnMut(Part<'_>)) {
+    pub fn describe(self, part: &mut dyn FnMut(Phrase<'_>)) {
         part(Text(self.text()));
         let (table, index) = match self {
             Self::SameAs(index) => (None, Some(index)),
@@ -334,7 +334,7 @@ impl Fault {
 impl ImageError {
     /// Writes the sentence, piece by piece: the target has no use for [`core::fmt`] but this, and that is a
     /// lot of code.
-    pub fn describe(&self, part: &mut dyn FnMut(Part<'_>)) {
+    pub fn describe(&self, part: &mut dyn FnMut(Phrase<'_>)) {
         let (texts, facts) = self.sentence();
         for (text, fact) in texts.iter().zip(facts) {
             part(Text(text));
@@ -348,7 +348,7 @@ impl ImageError {
     }
 
     /// Returns the words between, before and behind the facts, and the facts.
-    fn sentence(&self) -> (&'static [&'static str; 3], [Part<'_>; 2]) {
+    fn sentence(&self) -> (&'static [&'static str; 3], [Phrase<'_>; 2]) {
         let name = |name| Text(Name::text(name).unwrap_or("?"));
         match *self {
             Self::Truncated { found, expected } => (
@@ -400,8 +400,8 @@ impl ImageError {
 /// Of the bytes of a payload or of what is resident.
 const MISMATCH: &str = "\": digest mismatch";
 /// No fact.
-const NOTHING: Part<'static> = Text("");
-const NOTHINGS: [Part<'static>; 2] = [NOTHING; 2];
+const NOTHING: Phrase<'static> = Text("");
+const NOTHINGS: [Phrase<'static>; 2] = [NOTHING; 2];
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -415,7 +415,7 @@ impl fmt::Display for ImageError {
     }
 }
 
-fn display(f: &mut fmt::Formatter<'_>, describe: impl FnOnce(&mut dyn FnMut(Part<'_>))) -> fmt::Result {
+fn display(f: &mut fmt::Formatter<'_>, describe: impl FnOnce(&mut dyn FnMut(Phrase<'_>))) -> fmt::Result {
     let mut result = Ok(());
     describe(&mut |part| {
         if result.is_ok() {

@@ -46,7 +46,7 @@ mod tables;
 mod writer;
 
 pub use digest::{BLOCK, LANES, Portable, Sha256};
-pub use error::{Fault, ImageError, Part, Table};
+pub use error::{Fault, ImageError, Phrase, Table};
 pub use limits::{
     MAX_ALTERNATIVES, MAX_ALTERNATIVES_PER_PARTITION, MAX_CAPABILITIES, MAX_CHANNELS, MAX_CONTROLLERS,
     MAX_DOMAINS, MAX_DOMAINS_PER_PCPU, MAX_DURATION_NS, MAX_FUNCTIONS, MAX_HELD, MAX_INTERRUPTS, MAX_LOADS,

@@ -56,6 +56,7 @@ pub mod mailbox;
 pub mod network;
 mod orders;
 pub mod partition;
+mod parts;
 mod policy;
 pub mod port;
 mod record;
