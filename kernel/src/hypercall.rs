@@ -8,7 +8,7 @@
 
 use crate::cap::{Capability, Spaces};
 use crate::lock::LockId;
-use crate::parts::{Part, has};
+use crate::parts::Part;
 use crate::port::PortId;
 use bulkhead_abi::hypercall::{
     CAPABILITY_NAME, KEPT_GROUP, KEPT_WORDS, MAX_COPY, MAX_MESSAGE, MESSAGE_ALIGN, OWN_MEMORY, SEND_REPLACES,
@@ -24,7 +24,7 @@ pub const WRITE_LEN: usize = 32;
 pub const READ_LEN: usize = 24;
 
 /// A hypercall that has passed every check that needs no state of the object itself: one of the core, or one
-/// of a part. A part that the build lacks has no commands ([`decode`]).
+/// of a part. A build that lacks a part has no such command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Answered at once.
@@ -32,16 +32,22 @@ pub enum Command {
     /// Answered later, perhaps.
     Wait(WaitCommand),
     /// Let the caller, a task, be interrupted by events of a partition's gate.
+    #[cfg(feature = "upcalls")]
     Upcall(PartitionId, UpcallWish),
     /// About ports and replies.
+    #[cfg(feature = "ports")]
     Port(PortCommand),
     /// About a lock.
+    #[cfg(feature = "locks")]
     Lock(LockId, LockCommand),
     /// About a channel.
+    #[cfg(feature = "channels")]
     Channel(ChannelId, ChannelCommand),
     /// About a device, a line or a channel that the caller has only while it holds it.
+    #[cfg(feature = "lent")]
     Lent(ChannelId, LentCommand),
     /// Serve the clients of this partition.
+    #[cfg(feature = "services")]
     Serve(PartitionId, Service),
 }
 
@@ -360,12 +366,14 @@ pub fn decode<R: RelaxStrategy>(
     };
     let channel = ChannelId(object);
     Ok(match operation.part() {
-        Some(Part::Upcalls) if has(Part::Upcalls) => Command::Upcall(PartitionId(object), upcall(call)?),
-        Some(Part::Ports) if has(Part::Ports) => {
-            Command::Port(port(operation, call, (caller, object, held), spaces)?)
-        }
-        Some(Part::Locks) if has(Part::Locks) => Command::Lock(LockId(object), lock(operation, x2)?),
-        Some(Part::Channels) if has(Part::Channels) => Command::Channel(
+        #[cfg(feature = "upcalls")]
+        Some(Part::Upcalls) => Command::Upcall(PartitionId(object), upcall(call)?),
+        #[cfg(feature = "ports")]
+        Some(Part::Ports) => Command::Port(port(operation, call, (caller, object, held), spaces)?),
+        #[cfg(feature = "locks")]
+        Some(Part::Locks) => Command::Lock(LockId(object), lock(operation, x2)?),
+        #[cfg(feature = "channels")]
+        Some(Part::Channels) => Command::Channel(
             channel,
             if operation == Operation::ChannelPlace {
                 ChannelCommand::Place
@@ -373,12 +381,10 @@ pub fn decode<R: RelaxStrategy>(
                 ChannelCommand::Doorbell(x2)
             },
         ),
-        Some(Part::Lent) if has(Part::Lent) => {
-            Command::Lent(channel, lent(operation, (x1, x2), caller, spaces)?)
-        }
-        Some(Part::Services) if has(Part::Services) => {
-            Command::Serve(PartitionId(object), service(operation, call)?)
-        }
+        #[cfg(feature = "lent")]
+        Some(Part::Lent) => Command::Lent(channel, lent(operation, (x1, x2), caller, spaces)?),
+        #[cfg(feature = "services")]
+        Some(Part::Services) => Command::Serve(PartitionId(object), service(operation, call)?),
         _ => core(operation, call, (caller, object), spaces)?,
     })
 }

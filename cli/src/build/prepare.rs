@@ -471,7 +471,7 @@ mod tests {
         assert_eq!(on("mps2-an500").programs[0], "bulkhead-hypervisor-armv7m");
         for table in ["[port.a]", "[lock.a]"] {
             let messages = on(&format!("mps2-an500 {table}"));
-            assert_eq!(messages.programs[0], "bulkhead-hypervisor-armv7m-messages");
+            assert_eq!(messages.programs[0], "bulkhead-hypervisor-armv7m");
             assert_eq!(on(&format!("qemu-virt-aarch64 {table}")).programs, needs.programs);
         }
         assert_eq!(on("no-such-board").programs, ["guest-control-loop"]);

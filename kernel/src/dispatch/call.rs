@@ -57,8 +57,11 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Command::Core(CoreCommand::Null) => Some(Ok([0; 4])),
             Command::Core(ref command) => Some(self.carry_out_core(caller, command)),
             Command::Wait(ref command) => self.wait_or_work(slot, vcpu, (caller, named), command),
+            #[cfg(feature = "upcalls")]
             Command::Upcall(gate, ref wish) => self.want_upcall(slot, vcpu, (gate, named), wish),
+            #[cfg(feature = "ports")]
             Command::Port(ref command) => self.call_at_port(slot, vcpu, named, command),
+            #[cfg(feature = "locks")]
             Command::Lock(lock, command) => {
                 let at = Named {
                     it: lock,
@@ -66,11 +69,15 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 };
                 self.call_at_lock(slot, vcpu, at, command)
             }
+            #[cfg(feature = "channels")]
             Command::Channel(channel, command) => Some(self.call_at_channel(caller, channel, command)),
+            #[cfg(feature = "lent")]
             Command::Lent(device, LentCommand::Hold(index)) => Some(self.change_hold(caller, device, index)),
+            #[cfg(feature = "lent")]
             Command::Lent(device, LentCommand::Line(index, step)) => {
                 Some(self.change_line(caller, device, (index, step)))
             }
+            #[cfg(feature = "services")]
             Command::Serve(server, ref step) => Some(self.serve(caller, server, step)),
         }
     }

@@ -11,12 +11,6 @@ use bulkhead_arch_api::class::ARMV7M;
 use bulkhead_manifest::Board;
 use bulkhead_manifest::system::Partition;
 
-/// The class binary with ports and locks.
-static MESSAGES: Variant = Variant {
-    suffix: "-messages",
-    feature: None,
-};
-
 /// Numbers of exceptions.
 const HARD_FAULT: u64 = 3;
 const SUPERVISOR_CALL: u64 = 11;
@@ -34,11 +28,11 @@ impl Tool for Armv7m {
     }
 
     fn variants(&self) -> &'static [Variant] {
-        std::slice::from_ref(&MESSAGES)
+        &[]
     }
 
-    fn variant(&self, _board: &Board, messages: bool) -> Option<&'static Variant> {
-        messages.then_some(&MESSAGES)
+    fn variant(&self, _board: &Board, _messages: bool) -> Option<&'static Variant> {
+        None
     }
 
     fn link(&self, board: &Board) -> Option<Link> {
