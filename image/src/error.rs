@@ -47,6 +47,11 @@ pub enum ImageError {
         /// The class of this hypervisor.
         expected: u32,
     },
+    /// For a hypervisor with a part that this one lacks.
+    Lacks {
+        /// The name of the first such part.
+        part: &'static str,
+    },
     /// The lengths in the header cannot be.
     Lengths,
     /// The tables are not what was built.
@@ -257,6 +262,8 @@ pub enum Fault {
     NotIdentical,
     /// Not behind the record before it.
     NotAscending,
+    /// It is of a part of the kernel that the image does not name as used.
+    UnnamedPart,
 }
 
 impl Fault {
@@ -297,6 +304,7 @@ impl Fault {
             Self::OutsideCode => "outside code memory",
             Self::NotIdentical => "not at its bus address",
             Self::NotAscending => "not in ascending order",
+            Self::UnnamedPart => "part not named",
         }
     }
 }
@@ -372,6 +380,10 @@ impl ImageError {
             Self::Class { found, expected } => (
                 &["image for class ", ", this hypervisor is ", ""],
                 [Number(found.into()), Number(expected.into())],
+            ),
+            Self::Lacks { part } => (
+                &["image needs ", ", which this hypervisor lacks", ""],
+                [Text(part), NOTHING],
             ),
             Self::Lengths => (&["header: bad lengths", "", ""], NOTHINGS),
             Self::TablesDigest => (&["tables: digest mismatch", "", ""], NOTHINGS),

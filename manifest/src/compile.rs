@@ -32,6 +32,7 @@ use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::driver::Controller;
 use crate::guest::{AreaKind, Guest};
 use crate::model::{Access, Kind, PartitionSpec, Policy, ServerKind};
+use crate::parts;
 use crate::payload::{Bytes, blob_name};
 use crate::plan::{self, Plan, TraceWish};
 use crate::rules::memory::uart_size;
@@ -105,6 +106,7 @@ pub fn compile(system: &System, input: &CompileInput) -> Result<Vec<u8>, Compile
     };
     let mut builder = records(&placed)?;
     let (budget, period) = networks::intake(&placed.manifest);
+    let parts = parts::set_of(&system.parts(input.trace_records.is_some()));
     builder.board = BoardRecord {
         load_address: placed.board.load_address.into(),
         hypervisor_size: placed.plan.hypervisor.size.into(),
@@ -116,7 +118,7 @@ pub fn compile(system: &System, input: &CompileInput) -> Result<Vec<u8>, Compile
         trace_records: placed.plan.trace.map_or(0, |(_, records)| records).into(),
         trace_base: placed.plan.trace.map_or(0, |(base, _)| base).into(),
         trace_short_exits: u32::from(traces_short_exits(&placed)).into(),
-        reserved: 0.into(),
+        parts: parts.0.into(),
         network_budget_us: budget.into(),
         network_period_us: period.into(),
     };

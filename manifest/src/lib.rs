@@ -22,6 +22,7 @@ mod flash;
 mod guest;
 mod load;
 mod model;
+pub mod parts;
 mod payload;
 mod plan;
 pub mod reach;
