@@ -114,10 +114,9 @@ fn require(holds: bool, fault: Fault) -> Result<(), Fault> {
     if holds { Ok(()) } else { Err(fault) }
 }
 
-/// Checks that the image names a part as used.
-fn names(image: &Image<'_>, part: Part) -> Result<(), Fault> {
-    let parts = Parts(image.board().parts.get());
-    require(parts.has(part), Fault::UnnamedPart)
+/// Tells whether the image names a part as used.
+fn uses(image: &Image<'_>, part: Part) -> bool {
+    Parts(image.board().parts.get()).has(part)
 }
 
 /// Checks that `index` is the index of a record of a table with `count` records.

@@ -66,6 +66,13 @@ records! {
         /// The tables, in the order of the constants `SECTION_*`.
         sections: [Section; SECTION_COUNT],
     }
+    /// The first bytes of an image that is sound: the record of the board follows the header.
+    Start {
+        /// The header.
+        header: Header,
+        /// The board.
+        board: BoardRecord,
+    }
     /// Facts about the board that every class needs. One record.
     BoardRecord {
         /// Where on the bus the flashable file must be loaded.

@@ -2,7 +2,7 @@
 //! Where tables and payloads are: the one layout that follows from the counts.
 
 use crate::error::ImageError;
-use crate::layout::{BoardRecord, END_MARK, Header, PAYLOAD_ALIGN, SECTION_BOARD};
+use crate::layout::{END_MARK, Header, PAYLOAD_ALIGN, Start};
 use crate::limits::{CORE, SHAPES, TABLE_ALIGN};
 use bulkhead_abi::parts::{PARTS, Parts};
 use zerocopy::{FromBytes, Immutable, KnownLayout};
@@ -12,11 +12,10 @@ use zerocopy::{FromBytes, Immutable, KnownLayout};
 /// system does not use are empty.
 pub(crate) fn check_directory(tables: &[u8], header: &Header) -> Result<(), ImageError> {
     // Without a board record, the table of the board is the first one that is refused.
-    let board = records::<BoardRecord>(tables, header, SECTION_BOARD).unwrap_or(&[]);
-    let parts = board.first().map_or(0, |board| board.parts.get());
+    let parts = Start::ref_from_prefix(tables).map_or(0, |(start, _)| start.board.parts.get());
     if !PARTS.covers(Parts(parts)) {
         return Err(ImageError::Lacks {
-            part: Parts(parts).first_lacking().unwrap_or("an unknown part"),
+            part: Parts(parts).first_lacking().unwrap_or("?"),
         });
     }
     let parts = parts | 1 << CORE;

@@ -19,7 +19,7 @@ use crate::limits::TABLE_ALIGN;
 use crate::name::NameError;
 use crate::reader::{HEADER_LEN, Image};
 use crate::tables::{payload_start, total_len};
-use bulkhead_abi::parts::Parts;
+use bulkhead_abi::parts::{Part, Parts};
 use bulkhead_arch_api::ClassFacts;
 use core::mem::offset_of;
 use std::vec::Vec;
@@ -307,10 +307,23 @@ pub fn claim_twice(image: &mut [u8]) -> bool {
     true
 }
 
-/// Returns where in an image the parts are that it names: 4 bytes, for tests that forge an image.
+/// Forges an image: its system uses the part of this name, too. Returns whether there is such a part.
 #[must_use]
-pub fn parts_at(image: &[u8]) -> Option<usize> {
-    let (header, _) = Header::ref_from_prefix(image).ok()?;
-    let board = header.sections.get(SECTION_BOARD)?.offset.get() as usize;
-    board.checked_add(offset_of!(BoardRecord, parts))
+pub fn need_part(image: &mut [u8], name: &str) -> bool {
+    let at = || {
+        let (header, _) = Header::ref_from_prefix(image).ok()?;
+        let board = header.sections.get(SECTION_BOARD)?.offset.get() as usize;
+        board.checked_add(offset_of!(BoardRecord, parts))
+    };
+    let part = Part::ALL.iter().find(|part| part.name() == name);
+    let (Some(at), Some(part)) = (at(), part) else {
+        return false;
+    };
+    let Some(bytes) = image.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<4>) else {
+        return false;
+    };
+    let parts = Parts(u32::from_le_bytes(*bytes));
+    *bytes = parts.with(*part).0.to_le_bytes();
+    sign_tables(image);
+    true
 }

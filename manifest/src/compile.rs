@@ -239,6 +239,39 @@ fn records(system: &System) -> Result<ImageBuilder, NameError> {
     Ok(builder)
 }
 
+/// Returns the number of records in each table of the system's image, for a class binary that is built for
+/// this system alone (`abi/src/size.rs`). `words` are those of the messages that wait in ports.
+///
+/// # Errors
+/// A name does not fit into a record.
+pub fn table_counts(system: &System) -> Result<Vec<(&'static str, usize)>, CompileError> {
+    let image = records(system)?;
+    let of_partition = image
+        .partitions
+        .iter()
+        .map(|partition| partition.vcpu_count.get());
+    let words = image.ports.iter().map(|port| port.words() as usize);
+    // A line that is lent takes the place of one that is owned.
+    let lent = image.sides.iter().filter(|side| side.line.get() != 0).count();
+    Ok(vec![
+        ("pcpus", image.pcpus.len()),
+        ("partitions", image.partitions.len()),
+        ("vcpus", image.vcpus.len()),
+        ("vcpus_per_partition", of_partition.max().unwrap_or(0) as usize),
+        ("ports", image.ports.len()),
+        ("words", words.fold(0, usize::saturating_add)),
+        ("locks", image.locks.len()),
+        ("channels", image.channels.len()),
+        ("sides", image.sides.len()),
+        ("memory", image.memory.len()),
+        ("loads", image.loads.len()),
+        ("payloads", image.payloads.len()),
+        ("interrupts", image.interrupts.len().saturating_add(lent)),
+        ("devices", image.virtual_devices.len()),
+        ("registers", image.registers.len()),
+    ])
+}
+
 /// Writes the records of the channels and their sides.
 fn channel_records(system: &System, builder: &mut ImageBuilder) -> Result<(), NameError> {
     let partitions = &system.manifest.partitions;

@@ -35,8 +35,8 @@ mod units;
 mod value;
 
 pub use board::{Board, Emulator, board_names, boards};
-pub use bulkhead_image::claim_twice;
 pub use bulkhead_image::layout::HealthAction;
+pub use bulkhead_image::{claim_twice, need_part};
 pub use class::Class;
 pub use code::Code;
 pub use compile::{CompileError, CompileInput, compile};

@@ -140,14 +140,14 @@ impl<'a> Unchecked<'a> {
     }
 
     /// Returns the parts of the kernel that the system uses, as far as the manifest is sound enough to tell.
-    /// Programs that can call a debugger are not known yet ([`System::parts`]).
+    /// Programs that can call a debugger are not known yet ([`System::parts`], also for `is_traced`).
     #[must_use]
-    pub fn parts(&self) -> Vec<UsedPart> {
+    pub fn parts(&self, is_traced: bool) -> Vec<UsedPart> {
         let Some(manifest) = &self.manifest else {
             return Vec::new();
         };
         let class = self.board().map(|board| board.class);
-        parts::of_manifest(manifest, class, &self.report.sources)
+        parts::of_manifest(manifest, class, is_traced, &self.report.sources)
     }
 
     /// Returns the names of the partitions that have a console, if the manifest is sound enough to tell.

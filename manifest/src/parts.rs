@@ -10,6 +10,7 @@ use bulkhead_abi::Rights;
 pub use bulkhead_abi::parts::{FULL, Part, Parts, VARIANTS, Variant, variant_for};
 
 use crate::class::Class;
+pub use crate::compile::table_counts;
 use crate::diagnostic::{Place, Sources};
 use crate::model::{CapabilitySpec, Kind, Manifest, PartitionSpec, Policy, Target};
 use crate::system::System;
@@ -45,18 +46,20 @@ impl System {
                 found.add(Part::Semihosting, Some(image.place), why);
             }
         }
-        if is_traced {
-            found.add(Part::Trace, None, "`run --trace`".to_owned());
-        }
-        found.finish(&self.report.sources)
+        found.finish(is_traced, &self.report.sources)
     }
 }
 
 /// Returns the parts that every system of this manifest uses.
-pub(crate) fn of_manifest(manifest: &Manifest, class: Option<Class>, sources: &Sources) -> Vec<UsedPart> {
+pub(crate) fn of_manifest(
+    manifest: &Manifest,
+    class: Option<Class>,
+    is_traced: bool,
+    sources: &Sources,
+) -> Vec<UsedPart> {
     let mut found = Found::default();
     found.of_manifest(manifest, class);
-    found.finish(sources)
+    found.finish(is_traced, sources)
 }
 
 /// What was found, the first need of each part.
@@ -156,8 +159,12 @@ impl Found {
         }
     }
 
-    /// Returns the parts in their order, and with them those that they are built on.
-    fn finish(mut self, sources: &Sources) -> Vec<UsedPart> {
+    /// Returns the parts in their order, and with them those that they are built on. `is_traced`: this run has
+    /// a trace for which the manifest does not ask.
+    fn finish(mut self, is_traced: bool, sources: &Sources) -> Vec<UsedPart> {
+        if is_traced {
+            self.add(Part::Trace, None, "this run is traced".to_owned());
+        }
         let used: Vec<Part> = self.0.iter().map(|(part, ..)| *part).collect();
         for user in used {
             for part in user.needs().iter() {

@@ -12,7 +12,7 @@ fn with(more: &str) -> String {
 
 /// Returns the parts of a manifest as `PART LINE: WHY`.
 fn parts(text: &str) -> Vec<String> {
-    let used = Unchecked::read(Path::new("a.toml"), text).parts();
+    let used = Unchecked::read(Path::new("a.toml"), text).parts(false);
     let row = used.into_iter().map(|used| {
         let line = used.line.map_or_else(|| "-".to_owned(), |line| line.to_string());
         format!("{} {line}: {}", used.part, used.why)
@@ -49,10 +49,7 @@ fn each_table_names_its_part() {
         assert_eq!(parts(&with(more)), [row]);
     }
     for plain in ["pinned", "fixed-priority"] {
-        assert_eq!(
-            parts(&with(&format!("[pcpu.0]\npolicy = \"{plain}\""))),
-            [""; 0]
-        );
+        assert_eq!(parts(&with(&format!("[pcpu.0]\npolicy = \"{plain}\""))), [""; 0]);
     }
 }
 
@@ -112,7 +109,7 @@ fn tasks_that_can_get_a_gate_can_ask_for_upcalls() {
 fn the_smallest_variant_is_that_of_the_parts() {
     let name = |more: &str| {
         let text = with(more);
-        let used = Unchecked::read(Path::new("a.toml"), &text).parts();
+        let used = Unchecked::read(Path::new("a.toml"), &text).parts(false);
         variant_for(set_of(&used)).name
     };
     assert_eq!(name(""), "static");

@@ -2,7 +2,7 @@
 //! Checks what the image says about the board: the hypervisor's own memory, pCPUs, the address map,
 //! controllers.
 
-use super::{at, earlier, named, names, require};
+use super::{at, earlier, named, require, uses};
 use crate::error::{Fault, Table};
 use crate::layout::{
     ControllerRecord, MAP_CODE, MAP_DEVICE, MAP_RAM, NONE, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF,
@@ -134,8 +134,8 @@ pub(super) fn trace(image: &Image<'_>) -> Result<Option<Span>, Fault> {
         require(is_empty, Fault::Empty)?;
         return Ok(None);
     }
-    names(image, Part::Trace)?;
-    let fits = records.is_power_of_two() && (RING_MIN..=RING_MAX).contains(&records);
+    let fits =
+        uses(image, Part::Trace) && records.is_power_of_two() && (RING_MIN..=RING_MAX).contains(&records);
     require(fits, Fault::OutOfRange)?;
     let size = u64::from(records)
         .saturating_mul(RECORD_SIZE as u64)

@@ -6,7 +6,7 @@
 //! one.
 
 use super::devices::{line_is_free, machine, physical_line, virtual_line};
-use super::{at, covers, earlier, named, names, refers, require};
+use super::{at, covers, earlier, named, refers, require, uses};
 use crate::error::{Fault, Table};
 use crate::layout::{
     ChannelRecord, MEMORY_DEVICE, MEMORY_READ, MEMORY_SHARED, MEMORY_WRITE, MemoryRecord, NONE, SIDE_DEVICE,
@@ -72,8 +72,10 @@ pub(super) fn side(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     }
     bell(image, record)?;
     if is_held(record) {
-        names(image, Part::Lent)?;
-        require(image.facts().protects && !is_function(record), Fault::BadFlags)?;
+        require(
+            image.facts().protects && uses(image, Part::Lent) && !is_function(record),
+            Fault::BadFlags,
+        )?;
         require(channel.size.get() <= MAX_HELD, Fault::OutOfRange)?;
     }
     if is_function(record) {

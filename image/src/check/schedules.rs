@@ -4,7 +4,7 @@
 //!
 //! The policies of `sched` accept whatever passes here, once nanoseconds are ticks.
 
-use super::{at, covers, earlier, named, names, refers, require};
+use super::{at, covers, earlier, named, refers, require, uses};
 use crate::error::{Fault, Table};
 use crate::layout::{
     NONE, Name, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF, POLICY_FIXED_PRIORITY,
@@ -138,7 +138,7 @@ pub(super) fn pcpu(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     let there = match record.policy.get() {
         POLICY_ARINC653 => image.schedules_of(index.into()).next().is_some(),
         POLICY_DOMAINS => image.domains_of(index.into()).next().is_some(),
-        POLICY_EDF => names(image, Part::Edf).is_ok(),
+        POLICY_EDF => uses(image, Part::Edf),
         _ => true,
     };
     require(there, Fault::WrongPolicy)
