@@ -47,6 +47,12 @@ pub enum ImageError {
         /// The class of this hypervisor.
         expected: u32,
     },
+    /// For a hypervisor with a part that this one lacks. What belongs to a part that the image does not name is
+    /// refused as what it is.
+    Lacks {
+        /// The name of the first such part.
+        part: &'static str,
+    },
     /// The lengths in the header cannot be.
     Lengths,
     /// The tables are not what was built.
@@ -194,7 +200,7 @@ pub enum Fault {
     SameAs(u16),
     /// A number that stands for no kind, role, policy or trigger.
     UnknownKind,
-    /// A bit without a meaning, or bits that exclude each other.
+    /// A bit without a meaning, or of a part that the image does not name, or bits that exclude each other.
     BadFlags,
     /// No health action, or one for a class that does not exist.
     UnknownAction,
@@ -223,7 +229,7 @@ pub enum Fault {
     NotConsecutive,
     /// More than the limit, or fewer than one.
     BadCount,
-    /// Outside the range that the field has.
+    /// Outside the range that the field has, or of a part that the image does not name.
     OutOfRange,
     /// The policy can run one vCPU only.
     NotAlone,
@@ -373,6 +379,7 @@ impl ImageError {
                 &["image for class ", ", this hypervisor is ", ""],
                 [Number(found.into()), Number(expected.into())],
             ),
+            Self::Lacks { part } => (&["hypervisor lacks part ", "", ""], [Text(part), NOTHING]),
             Self::Lengths => (&["header: bad lengths", "", ""], NOTHINGS),
             Self::TablesDigest => (&["tables: digest mismatch", "", ""], NOTHINGS),
             Self::PayloadDigest { index, name: ref own } => {

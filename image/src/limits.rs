@@ -185,6 +185,8 @@ pub(crate) const TABLE_ALIGN: u64 = 8;
 pub(crate) struct Shape {
     /// The table.
     pub table: Table,
+    /// Number of the part that it belongs to.
+    pub part: u8,
     /// Bytes of a record.
     pub record_len: u16,
     /// The fewest records.
@@ -193,11 +195,25 @@ pub(crate) struct Shape {
     pub max: u16,
 }
 
+/// The number that stands for the core, which every system uses.
+pub(crate) const CORE: u8 = 31;
+
+impl Shape {
+    /// Makes the shape of a table that is empty if the system does not use a part.
+    const fn of(self, part: Part) -> Self {
+        Self {
+            part: part as u8,
+            ..self
+        }
+    }
+}
+
 /// Makes the shape of a table with at most `max` records of this type, and at least `min`.
 const fn shape<R>(table: Table, min: u16, max: usize) -> Shape {
     assert!(max <= u16::MAX as usize && size_of::<R>() <= u16::MAX as usize);
     Shape {
         table,
+        part: CORE,
         record_len: size_of::<R>() as u16,
         min,
         max: max as u16,
@@ -221,17 +237,17 @@ pub(crate) const SHAPES: [Shape; SECTION_COUNT] = [
     shape::<WatchRecord>(Table::Watches, 0, MAX_WATCHES),
     shape::<AlternativeRecord>(Table::Alternatives, 0, MAX_ALTERNATIVES),
     shape::<RegistersRecord>(Table::Registers, 0, MAX_REGISTERS),
-    shape::<ScheduleRecord>(Table::Schedules, 0, MAX_SCHEDULES),
-    shape::<WindowRecord>(Table::Windows, 0, MAX_WINDOWS),
-    shape::<DomainRecord>(Table::Domains, 0, MAX_DOMAINS),
+    shape::<ScheduleRecord>(Table::Schedules, 0, MAX_SCHEDULES).of(Part::Arinc653),
+    shape::<WindowRecord>(Table::Windows, 0, MAX_WINDOWS).of(Part::Arinc653),
+    shape::<DomainRecord>(Table::Domains, 0, MAX_DOMAINS).of(Part::Domains),
     shape::<ResidentRecord>(Table::Residents, 0, MAX_RESIDENTS),
     shape::<LookalikeRecord>(Table::Lookalikes, 0, MAX_LOOKALIKES),
-    shape::<NicRecord>(Table::Nics, 0, MAX_NICS),
-    shape::<PortRecord>(Table::Ports, 0, MAX_PORTS),
-    shape::<LockRecord>(Table::Locks, 0, MAX_LOCKS),
-    shape::<ChannelRecord>(Table::Channels, 0, MAX_CHANNELS),
-    shape::<SideRecord>(Table::Sides, 0, MAX_SIDES),
-    shape::<ServedRecord>(Table::Served, 0, MAX_SERVED),
+    shape::<NicRecord>(Table::Nics, 0, MAX_NICS).of(Part::Networks),
+    shape::<PortRecord>(Table::Ports, 0, MAX_PORTS).of(Part::Ports),
+    shape::<LockRecord>(Table::Locks, 0, MAX_LOCKS).of(Part::Locks),
+    shape::<ChannelRecord>(Table::Channels, 0, MAX_CHANNELS).of(Part::Channels),
+    shape::<SideRecord>(Table::Sides, 0, MAX_SIDES).of(Part::Channels),
+    shape::<ServedRecord>(Table::Served, 0, MAX_SERVED).of(Part::Services),
 ];
 
 /// Bytes that header and tables can take; nothing longer is ever hashed before it is believed.

@@ -3,7 +3,7 @@
 
 mod fault_status;
 
-use super::{Debugger, Symbols, Template, Tool, Untaken, Variant};
+use super::{Debugger, Symbols, Template, Tool, Untaken};
 use crate::build::linker::Link;
 use crate::explain::Event;
 use bulkhead_arch_api::ClassFacts;
@@ -27,12 +27,8 @@ impl Tool for Armv7m {
         "thumbv7em-none-eabi"
     }
 
-    fn variants(&self) -> &'static [Variant] {
-        &[]
-    }
-
-    fn variant(&self, _board: &Board, _messages: bool) -> Option<&'static Variant> {
-        None
+    fn sets_are_packages(&self) -> bool {
+        true
     }
 
     fn link(&self, board: &Board) -> Option<Link> {
