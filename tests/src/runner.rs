@@ -92,6 +92,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
         trace_records: case.agrees_within_us.map(|_| TRACE_RECORDS),
         conformance: case.conformance,
         quiet: false,
+        built_once: true,
     };
     let prepared = match prepare_text(&case.path, &case.manifest, &options, progress) {
         Ok(prepared) => prepared,

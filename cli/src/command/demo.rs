@@ -126,8 +126,7 @@ pub(super) fn run(class: Option<&str>) -> Result<Code, Problem> {
         &Options {
             stop_after: Some(LIMIT),
             trace_records: None,
-            conformance: false,
-            quiet: false,
+            ..Options::default()
         },
         &progress,
     )?;
