@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Hypercall numbers, object kinds, rights and error codes.
 
+use crate::parts::Part;
 use crate::size::{TABLES, Tables};
 
 /// First function identifier of our hypercalls: SMCCC fast call, 64-bit, vendor-specific hypervisor
@@ -207,6 +208,41 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// Returns the part of the kernel that the operation belongs to, `None` for the core.
+    #[must_use]
+    pub const fn part(self) -> Option<Part> {
+        Some(match self {
+            Self::EventUpcall => Part::Upcalls,
+            Self::PortSend
+            | Self::PortReceive
+            | Self::PortTryReceive
+            | Self::PortSendReceive
+            | Self::PortSendReceiveDonate
+            | Self::PortReceiveDonate
+            | Self::PortResume
+            | Self::PortReply => Part::Ports,
+            Self::LockTake | Self::LockTryTake | Self::LockRelease => Part::Locks,
+            Self::ChannelPlace | Self::ChannelDoorbell => Part::Channels,
+            Self::DeviceHold
+            | Self::DeviceRelease
+            | Self::ChannelHold
+            | Self::ChannelRelease
+            | Self::InterruptBind
+            | Self::InterruptDone
+            | Self::InterruptUnbind => Part::Lent,
+            Self::ServiceTake
+            | Self::ServiceAnswer
+            | Self::ServiceNews
+            | Self::ServiceInterrupt
+            | Self::ServiceRead
+            | Self::ServiceWrite
+            | Self::ServiceReach
+            | Self::ServiceKeep
+            | Self::ServiceKept => Part::Services,
+            _ => return None,
+        })
+    }
+
     /// All operations, in numeric order.
     pub const ALL: &'static [Self] = &[
         Self::Null,

@@ -33,10 +33,6 @@ pub const TABLES: Tables = if IS_SMALL { Tables::Small } else { Tables::Large };
 /// True if the tables of this build are small.
 pub const IS_SMALL: bool = cfg!(feature = "small-tables");
 
-/// True if this build has ports and locks. A class binary with small tables has them only as a variant, which
-/// takes more memory: the feature `messages`.
-pub const HAS_MESSAGES: bool = !IS_SMALL || cfg!(feature = "messages");
-
 /// A number that the places of a class's longest tables have.
 #[cfg(feature = "small-tables")]
 pub type TablePlace = u8;
@@ -51,8 +47,77 @@ pub type Register = u32;
 #[cfg(not(feature = "small-tables"))]
 pub type Register = u64;
 
+/// The tables of a class binary that is built for one system: `NAME=RECORDS`, with commas between.
+const OWN_TABLES: Option<&str> = option_env!("BULKHEAD_TABLES");
+
+/// Returns the limit of the table with this name: for a class binary that is built for one system the records
+/// that the system has, and at least one, else `most`.
+#[must_use]
+pub const fn own(name: &str, most: usize) -> usize {
+    let Some(tables) = OWN_TABLES else { return most };
+    match number(tables.as_bytes(), name.as_bytes()) {
+        Some(0) => 1,
+        Some(records) if records < most => records,
+        _ => most,
+    }
+}
+
+/// Returns the number behind `name=` in a list with commas.
+const fn number(mut list: &[u8], name: &[u8]) -> Option<usize> {
+    loop {
+        if let Some(value) = value(list, name) {
+            return Some(value);
+        }
+        // The next entry is behind the next comma.
+        loop {
+            match list {
+                [] => return None,
+                [b',', rest @ ..] => {
+                    list = rest;
+                    break;
+                }
+                [_, rest @ ..] => list = rest,
+            }
+        }
+    }
+}
+
+/// Returns the number of the first entry of a list, if the entry has this name.
+const fn value(mut list: &[u8], mut name: &[u8]) -> Option<usize> {
+    while let [wanted, names @ ..] = name {
+        match list {
+            [found, rest @ ..] if *found == *wanted => list = rest,
+            _ => return None,
+        }
+        name = names;
+    }
+    let [b'=', digits @ ..] = list else { return None };
+    let (mut digits, mut value) = (digits, 0);
+    while let [digit @ b'0'..=b'9', rest @ ..] = digits {
+        value = value * 10 + (*digit - b'0') as usize;
+        digits = rest;
+    }
+    Some(value)
+}
+
 /// Returns the limit for the tables of this build.
 #[must_use]
 pub const fn limit(small: usize, large: usize) -> usize {
     TABLES.limit(small, large)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number;
+
+    #[test]
+    fn the_records_of_a_table_are_found_by_its_whole_name() {
+        let list = b"vcpus=2,pcpus=12,ports=0";
+        assert_eq!(number(list, b"vcpus"), Some(2));
+        assert_eq!(number(list, b"pcpus"), Some(12));
+        assert_eq!(number(list, b"ports"), Some(0));
+        assert_eq!(number(list, b"cpus"), None);
+        assert_eq!(number(list, b"port"), None);
+        assert_eq!(number(b"", b"ports"), None);
+    }
 }

@@ -10,6 +10,7 @@ use super::systems::{self, manifest};
 use crate::class;
 use bulkhead::build::artifacts::Workspace;
 use bulkhead::build::prepare::{Options, Prepared, prepare_text};
+use bulkhead::build::variant::Choice;
 use bulkhead::emulator::bare::Bare;
 use bulkhead::emulator::launch::{self, Launch, TemporaryFile};
 use bulkhead::emulator::session::NoInput;
@@ -166,6 +167,8 @@ pub(crate) fn prepare(text: &str, progress: &Progress) -> Result<Prepared, Probl
 fn prepare_with(text: &str, options: Options, progress: &Progress) -> Result<Prepared, Problem> {
     let options = Options {
         quiet: true,
+        // The figures of the pages are those of the class binary with everything.
+        parts: Choice::full(),
         ..options
     };
     prepare_text(Path::new("bench/system.toml"), text, &options, progress)

@@ -35,6 +35,7 @@ mod served;
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::Name;
 use crate::reader::Image;
+use bulkhead_abi::parts::{Part, Parts};
 
 /// A rule: whether the record of its table with this index, which there is, obeys it.
 type Rule = fn(&Image<'_>, u16) -> Result<(), Fault>;
@@ -111,6 +112,11 @@ fn earlier<R>(records: &[R], index: u16) -> impl Iterator<Item = (&R, u16)> {
 /// Returns `fault` unless `holds`.
 fn require(holds: bool, fault: Fault) -> Result<(), Fault> {
     if holds { Ok(()) } else { Err(fault) }
+}
+
+/// Tells whether the image names a part as used.
+fn uses(image: &Image<'_>, part: Part) -> bool {
+    Parts(image.board().parts.get()).has(part)
 }
 
 /// Checks that `index` is the index of a record of a table with `count` records.

@@ -5,7 +5,7 @@
 //! than the short sentence that fits on a lockdown line.
 
 use crate::layout::Name;
-use Part::{Number, Text};
+use Phrase::{Number, Text};
 use core::fmt;
 
 /// Why an image is refused.
@@ -46,6 +46,12 @@ pub enum ImageError {
         found: u32,
         /// The class of this hypervisor.
         expected: u32,
+    },
+    /// For a hypervisor with a part that this one lacks. What belongs to a part that the image does not name is
+    /// refused as what it is.
+    Lacks {
+        /// The name of the first such part.
+        part: &'static str,
     },
     /// The lengths in the header cannot be.
     Lengths,
@@ -194,7 +200,7 @@ pub enum Fault {
     SameAs(u16),
     /// A number that stands for no kind, role, policy or trigger.
     UnknownKind,
-    /// A bit without a meaning, or bits that exclude each other.
+    /// A bit without a meaning, or of a part that the image does not name, or bits that exclude each other.
     BadFlags,
     /// No health action, or one for a class that does not exist.
     UnknownAction,
@@ -223,7 +229,7 @@ pub enum Fault {
     NotConsecutive,
     /// More than the limit, or fewer than one.
     BadCount,
-    /// Outside the range that the field has.
+    /// Outside the range that the field has, or of a part that the image does not name.
     OutOfRange,
     /// The policy can run one vCPU only.
     NotAlone,
@@ -303,7 +309,7 @@ impl Fault {
 
 /// A piece of the sentence that says what is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part<'a> {
+pub enum Phrase<'a> {
     /// As it is.
     Text(&'a str),
     /// In decimal.
@@ -312,7 +318,7 @@ pub enum Part<'a> {
 
 impl Fault {
     /// Writes the sentence, piece by piece.
-    pub fn describe(self, part: &mut dyn FnMut(Part<'_>)) {
+    pub fn describe(self, part: &mut dyn FnMut(Phrase<'_>)) {
         part(Text(self.text()));
         let (table, index) = match self {
             Self::SameAs(index) => (None, Some(index)),
@@ -334,7 +340,7 @@ impl Fault {
 impl ImageError {
     /// Writes the sentence, piece by piece: the target has no use for [`core::fmt`] but this, and that is a
     /// lot of code.
-    pub fn describe(&self, part: &mut dyn FnMut(Part<'_>)) {
+    pub fn describe(&self, part: &mut dyn FnMut(Phrase<'_>)) {
         let (texts, facts) = self.sentence();
         for (text, fact) in texts.iter().zip(facts) {
             part(Text(text));
@@ -348,7 +354,7 @@ impl ImageError {
     }
 
     /// Returns the words between, before and behind the facts, and the facts.
-    fn sentence(&self) -> (&'static [&'static str; 3], [Part<'_>; 2]) {
+    fn sentence(&self) -> (&'static [&'static str; 3], [Phrase<'_>; 2]) {
         let name = |name| Text(Name::text(name).unwrap_or("?"));
         match *self {
             Self::Truncated { found, expected } => (
@@ -373,6 +379,7 @@ impl ImageError {
                 &["image for class ", ", this hypervisor is ", ""],
                 [Number(found.into()), Number(expected.into())],
             ),
+            Self::Lacks { part } => (&["hypervisor lacks part ", "", ""], [Text(part), NOTHING]),
             Self::Lengths => (&["header: bad lengths", "", ""], NOTHINGS),
             Self::TablesDigest => (&["tables: digest mismatch", "", ""], NOTHINGS),
             Self::PayloadDigest { index, name: ref own } => {
@@ -400,8 +407,8 @@ impl ImageError {
 /// Of the bytes of a payload or of what is resident.
 const MISMATCH: &str = "\": digest mismatch";
 /// No fact.
-const NOTHING: Part<'static> = Text("");
-const NOTHINGS: [Part<'static>; 2] = [NOTHING; 2];
+const NOTHING: Phrase<'static> = Text("");
+const NOTHINGS: [Phrase<'static>; 2] = [NOTHING; 2];
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -415,7 +422,7 @@ impl fmt::Display for ImageError {
     }
 }
 
-fn display(f: &mut fmt::Formatter<'_>, describe: impl FnOnce(&mut dyn FnMut(Part<'_>))) -> fmt::Result {
+fn display(f: &mut fmt::Formatter<'_>, describe: impl FnOnce(&mut dyn FnMut(Phrase<'_>))) -> fmt::Result {
     let mut result = Ok(());
     describe(&mut |part| {
         if result.is_ok() {

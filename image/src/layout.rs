@@ -12,7 +12,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// First bytes of a system image.
 pub const MAGIC: [u8; 8] = *b"BULKHEAD";
 /// Revision of this layout; a reader accepts its own only.
-pub const FORMAT: u32 = 10;
+pub const FORMAT: u32 = 11;
 /// "No such record".
 pub const NONE: u32 = u32::MAX;
 /// Bytes of a name, NUL padded UTF-8.
@@ -66,6 +66,13 @@ records! {
         /// The tables, in the order of the constants `SECTION_*`.
         sections: [Section; SECTION_COUNT],
     }
+    /// The first bytes of an image that is sound: the record of the board follows the header.
+    Start {
+        /// The header.
+        header: Header,
+        /// The board.
+        board: BoardRecord,
+    }
     /// Facts about the board that every class needs. One record.
     BoardRecord {
         /// Where on the bus the flashable file must be loaded.
@@ -95,8 +102,8 @@ records! {
         network_period_us: U32,
         /// 1: exits that the backend answers without the kernel are traced as well; else 0.
         trace_short_exits: U32,
-        /// Reserved, 0.
-        reserved: U32,
+        /// The parts of the kernel that the system uses (`bulkhead_abi::parts::Parts`).
+        parts: U32,
     }
     /// A physical CPU that the system uses.
     PcpuRecord {

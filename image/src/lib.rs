@@ -46,7 +46,7 @@ mod tables;
 mod writer;
 
 pub use digest::{BLOCK, LANES, Portable, Sha256};
-pub use error::{Fault, ImageError, Part, Table};
+pub use error::{Fault, ImageError, Phrase, Table};
 pub use limits::{
     MAX_ALTERNATIVES, MAX_ALTERNATIVES_PER_PARTITION, MAX_CAPABILITIES, MAX_CHANNELS, MAX_CONTROLLERS,
     MAX_DOMAINS, MAX_DOMAINS_PER_PCPU, MAX_DURATION_NS, MAX_FUNCTIONS, MAX_HELD, MAX_INTERRUPTS, MAX_LOADS,
@@ -59,4 +59,4 @@ pub use limits::{
 pub use name::NameError;
 pub use reader::{HEADER_LEN, Image, claimed_console, claimed_length};
 #[cfg(feature = "writer")]
-pub use writer::{ImageBuilder, Payload, claim_twice, sign_tables};
+pub use writer::{ImageBuilder, Payload, claim_twice, need_part, sign_tables};

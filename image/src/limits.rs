@@ -15,7 +15,8 @@ use crate::layout::{
     ScheduleRecord, ServedRecord, SideRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 
-use bulkhead_abi::size::{HAS_MESSAGES, TABLES, Tables, limit};
+use bulkhead_abi::parts::{PARTS, Part};
+use bulkhead_abi::size::{TABLES, Tables, limit, own};
 
 /// A page: what device registers of different owners are apart by.
 pub const PAGE_SIZE: u64 = 4096;
@@ -83,54 +84,45 @@ impl MessageLimits {
         words: 2048,
         locks: 32,
     };
-    const NONE: Self = Self {
-        ports: 0,
-        words: 0,
-        locks: 0,
-    };
 }
 
-/// Returns the limits of this build for ports and locks.
-const fn messages(tables: Tables) -> MessageLimits {
-    if HAS_MESSAGES {
-        MessageLimits::of(tables)
-    } else {
-        MessageLimits::NONE
-    }
+/// Returns the limit of a table that belongs to a part: none, if this build lacks the part.
+const fn of_part(part: Part, most: usize) -> usize {
+    if PARTS.has(part) { most } else { 0 }
 }
 
 /// pCPUs a system can use.
-pub const MAX_PCPUS: usize = limit(1, 8);
+pub const MAX_PCPUS: usize = own("pcpus", limit(1, 8));
 /// Stretches of the board's address space in the map.
 pub const MAX_MAP: usize = limit(16, 64);
 /// Devices the hypervisor drives.
 pub const MAX_CONTROLLERS: usize = 8;
 /// Partitions a system can have.
-pub const MAX_PARTITIONS: usize = limit(8, 32);
+pub const MAX_PARTITIONS: usize = own("partitions", limit(8, 32));
 /// vCPUs a system can have.
-pub const MAX_VCPUS: usize = limit(8, 64);
+pub const MAX_VCPUS: usize = own("vcpus", limit(8, 64));
 /// vCPUs a partition can have.
-pub const MAX_VCPUS_PER_PARTITION: usize = limit(1, 8);
+pub const MAX_VCPUS_PER_PARTITION: usize = own("vcpus_per_partition", limit(1, 8));
 /// vCPUs that can be bound to a pCPU.
 pub const MAX_VCPUS_PER_PCPU: usize = limit(8, 32);
 /// Mappings a system can have.
-pub const MAX_MEMORY: usize = limit(128, 512);
+pub const MAX_MEMORY: usize = own("memory", limit(128, 512));
 /// Mappings a partition can have.
 pub const MAX_REGIONS_PER_PARTITION: usize = limit(16, 64);
 /// Pieces of payloads to copy.
-pub const MAX_LOADS: usize = limit(64, 512);
+pub const MAX_LOADS: usize = own("loads", limit(64, 512));
 /// Alternatives of all partitions.
 pub const MAX_ALTERNATIVES: usize = MAX_PARTITIONS * MAX_ALTERNATIVES_PER_PARTITION;
 /// Alternatives a partition can have to its own payloads.
 pub const MAX_ALTERNATIVES_PER_PARTITION: usize = limit(2, 8);
 /// Payloads.
-pub const MAX_PAYLOADS: usize = limit(32, 256);
+pub const MAX_PAYLOADS: usize = own("payloads", limit(32, 256));
 /// Physical interrupts that belong to partitions.
-pub const MAX_INTERRUPTS: usize = limit(256, 1024);
+pub const MAX_INTERRUPTS: usize = own("interrupts", limit(256, 1024));
 /// Virtual devices.
-pub const MAX_VIRTUAL_DEVICES: usize = limit(32, 128);
+pub const MAX_VIRTUAL_DEVICES: usize = own("devices", limit(32, 128));
 /// Windows of device registers that the hypervisor helps with.
-pub const MAX_REGISTERS: usize = limit(64, 128);
+pub const MAX_REGISTERS: usize = own("registers", limit(64, 128));
 /// Capabilities.
 pub const MAX_CAPABILITIES: usize = MAX_PARTITIONS * bulkhead_abi::hypercall::CAPABILITY_SLOTS;
 /// Watches.
@@ -150,23 +142,23 @@ pub const MAX_DOMAINS: usize = MAX_PCPUS * MAX_DOMAINS_PER_PCPU;
 /// Stretches of code memory that belong to partitions.
 pub const MAX_RESIDENTS: usize = limit(32, 128);
 /// Interfaces of VMs to networks.
-pub const MAX_NICS: usize = limit(4, 8);
+pub const MAX_NICS: usize = of_part(Part::Networks, limit(4, 8));
 /// Ports.
-pub const MAX_PORTS: usize = messages(TABLES).ports;
+pub const MAX_PORTS: usize = of_part(Part::Ports, own("ports", MessageLimits::of(TABLES).ports));
 /// Locks.
-pub const MAX_LOCKS: usize = messages(TABLES).locks;
+pub const MAX_LOCKS: usize = of_part(Part::Locks, own("locks", MessageLimits::of(TABLES).locks));
 /// Windows that partitions answer. A window is a bit of a word.
-pub const MAX_SERVED: usize = limit(0, 32);
+pub const MAX_SERVED: usize = of_part(Part::Services, limit(0, 32));
 /// Messages that can wait in a port.
 pub const MAX_PORT_DEPTH: u32 = 256;
 /// Words of 8 bytes for the messages that wait in all ports.
-pub const MESSAGE_WORDS: usize = messages(TABLES).words;
+pub const MESSAGE_WORDS: usize = of_part(Part::Ports, own("words", MessageLimits::of(TABLES).words));
 /// Words for a message that waits, besides its bytes.
 pub const MESSAGE_HEADER_WORDS: u32 = 3;
 /// Channels.
-pub const MAX_CHANNELS: usize = channel_limits(TABLES).0;
+pub const MAX_CHANNELS: usize = of_part(Part::Channels, own("channels", channel_limits(TABLES).0));
 /// Sides of all channels.
-pub const MAX_SIDES: usize = channel_limits(TABLES).1;
+pub const MAX_SIDES: usize = of_part(Part::Channels, own("sides", channel_limits(TABLES).1));
 /// Places in them that look like a replaced instruction.
 pub const MAX_LOOKALIKES: usize = limit(4096, 8192);
 /// Nanoseconds that a budget, a period, a deadline or a frame can be at most: 1000 s, so that sums never
@@ -177,7 +169,7 @@ pub const MAX_DURATION_NS: u64 = 1_000_000_000_000;
 /// itself, with interrupts masked.
 pub const MAX_HELD: u64 = 64 * 4096;
 /// PCI functions of all VMs; no VM has more devices on its bus.
-pub const MAX_FUNCTIONS: usize = limit(0, 32);
+pub const MAX_FUNCTIONS: usize = of_part(Part::Functions, limit(0, 32));
 
 /// Returns the channels that a system can have with tables of this size, and the sides of all of them.
 #[must_use]
@@ -193,6 +185,8 @@ pub(crate) const TABLE_ALIGN: u64 = 8;
 pub(crate) struct Shape {
     /// The table.
     pub table: Table,
+    /// Number of the part that it belongs to.
+    pub part: u8,
     /// Bytes of a record.
     pub record_len: u16,
     /// The fewest records.
@@ -201,11 +195,25 @@ pub(crate) struct Shape {
     pub max: u16,
 }
 
+/// The number that stands for the core, which every system uses.
+pub(crate) const CORE: u8 = 31;
+
+impl Shape {
+    /// Makes the shape of a table that is empty if the system does not use a part.
+    const fn of(self, part: Part) -> Self {
+        Self {
+            part: part as u8,
+            ..self
+        }
+    }
+}
+
 /// Makes the shape of a table with at most `max` records of this type, and at least `min`.
 const fn shape<R>(table: Table, min: u16, max: usize) -> Shape {
     assert!(max <= u16::MAX as usize && size_of::<R>() <= u16::MAX as usize);
     Shape {
         table,
+        part: CORE,
         record_len: size_of::<R>() as u16,
         min,
         max: max as u16,
@@ -229,17 +237,17 @@ pub(crate) const SHAPES: [Shape; SECTION_COUNT] = [
     shape::<WatchRecord>(Table::Watches, 0, MAX_WATCHES),
     shape::<AlternativeRecord>(Table::Alternatives, 0, MAX_ALTERNATIVES),
     shape::<RegistersRecord>(Table::Registers, 0, MAX_REGISTERS),
-    shape::<ScheduleRecord>(Table::Schedules, 0, MAX_SCHEDULES),
-    shape::<WindowRecord>(Table::Windows, 0, MAX_WINDOWS),
-    shape::<DomainRecord>(Table::Domains, 0, MAX_DOMAINS),
+    shape::<ScheduleRecord>(Table::Schedules, 0, MAX_SCHEDULES).of(Part::Arinc653),
+    shape::<WindowRecord>(Table::Windows, 0, MAX_WINDOWS).of(Part::Arinc653),
+    shape::<DomainRecord>(Table::Domains, 0, MAX_DOMAINS).of(Part::Domains),
     shape::<ResidentRecord>(Table::Residents, 0, MAX_RESIDENTS),
     shape::<LookalikeRecord>(Table::Lookalikes, 0, MAX_LOOKALIKES),
-    shape::<NicRecord>(Table::Nics, 0, MAX_NICS),
-    shape::<PortRecord>(Table::Ports, 0, MAX_PORTS),
-    shape::<LockRecord>(Table::Locks, 0, MAX_LOCKS),
-    shape::<ChannelRecord>(Table::Channels, 0, MAX_CHANNELS),
-    shape::<SideRecord>(Table::Sides, 0, MAX_SIDES),
-    shape::<ServedRecord>(Table::Served, 0, MAX_SERVED),
+    shape::<NicRecord>(Table::Nics, 0, MAX_NICS).of(Part::Networks),
+    shape::<PortRecord>(Table::Ports, 0, MAX_PORTS).of(Part::Ports),
+    shape::<LockRecord>(Table::Locks, 0, MAX_LOCKS).of(Part::Locks),
+    shape::<ChannelRecord>(Table::Channels, 0, MAX_CHANNELS).of(Part::Channels),
+    shape::<SideRecord>(Table::Sides, 0, MAX_SIDES).of(Part::Channels),
+    shape::<ServedRecord>(Table::Served, 0, MAX_SERVED).of(Part::Services),
 ];
 
 /// Bytes that header and tables can take; nothing longer is ever hashed before it is believed.

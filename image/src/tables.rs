@@ -2,17 +2,32 @@
 //! Where tables and payloads are: the one layout that follows from the counts.
 
 use crate::error::ImageError;
-use crate::layout::{END_MARK, Header, PAYLOAD_ALIGN};
-use crate::limits::{SHAPES, TABLE_ALIGN};
+use crate::layout::{END_MARK, Header, PAYLOAD_ALIGN, Start};
+use crate::limits::{CORE, SHAPES, TABLE_ALIGN};
+use bulkhead_abi::parts::{PARTS, Parts};
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
-/// Checks that every table has a possible number of records and starts where the one before it ends; `tables`
-/// end with the last.
+/// Checks that this hypervisor has the parts that the system uses, that every table has a possible number of
+/// records and starts where the one before it ends; `tables` end with the last. The tables of a part that the
+/// system does not use are empty.
 pub(crate) fn check_directory(tables: &[u8], header: &Header) -> Result<(), ImageError> {
+    // Without a board record, the table of the board is the first one that is refused.
+    let parts = Start::ref_from_prefix(tables).map_or(0, |(start, _)| start.board.parts.get());
+    if !PARTS.covers(Parts(parts)) {
+        return Err(ImageError::Lacks {
+            part: Parts(parts).first_lacking().unwrap_or("?"),
+        });
+    }
+    let parts = parts | 1 << CORE;
     let mut end = size_of::<Header>() as u64;
     for (shape, section) in SHAPES.iter().zip(&header.sections) {
         let (table, found) = (shape.table, section.count.get());
-        if !(u32::from(shape.min)..=u32::from(shape.max)).contains(&found) {
+        let max = if parts & 1 << shape.part == 0 {
+            0
+        } else {
+            shape.max
+        };
+        if !(u32::from(shape.min)..=u32::from(max)).contains(&found) {
             return Err(ImageError::Count { table, found });
         }
         let start = end.next_multiple_of(TABLE_ALIGN);

@@ -12,13 +12,14 @@ use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ChannelRecord, ControllerRecord, DomainRecord,
     END_MARK, FORMAT, Header, InterruptRecord, LoadRecord, LockRecord, LookalikeRecord, MAGIC, MEMORY_CLEAR,
     MapRecord, MemoryRecord, NONE, Name, NicRecord, PAYLOAD_ALIGN, PartitionRecord, PayloadRecord,
-    PcpuRecord, PortRecord, RegistersRecord, ResidentRecord, SECTION_COUNT, ScheduleRecord, Section,
-    ServedRecord, SideRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
+    PcpuRecord, PortRecord, RegistersRecord, ResidentRecord, SECTION_BOARD, SECTION_COUNT, ScheduleRecord,
+    Section, ServedRecord, SideRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 use crate::limits::TABLE_ALIGN;
 use crate::name::NameError;
 use crate::reader::{HEADER_LEN, Image};
 use crate::tables::{payload_start, total_len};
+use bulkhead_abi::parts::{Part, Parts};
 use bulkhead_arch_api::ClassFacts;
 use core::mem::offset_of;
 use std::vec::Vec;
@@ -73,8 +74,8 @@ pub struct ImageBuilder {
 }
 
 impl ImageBuilder {
-    /// Makes an image for a board of a class, without anything in it; the board record is all zeroes and has
-    /// no time limit.
+    /// Makes an image for a board of a class, without anything in it; the board record is all zeroes, has no
+    /// time limit and names all parts.
     ///
     /// # Errors
     /// [`NameError`] if the board cannot be called that.
@@ -84,6 +85,7 @@ impl ImageBuilder {
             board_name: Name::new(board)?,
             board: BoardRecord {
                 stop_after_ms: NONE.into(),
+                parts: Parts::ALL.0.into(),
                 ..BoardRecord::new_zeroed()
             },
             pcpus: Vec::new(),
@@ -301,6 +303,27 @@ pub fn claim_twice(image: &mut [u8]) -> bool {
         return false;
     };
     last.host = first.host;
+    sign_tables(image);
+    true
+}
+
+/// Forges an image: its system uses the part of this name, too. Returns whether there is such a part.
+#[must_use]
+pub fn need_part(image: &mut [u8], name: &str) -> bool {
+    let at = || {
+        let (header, _) = Header::ref_from_prefix(image).ok()?;
+        let board = header.sections.get(SECTION_BOARD)?.offset.get() as usize;
+        board.checked_add(offset_of!(BoardRecord, parts))
+    };
+    let part = Part::ALL.iter().find(|part| part.name() == name);
+    let (Some(at), Some(part)) = (at(), part) else {
+        return false;
+    };
+    let Some(bytes) = image.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<4>) else {
+        return false;
+    };
+    let parts = Parts(u32::from_le_bytes(*bytes));
+    *bytes = parts.with(*part).0.to_le_bytes();
     sign_tables(image);
     true
 }

@@ -81,7 +81,6 @@ fn board() {
         (|b| b.board.trace_base = 0x1000.into(), Table::Board, 0, Fault::Empty),
         (|b| b.board.trace_short_exits = 1.into(), Table::Board, 0, Fault::Empty),
         (|b| b.board.trace_short_exits = 2.into(), Table::Board, 0, Fault::OutOfRange),
-        (|b| b.board.reserved = 1.into(), Table::Board, 0, Fault::OutOfRange),
         (|b| b.board.trace_records = 0x300.into(), Table::Board, 0, Fault::OutOfRange),
         (|b| b.board.trace_records = 0x80.into(), Table::Board, 0, Fault::OutOfRange),
         (|b| trace(b, 0), Table::Board, 0, Fault::OutsideRam),

@@ -6,6 +6,7 @@
 //! ([`crate::dispatch`]).
 
 use crate::hypercall::ChannelId;
+use crate::parts::{Part, entries};
 use crate::table::{Id, Table};
 use bulkhead_abi::size::limit;
 use bulkhead_arch_api::{PartitionId, VirtualLine};
@@ -13,7 +14,7 @@ use bulkhead_image::MAX_CHANNELS;
 use bulkhead_image::layout::{NONE, SIDE_FUNCTION, SideRecord};
 
 /// Entries of the table of bells. A class with small tables answers no call the short way.
-const BELLS: usize = limit(1, MAX_CHANNELS);
+const BELLS: usize = entries(Part::Channels, limit(1, MAX_CHANNELS));
 
 impl Id for ChannelId {
     fn index(self) -> usize {

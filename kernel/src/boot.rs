@@ -14,6 +14,7 @@ use crate::log::LogLine;
 use crate::mailbox::bit;
 use crate::network::{Nic, OUTSIDE};
 use crate::partition::{Launch, Request};
+use crate::parts::{Part, has};
 use crate::port::PortId;
 use crate::record::Found;
 use crate::shared::Shared;
@@ -35,7 +36,7 @@ use bulkhead_image::layout::{
     FLAG_AUTOSTART, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, PcpuRecord, SIDE_DEVICE,
     TRIGGER_EDGE,
 };
-use bulkhead_image::{Image, ImageError, Part, Sha256};
+use bulkhead_image::{Image, ImageError, Phrase, Sha256};
 use bulkhead_sched::{MAX_SLOTS, PcpuPolicy, PolicyError};
 use spin::RelaxStrategy;
 
@@ -85,8 +86,8 @@ impl BootError {
             Self::Image(error) => {
                 error.describe(&mut |part| {
                     match part {
-                        Part::Text(text) => line.text(text),
-                        Part::Number(number) => line.decimal(number),
+                        Phrase::Text(text) => line.text(text),
+                        Phrase::Number(number) => line.decimal(number),
                     };
                 });
             }
@@ -318,7 +319,7 @@ fn prepare<'i, A: Arch, D: Drivers, S: Sha256>(
             },
         );
     }
-    if D::HAS_NETWORK {
+    if D::HAS_NETWORK && has(Part::Networks) {
         connect(machine, drivers, shared, system);
     }
     endow_capabilities(shared, system)?;

@@ -246,7 +246,7 @@ impl<R: RelaxStrategy> Spaces<R> {
     ///
     /// # Errors
     /// [`Error::NoCapability`]; [`Error::Revoked`] if the slot is dead.
-    #[inline]
+    #[inline(never)]
     pub fn look_up(&self, holder: PartitionId, index: u64) -> Result<Capability, Error> {
         let word = self.word(holder, index);
         match Capability::decode(word) {

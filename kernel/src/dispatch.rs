@@ -55,6 +55,7 @@ pub use report::Reports;
 use self::hand_over::is_handed_over;
 use crate::local::{Activity, Chore, Local};
 use crate::mailbox::{Mailbox, Post, bit, bits};
+use crate::parts::{Part, has};
 use crate::shared::Shared;
 use crate::system::System;
 use crate::trace::Tracer;
@@ -531,7 +532,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
         if self.id == PcpuId(0) && self.system.time_limit <= now {
             self.time_is_up();
         }
-        if D::HAS_NETWORK && self.local.take_intake(now) {
+        if D::HAS_NETWORK && has(Part::Networks) && self.local.take_intake(now) {
             self.listen_again();
         }
         if let Some(partition) = self.local.take_stop(now, &self.system.time) {

@@ -8,12 +8,12 @@
 //! Flash keeps its contents when the partition starts again: the image's contents are copied at the first
 //! start only.
 
-use bulkhead_abi::size::IS_SMALL;
+use crate::parts::{Part, entries};
 use bulkhead_arch_api::{MAX_PARTITIONS, VirtualDevice};
 use bulkhead_devices::flash::Bank;
 
 /// Flashes that there is room for. A class with small tables has none.
-pub const FLASHES: usize = if IS_SMALL { 1 } else { MAX_PARTITIONS };
+pub const FLASHES: usize = entries(Part::Flash, MAX_PARTITIONS);
 
 /// The flash of a partition.
 #[derive(Debug)]

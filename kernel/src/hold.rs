@@ -15,13 +15,13 @@
 //! each side, and ends one hold at most.
 
 use crate::cap::Capability;
-use bulkhead_abi::size::limit;
+use crate::parts::{Part, entries};
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 use spin::RelaxStrategy;
 use spin::mutex::TicketMutex;
 
 /// Entries of the table: the sides of all channels. A small class has no windows of this kind.
-const SIDES: usize = limit(1, 256);
+const SIDES: usize = entries(Part::Lent, bulkhead_image::MAX_SIDES);
 
 /// The reason why a window is mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,8 +7,9 @@
 //! allows which operation.
 
 use crate::cap::{Capability, Spaces};
-use crate::lock::{LockId, MAX_LOCKS};
-use crate::port::{MAX_PORTS, PortId};
+use crate::lock::LockId;
+use crate::parts::Part;
+use crate::port::PortId;
 use bulkhead_abi::hypercall::{
     CAPABILITY_NAME, KEPT_GROUP, KEPT_WORDS, MAX_COPY, MAX_MESSAGE, MESSAGE_ALIGN, OWN_MEMORY, SEND_REPLACES,
 };
@@ -22,9 +23,37 @@ pub const WRITE_LEN: usize = 32;
 /// The number of bytes that a console read can return in registers.
 pub const READ_LEN: usize = 24;
 
-/// A hypercall that has passed every check that needs no state of the object itself.
+/// A hypercall that has passed every check that needs no state of the object itself: one of the core, or one
+/// of a part. A build that lacks a part has no such command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
+    /// Answered at once.
+    Core(CoreCommand),
+    /// Answered later, perhaps.
+    Wait(WaitCommand),
+    /// Let the caller, a task, be interrupted by events of a partition's gate.
+    #[cfg(feature = "upcalls")]
+    Upcall(PartitionId, UpcallWish),
+    /// About ports and replies.
+    #[cfg(feature = "ports")]
+    Port(PortCommand),
+    /// About a lock.
+    #[cfg(feature = "locks")]
+    Lock(LockId, LockCommand),
+    /// About a channel.
+    #[cfg(feature = "channels")]
+    Channel(ChannelId, ChannelCommand),
+    /// About a device, a line or a channel that the caller has only while it holds it.
+    #[cfg(feature = "lent")]
+    Lent(ChannelId, LentCommand),
+    /// Serve the clients of this partition.
+    #[cfg(feature = "services")]
+    Serve(PartitionId, Service),
+}
+
+/// A command of the core that is answered at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CoreCommand {
     /// Do nothing.
     Null,
     /// Return the ABI revision.
@@ -39,16 +68,12 @@ pub enum Command {
     Restart(PartitionId, StartOptions),
     /// Restart a partition's watchdog period.
     Kick(PartitionId),
-    /// Wait at a gate, at most until this time (nanoseconds since boot, `None` for ever).
-    Wait(PartitionId, Option<u64>),
     /// Look at a gate.
     Poll(PartitionId),
     /// Raise events at a gate.
     Signal(PartitionId, u64),
     /// Return the time.
     Now,
-    /// Sleep until this time (nanoseconds since boot).
-    Sleep(u64),
     /// Print: the partition of the console, the number of bytes, the bytes.
     Write(PartitionId, usize, [u8; WRITE_LEN]),
     /// Take input of the console of this partition.
@@ -57,8 +82,6 @@ pub enum Command {
     Derive(u64, Rights),
     /// Copy a capability into a partition's space.
     Grant(PartitionId, u64, Rights),
-    /// Destroy everything derived from a capability, and the capability itself if the flag is set.
-    Revoke(u64, bool),
     /// Return the kind and the rights of a capability.
     Inspect(Capability),
     /// Find the capability with this name.
@@ -67,8 +90,22 @@ pub enum Command {
     ScheduleStatus(PcpuId),
     /// Change to another schedule of a pCPU from its next frame on.
     ScheduleChange(PcpuId, u64),
-    /// Let the caller, a task, be interrupted by events of a partition's gate.
-    Upcall(PartitionId, UpcallWish),
+}
+
+/// A command of the core that may block the caller, or take several steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitCommand {
+    /// Wait at a gate, at most until this time (nanoseconds since boot, `None` for ever).
+    Events(PartitionId, Option<u64>),
+    /// Sleep until this time (nanoseconds since boot).
+    Sleep(u64),
+    /// Destroy everything derived from a capability, and the capability itself if the flag is set.
+    Revoke(u64, bool),
+}
+
+/// A command about ports and replies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortCommand {
     /// Send a message to a port.
     Send(PortId, Message),
     /// Take a message from a port. Wait for one, unless the flag is false.
@@ -81,23 +118,35 @@ pub enum Command {
     Resume(Option<u64>),
     /// Reply.
     Reply(Answering, Message),
-    /// Take a lock, at most until this time (nanoseconds since boot, `None` for ever).
-    Take(LockId, Option<u64>),
-    /// Take a lock if it is free.
-    TryTake(LockId),
-    /// Give a lock up.
-    Release(LockId),
-    /// Return where the caller sees a channel.
-    ChannelPlace(ChannelId),
-    /// Ring at these sides of a channel (a bitmap, 0 for all), but not at the caller's own.
-    Doorbell(ChannelId, u64),
-    /// Map the caller's side of a channel, with the rights of the capability at this index. Without an index,
-    /// unmap it.
-    Hold(ChannelId, Option<u8>),
-    /// Take a step with the line of this device, by the capability at this index.
-    Line(ChannelId, u8, LineStep),
-    /// Serve the clients of this partition.
-    Serve(PartitionId, Service),
+}
+
+/// A command about a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockCommand {
+    /// Take the lock, at most until this time (nanoseconds since boot, `None` for ever).
+    Take(Option<u64>),
+    /// Take the lock if it is free.
+    TryTake,
+    /// Give the lock up.
+    Release,
+}
+
+/// A command about a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChannelCommand {
+    /// Return where the caller sees the channel.
+    Place,
+    /// Ring at these sides of the channel (a bitmap, 0 for all), but not at the caller's own.
+    Doorbell(u64),
+}
+
+/// A command about something that is lent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LentCommand {
+    /// Map the caller's side, with the rights of the capability at this index. Without an index, unmap it.
+    Hold(Option<u8>),
+    /// Take a step with the line of the device, by the capability at this index.
+    Line(u8, LineStep),
 }
 
 /// A step with a line that is lent.
@@ -299,7 +348,7 @@ pub fn decode<R: RelaxStrategy>(
     spaces: &Spaces<R>,
 ) -> Result<Command, Error> {
     let operation = Operation::from_number(call.operation).ok_or(Error::NotSupported)?;
-    let [x1, x2, x3, ..] = call.arguments;
+    let [x1, x2, ..] = call.arguments;
     let (object, held) = match rule(operation) {
         None => (caller.0, Rights::NONE),
         Some((kind, right)) => {
@@ -315,76 +364,107 @@ pub fn decode<R: RelaxStrategy>(
             (capability.object, capability.rights)
         }
     };
-    if (operation as u16) >= Operation::ServiceTake as u16 {
-        return decode_service(operation, call).map(|step| Command::Serve(PartitionId(object), step));
-    }
-    if (Operation::PortSend as u16..=Operation::LockRelease as u16).contains(&(operation as u16)) {
-        return decode_port(operation, call, (caller, object, held), spaces);
-    }
-    let number = object;
+    let channel = ChannelId(object);
+    Ok(match operation.part() {
+        #[cfg(feature = "upcalls")]
+        Some(Part::Upcalls) => Command::Upcall(PartitionId(object), upcall(call)?),
+        #[cfg(feature = "ports")]
+        Some(Part::Ports) => Command::Port(port(operation, call, (caller, object, held), spaces)?),
+        #[cfg(feature = "locks")]
+        Some(Part::Locks) => Command::Lock(LockId(object), lock(operation, x2)?),
+        #[cfg(feature = "channels")]
+        Some(Part::Channels) => Command::Channel(
+            channel,
+            if operation == Operation::ChannelPlace {
+                ChannelCommand::Place
+            } else {
+                ChannelCommand::Doorbell(x2)
+            },
+        ),
+        #[cfg(feature = "lent")]
+        Some(Part::Lent) => Command::Lent(channel, lent(operation, (x1, x2), caller, spaces)?),
+        #[cfg(feature = "services")]
+        Some(Part::Services) => Command::Serve(PartitionId(object), service(operation, call)?),
+        _ => core(operation, call, (caller, object), spaces)?,
+    })
+}
+
+/// Does [`decode`] for operations of the core.
+#[inline(never)]
+fn core<R: RelaxStrategy>(
+    operation: Operation,
+    call: &Hypercall,
+    (caller, number): (PartitionId, u8),
+    spaces: &Spaces<R>,
+) -> Result<Command, Error> {
+    let [x1, x2, x3, ..] = call.arguments;
     let object = PartitionId(number);
-    Ok(match operation {
-        Operation::Null => Command::Null,
-        Operation::Version => Command::Version,
-        Operation::PartitionStatus => Command::Status(object),
-        Operation::PartitionStart => Command::Start(object, options(x2)?),
-        Operation::PartitionStop => Command::Stop(object),
-        Operation::PartitionRestart => Command::Restart(object, options(x2)?),
-        Operation::PartitionKick => Command::Kick(object),
-        Operation::EventWait => Command::Wait(object, (x2 != 0).then_some(x2)),
-        Operation::EventPoll => Command::Poll(object),
-        Operation::EventSignal => Command::Signal(object, x2),
-        Operation::EventUpcall => Command::Upcall(object, upcall(call)?),
-        Operation::TimerNow => Command::Now,
-        Operation::TimerSleep => Command::Sleep(x2),
-        Operation::ConsoleWrite => Command::Write(object, write_length(x2)?, bytes_from(call, 2)),
-        Operation::ConsoleRead => Command::Read(object),
-        Operation::CapabilityDerive => Command::Derive(x1, rights(x2)?),
-        Operation::CapabilityGrant => Command::Grant(object, x2, rights(x3)?),
-        Operation::CapabilityRevoke => Command::Revoke(x1, false),
-        Operation::CapabilityDelete => Command::Revoke(x1, true),
-        Operation::CapabilityInspect => Command::Inspect(spaces.look_up(caller, x1)?),
-        Operation::CapabilityFind => Command::Find(bytes_from(call, 1)),
-        Operation::ScheduleStatus => Command::ScheduleStatus(PcpuId(number)),
-        Operation::ScheduleChange => Command::ScheduleChange(PcpuId(number), x2),
-        Operation::ChannelPlace => Command::ChannelPlace(ChannelId(number)),
-        Operation::ChannelDoorbell => Command::Doorbell(ChannelId(number), x2),
-        // The look-up has found the slot, so the index is small.
-        Operation::ChannelHold | Operation::DeviceHold => Command::Hold(ChannelId(number), Some(x1 as u8)),
-        Operation::ChannelRelease | Operation::DeviceRelease => Command::Hold(ChannelId(number), None),
-        Operation::InterruptBind => {
-            let port = PortId(named(spaces, caller, (x2, ObjectKind::Port), Rights::READ)?);
-            Command::Line(ChannelId(number), x1 as u8, LineStep::Bind(port, x2 as u8))
+    Ok(Command::Core(match operation {
+        Operation::EventWait => {
+            return Ok(Command::Wait(WaitCommand::Events(
+                object,
+                (x2 != 0).then_some(x2),
+            )));
         }
-        Operation::InterruptDone => Command::Line(ChannelId(number), x1 as u8, LineStep::Done),
-        Operation::InterruptUnbind => Command::Line(ChannelId(number), x1 as u8, LineStep::Unbind),
-        // `decode_port` and `decode_service` have these.
-        Operation::PortSend
-        | Operation::PortReceive
-        | Operation::PortTryReceive
-        | Operation::PortSendReceive
-        | Operation::PortSendReceiveDonate
-        | Operation::PortReceiveDonate
-        | Operation::PortResume
-        | Operation::PortReply
-        | Operation::LockTake
-        | Operation::LockTryTake
-        | Operation::LockRelease
-        | Operation::ServiceTake
-        | Operation::ServiceAnswer
-        | Operation::ServiceNews
-        | Operation::ServiceInterrupt
-        | Operation::ServiceRead
-        | Operation::ServiceWrite
-        | Operation::ServiceReach
-        | Operation::ServiceKeep
-        | Operation::ServiceKept => return Err(Error::NotSupported),
+        Operation::TimerSleep => return Ok(Command::Wait(WaitCommand::Sleep(x2))),
+        Operation::CapabilityRevoke => return Ok(Command::Wait(WaitCommand::Revoke(x1, false))),
+        Operation::CapabilityDelete => return Ok(Command::Wait(WaitCommand::Revoke(x1, true))),
+        Operation::Null => CoreCommand::Null,
+        Operation::Version => CoreCommand::Version,
+        Operation::PartitionStatus => CoreCommand::Status(object),
+        Operation::PartitionStart => CoreCommand::Start(object, options(x2)?),
+        Operation::PartitionStop => CoreCommand::Stop(object),
+        Operation::PartitionRestart => CoreCommand::Restart(object, options(x2)?),
+        Operation::PartitionKick => CoreCommand::Kick(object),
+        Operation::EventPoll => CoreCommand::Poll(object),
+        Operation::EventSignal => CoreCommand::Signal(object, x2),
+        Operation::TimerNow => CoreCommand::Now,
+        Operation::ConsoleWrite => CoreCommand::Write(object, write_length(x2)?, bytes_from(call, 2)),
+        Operation::ConsoleRead => CoreCommand::Read(object),
+        Operation::CapabilityDerive => CoreCommand::Derive(x1, rights(x2)?),
+        Operation::CapabilityGrant => CoreCommand::Grant(object, x2, rights(x3)?),
+        Operation::CapabilityInspect => CoreCommand::Inspect(spaces.look_up(caller, x1)?),
+        Operation::CapabilityFind => CoreCommand::Find(bytes_from(call, 1)),
+        Operation::ScheduleStatus => CoreCommand::ScheduleStatus(PcpuId(number)),
+        Operation::ScheduleChange => CoreCommand::ScheduleChange(PcpuId(number), x2),
+        _ => return Err(Error::NotSupported),
+    }))
+}
+
+/// Does [`decode`] for operations on a lock.
+fn lock(operation: Operation, until: u64) -> Result<LockCommand, Error> {
+    Ok(match operation {
+        Operation::LockTake => LockCommand::Take((until != 0).then_some(until)),
+        Operation::LockTryTake => LockCommand::TryTake,
+        Operation::LockRelease => LockCommand::Release,
+        _ => return Err(Error::NotSupported),
+    })
+}
+
+/// Does [`decode`] for operations on what is lent. The look-up has found the slot, so the index is small.
+fn lent<R: RelaxStrategy>(
+    operation: Operation,
+    (index, port): (u64, u64),
+    caller: PartitionId,
+    spaces: &Spaces<R>,
+) -> Result<LentCommand, Error> {
+    let index = index as u8;
+    Ok(match operation {
+        Operation::ChannelHold | Operation::DeviceHold => LentCommand::Hold(Some(index)),
+        Operation::ChannelRelease | Operation::DeviceRelease => LentCommand::Hold(None),
+        Operation::InterruptBind => {
+            let found = PortId(named(spaces, caller, (port, ObjectKind::Port), Rights::READ)?);
+            LentCommand::Line(index, LineStep::Bind(found, port as u8))
+        }
+        Operation::InterruptDone => LentCommand::Line(index, LineStep::Done),
+        Operation::InterruptUnbind => LentCommand::Line(index, LineStep::Unbind),
+        _ => return Err(Error::NotSupported),
     })
 }
 
 /// Does [`decode`] for operations of servers.
 #[inline(never)]
-fn decode_service(operation: Operation, call: &Hypercall) -> Result<Service, Error> {
+fn service(operation: Operation, call: &Hypercall) -> Result<Service, Error> {
     let [_, x2, x3, x4, x5, x6] = call.arguments;
     let window = || u8::try_from(x2).map_err(|_| Error::InvalidArgument);
     let group = || {
@@ -421,17 +501,14 @@ fn decode_service(operation: Operation, call: &Hypercall) -> Result<Service, Err
     })
 }
 
-/// Does [`decode`] for operations on ports, replies and locks. The object was found, with these rights.
+/// Does [`decode`] for operations on ports and replies. The object was found, with these rights.
 #[inline(never)]
-fn decode_port<R: RelaxStrategy>(
+fn port<R: RelaxStrategy>(
     operation: Operation,
     call: &Hypercall,
     (caller, object, held): (PartitionId, u8, Rights),
     spaces: &Spaces<R>,
-) -> Result<Command, Error> {
-    if MAX_PORTS == 0 || MAX_LOCKS == 0 {
-        return Err(Error::NotSupported);
-    }
+) -> Result<PortCommand, Error> {
     let [x1, x2, x3, x4, x5, x6] = call.arguments;
     let port = PortId(object);
     let until = |time: u64| (time != 0).then_some(time);
@@ -447,25 +524,25 @@ fn decode_port<R: RelaxStrategy>(
                 replaces: x4 & SEND_REPLACES != 0,
                 ..given(gift(x4 & !SEND_REPLACES, caller, held, spaces)?)?
             };
-            Command::Send(port, message)
+            PortCommand::Send(port, message)
         }
-        Operation::PortReceive => Command::Receive(port, buffer(x2, x3, until(x4))?, true),
-        Operation::PortTryReceive => Command::Receive(port, buffer(x2, x3, None)?, false),
+        Operation::PortReceive => PortCommand::Receive(port, buffer(x2, x3, until(x4))?, true),
+        Operation::PortTryReceive => PortCommand::Receive(port, buffer(x2, x3, None)?, false),
         Operation::PortSendReceive | Operation::PortSendReceiveDonate => {
             let mode = CallMode {
                 donates: operation == Operation::PortSendReceiveDonate,
                 reply_rights: Rights::WRITE.union(held.intersection(Rights::GRANT)),
             };
-            Command::Call(port, message(x2, x3)?, buffer(x4, x5, until(x6))?, mode)
+            PortCommand::Call(port, message(x2, x3)?, buffer(x4, x5, until(x6))?, mode)
         }
         Operation::PortReceiveDonate => {
             let reply = match x5 {
                 0 => None,
                 index => Some((answering(index, caller, spaces)?, message(x2, x4)?)),
             };
-            Command::ReplyReceive(port, reply, buffer(x2, x3, until(x6))?)
+            PortCommand::ReplyReceive(port, reply, buffer(x2, x3, until(x6))?)
         }
-        Operation::PortResume => Command::Resume(until(x2)),
+        Operation::PortResume => PortCommand::Resume(until(x2)),
         Operation::PortReply => {
             let index = x1 as u32;
             let caller_there = VcpuId(object);
@@ -473,11 +550,8 @@ fn decode_port<R: RelaxStrategy>(
                 caller: caller_there,
                 index,
             };
-            Command::Reply(answering, given(gift(x4, caller, held, spaces)?)?)
+            PortCommand::Reply(answering, given(gift(x4, caller, held, spaces)?)?)
         }
-        Operation::LockTake => Command::Take(LockId(object), until(x2)),
-        Operation::LockTryTake => Command::TryTake(LockId(object)),
-        Operation::LockRelease => Command::Release(LockId(object)),
         _ => return Err(Error::NotSupported),
     })
 }
@@ -701,7 +775,7 @@ mod tests {
     fn kicking_oneself_needs_no_right() {
         assert_eq!(
             call(Operation::PartitionKick as u16, [0; 6]),
-            Ok(Command::Kick(SELF))
+            Ok(Command::Core(CoreCommand::Kick(SELF)))
         );
         assert_eq!(
             call(Operation::PartitionKick as u16, [1, 0, 0, 0, 0, 0]),
@@ -709,7 +783,7 @@ mod tests {
         );
         assert_eq!(
             call(Operation::PartitionKick as u16, [2, 0, 0, 0, 0, 0]),
-            Ok(Command::Kick(OTHER))
+            Ok(Command::Core(CoreCommand::Kick(OTHER)))
         );
     }
 
@@ -734,12 +808,12 @@ mod tests {
         let (status, change) = (Operation::ScheduleStatus, Operation::ScheduleChange);
         assert_eq!(
             call(status, [5, 0, 0, 0, 0, 0]),
-            Ok(Command::ScheduleStatus(pcpu))
+            Ok(Command::Core(CoreCommand::ScheduleStatus(pcpu)))
         );
         assert_eq!(call(change, [5, 1, 0, 0, 0, 0]), Err(Error::NoRight));
         assert_eq!(
             call(change, [6, 1, 0, 0, 0, 0]),
-            Ok(Command::ScheduleChange(pcpu, 1))
+            Ok(Command::Core(CoreCommand::ScheduleChange(pcpu, 1)))
         );
         assert_eq!(call(status, [6, 0, 0, 0, 0, 0]), Err(Error::NoRight));
     }
@@ -768,7 +842,9 @@ mod tests {
     fn a_name_is_four_words() {
         let find = Operation::CapabilityFind as u16;
         let word = u64::from_le_bytes(*b"a-longer");
-        let Ok(Command::Find(name)) = call(find, [9, word, u64::from(b'x'), 0, 0, u64::MAX]) else {
+        let Ok(Command::Core(CoreCommand::Find(name))) =
+            call(find, [9, word, u64::from(b'x'), 0, 0, u64::MAX])
+        else {
             panic!("refused");
         };
         assert_eq!(name[..10], *b"a-longerx\0");
@@ -780,7 +856,7 @@ mod tests {
         let grant = Operation::CapabilityGrant as u16;
         assert_eq!(
             call(grant, [2, 3, 2, 0, 0, 0]),
-            Ok(Command::Grant(OTHER, 3, Rights::WRITE))
+            Ok(Command::Core(CoreCommand::Grant(OTHER, 3, Rights::WRITE)))
         );
         assert_eq!(call(grant, [1, 3, 2, 0, 0, 0]), Err(Error::NoRight));
         assert_eq!(call(grant, [4, 3, 2, 0, 0, 0]), Err(Error::WrongKind));
@@ -789,7 +865,7 @@ mod tests {
     #[test]
     fn console_bytes_are_little_endian_words() {
         let word = u64::from_le_bytes(*b"abcdefgh");
-        let Ok(Command::Write(SELF, 9, bytes)) = call(
+        let Ok(Command::Core(CoreCommand::Write(SELF, 9, bytes))) = call(
             Operation::ConsoleWrite as u16,
             [3, 9, word, u64::from(b'i'), 0, 0],
         ) else {

@@ -14,6 +14,8 @@
 //! health event on itself, and nothing else.
 #![no_std]
 #![forbid(unsafe_code)]
+// A build that lacks a part has no use for the part's code.
+#![cfg_attr(not(feature = "full"), allow(dead_code, unused_imports, unused_variables))]
 #![cfg_attr(
     not(test),
     deny(
@@ -56,6 +58,7 @@ pub mod mailbox;
 pub mod network;
 mod orders;
 pub mod partition;
+mod parts;
 mod policy;
 pub mod port;
 mod record;

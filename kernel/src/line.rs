@@ -23,8 +23,8 @@
 //! step for each line that can be lent, and ends one binding at most.
 
 use crate::cap::Capability;
+use crate::parts::{Part, entries};
 use crate::port::PortId;
-use bulkhead_abi::size::limit;
 use bulkhead_arch_api::{Line, PartitionId};
 use bulkhead_image::MAX_CHANNELS;
 use core::sync::atomic::{AtomicU32, Ordering, fence};
@@ -32,7 +32,7 @@ use spin::RelaxStrategy;
 use spin::mutex::TicketMutex;
 
 /// Entries of the table. A small class lends no lines.
-const LINES: usize = limit(1, MAX_CHANNELS);
+const LINES: usize = entries(Part::Lent, MAX_CHANNELS);
 
 /// A line that is bound to a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 //! reported ready when it gets something to do, and a slot that ran is reported stopped before the next
 //! decision.
 
-use bulkhead_abi::size::IS_SMALL;
+use crate::parts::{Part, has};
 use bulkhead_arch_api::{GuestPhys, MAX_PCPUS, PartitionId, Ticks, VcpuId};
 use bulkhead_sched::{
     AnyPolicy, InForce, MAX_SLOTS, PcpuPolicy, PolicyError, PolicyParameters, ScheduleStatus, Signals, Slot,
@@ -145,7 +145,7 @@ impl Activity {
 }
 
 /// Slots whose tasks can have an upcall. A class with small tables has no upcalls.
-const UPCALL_SLOTS: usize = if IS_SMALL { 0 } else { MAX_SLOTS };
+const UPCALL_SLOTS: usize = if has(Part::Upcalls) { MAX_SLOTS } else { 0 };
 
 /// The upcall that a task waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

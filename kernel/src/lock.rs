@@ -14,6 +14,7 @@
 //!
 //! **Work bounds.** To take a lock is constant work. To release one is a step per waiter.
 
+use crate::parts::{Part, entries};
 use crate::table::{Id, Table};
 use bulkhead_arch_api::{VcpuId, VcpuSet};
 use bulkhead_image::MAX_LOCKS as IMAGE_LOCKS;
@@ -23,7 +24,7 @@ use spin::mutex::TicketMutex;
 /// Locks that a system can have. A class without locks has none.
 pub const MAX_LOCKS: usize = IMAGE_LOCKS;
 /// Entries of a table of locks. A table has at least one.
-pub(crate) const LOCK_ENTRIES: usize = if MAX_LOCKS == 0 { 1 } else { MAX_LOCKS };
+pub(crate) const LOCK_ENTRIES: usize = entries(Part::Locks, MAX_LOCKS);
 const _: () = assert!(MAX_LOCKS < 33, "a set of locks fits u32");
 
 /// A lock, by its number in the system image.

@@ -6,11 +6,11 @@
 //! where the frames of others go. Frames wait in memory that the system image sets aside for their receiver.
 //! A receiver that does not take its frames loses its own frames, and nobody else's.
 
+use crate::parts::{Part, entries};
 use crate::table::{Id, Table};
 use crate::time::Timebase;
 use bulkhead_arch_api::{FrameWords, HostPhys, PartitionId, Stored, Ticks, VirtualDevice, Window};
 use bulkhead_devices::nic::{Adapter, FrameMemory, is_counter};
-use bulkhead_image::MAX_NICS;
 use bulkhead_image::layout::{BoardRecord, NicRecord};
 use spin::RelaxStrategy;
 use spin::mutex::TicketMutex;
@@ -25,8 +25,11 @@ impl Id for NicId {
     }
 }
 
+/// Entries of a table of interfaces.
+pub(crate) const NIC_ENTRIES: usize = entries(Part::Networks, bulkhead_image::MAX_NICS);
+
 /// One entry per interface.
-pub(crate) type PerNic<T> = Table<NicId, T, MAX_NICS>;
+pub(crate) type PerNic<T> = Table<NicId, T, NIC_ENTRIES>;
 
 /// The network that the board's interface is on.
 pub(crate) const OUTSIDE: u8 = 0;

@@ -28,6 +28,7 @@ use crate::cap::Capability;
 use crate::hypercall::Gift;
 use crate::line::Mark;
 use crate::lock::LockId;
+use crate::parts::{Part, entries};
 use crate::table::{Id, Table};
 use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::{Error, ObjectKind, Rights};
@@ -41,7 +42,7 @@ use spin::mutex::TicketMutex;
 /// Ports that a system can have. A class without ports has none.
 pub const MAX_PORTS: usize = bulkhead_image::MAX_PORTS;
 /// Entries of a table of ports. A table has at least one.
-pub(crate) const PORT_ENTRIES: usize = if MAX_PORTS == 0 { 1 } else { MAX_PORTS };
+pub(crate) const PORT_ENTRIES: usize = entries(Part::Ports, MAX_PORTS);
 const HEADER: usize = MESSAGE_HEADER_WORDS as usize;
 
 /// A port, by its number in the system image.

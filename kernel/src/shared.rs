@@ -18,9 +18,10 @@ use crate::hold::Holds;
 use crate::line::Lines;
 use crate::lock::{self, Lock, PerLock};
 use crate::mailbox::{Mailbox, bit};
-use crate::network::{Nic, PerNic};
+use crate::network::{NIC_ENTRIES, Nic, PerNic};
 use crate::partition::Control;
-use crate::port::{self, MAX_PORTS, Messages, PerPort, Port, Seat};
+use crate::parts::HAS_SEATS;
+use crate::port::{self, Messages, PerPort, Port, Seat};
 use crate::record::Recorder;
 use crate::service::Services;
 use crate::system::System;
@@ -32,7 +33,6 @@ use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::status::StatusWord;
 use bulkhead_arch_api::{MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, Ticks, VcpuId};
 use bulkhead_devices::ivshmem::Function;
-use bulkhead_image::MAX_NICS;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use spin::RelaxStrategy;
 use spin::mutex::TicketMutex;
@@ -115,7 +115,7 @@ impl<R: RelaxStrategy> Partition<R> {
 }
 
 /// Entries of the table of seats. A class without ports needs none.
-const SEATS: usize = if MAX_PORTS == 0 { 1 } else { MAX_VCPUS };
+const SEATS: usize = if HAS_SEATS { MAX_VCPUS } else { 1 };
 
 /// A flash per partition.
 type Flashes<R> = Table<PartitionId, TicketMutex<Flash, R>, FLASHES>;
@@ -206,7 +206,7 @@ impl<R: RelaxStrategy> Shared<'_, R> {
             lines: Lines::new(),
             flashes: Table::new([const { TicketMutex::new(Flash::new()) }; FLASHES]),
             services: Services::new(),
-            nics: Table::new([const { TicketMutex::new(Nic::new([0; 6])) }; MAX_NICS]),
+            nics: Table::new([const { TicketMutex::new(Nic::new([0; 6])) }; NIC_ENTRIES]),
             functions: [const { TicketMutex::new(Function::new()) }; MAX_FUNCTIONS],
             starved: AtomicU32::new(0),
             ending: AtomicBool::new(false),

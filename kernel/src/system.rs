@@ -9,7 +9,7 @@ use crate::bell::{Bell, Bells};
 use crate::function::{FunctionFacts, FunctionId, MAX_FUNCTIONS};
 use crate::hypercall::ChannelId;
 use crate::mailbox::bit;
-use crate::network::{Intake, NicFacts, NicId, PerNic};
+use crate::network::{Intake, NIC_ENTRIES, NicFacts, NicId, PerNic};
 use crate::partition::Homes;
 use crate::port::{PORT_ENTRIES, PerPort, PortFacts, PortId};
 use crate::service::WindowId;
@@ -29,7 +29,7 @@ use bulkhead_image::layout::{
     PARTITION_TASK, PartitionRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, SIDE_FUNCTION, ServedRecord,
     U64, VirtualDeviceRecord,
 };
-use bulkhead_image::{Image, MAX_NICS, MAX_VIRTUAL_DEVICES};
+use bulkhead_image::{Image, MAX_VIRTUAL_DEVICES};
 use bulkhead_sched::Slot;
 
 /// The place that a vCPU belongs to.
@@ -198,7 +198,7 @@ impl<'i> System<'i> {
             devices: [VirtualDevice::NOTHING; MAX_DEVICES],
             ports: Table::new([PortFacts::NOTHING; PORT_ENTRIES]),
             bells: Bell::NOWHERE,
-            nics: Table::new([NicFacts::NOTHING; MAX_NICS]),
+            nics: Table::new([NicFacts::NOTHING; NIC_ENTRIES]),
             functions: [FunctionFacts::NOTHING; MAX_FUNCTIONS],
             nic_vcpus: VcpuSet::EMPTY,
             critical: LineSet::EMPTY,
@@ -538,7 +538,7 @@ impl<'i> System<'i> {
 
     /// Returns all interfaces to networks.
     pub fn nics(&self) -> impl Iterator<Item = NicId> + use<> {
-        (0..self.image.nics().len().min(MAX_NICS) as u8).map(NicId)
+        (0..self.image.nics().len().min(NIC_ENTRIES) as u8).map(NicId)
     }
 
     /// Tells whether the vCPU's partition has an interface.

@@ -10,6 +10,7 @@
 //! reader loses no record without knowing it. Entries are stored before they are counted. So every entry that
 //! the count covers is whole.
 
+use crate::parts::{Part, has};
 use bulkhead_abi::log::Pcpu;
 use bulkhead_abi::size::IS_SMALL;
 use bulkhead_abi::trace::{BlockReason, Entry, Event, ExitCause, Record, SwitchReason};
@@ -45,7 +46,7 @@ impl Tracer {
     #[inline]
     #[must_use]
     pub const fn is_on(&self) -> bool {
-        !self.ring.is_empty()
+        has(Part::Trace) && !self.ring.is_empty()
     }
 
     /// Returns the vCPU that runs, as far as the trace tells.
@@ -59,6 +60,9 @@ impl Tracer {
     /// where the event is recorded. So little is left to be encoded.
     #[inline(always)]
     pub fn record(&self, now: Ticks, event: Event) {
+        if !self.is_on() {
+            return;
+        }
         if IS_SMALL {
             self.store_once(now, event);
         } else {

@@ -32,6 +32,7 @@ use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::driver::Controller;
 use crate::guest::{AreaKind, Guest};
 use crate::model::{Access, Kind, PartitionSpec, Policy, ServerKind};
+use crate::parts;
 use crate::payload::{Bytes, blob_name};
 use crate::plan::{self, Plan, TraceWish};
 use crate::rules::memory::uart_size;
@@ -105,6 +106,7 @@ pub fn compile(system: &System, input: &CompileInput) -> Result<Vec<u8>, Compile
     };
     let mut builder = records(&placed)?;
     let (budget, period) = networks::intake(&placed.manifest);
+    let parts = parts::set_of(&system.parts(input.trace_records.is_some()));
     builder.board = BoardRecord {
         load_address: placed.board.load_address.into(),
         hypervisor_size: placed.plan.hypervisor.size.into(),
@@ -116,7 +118,7 @@ pub fn compile(system: &System, input: &CompileInput) -> Result<Vec<u8>, Compile
         trace_records: placed.plan.trace.map_or(0, |(_, records)| records).into(),
         trace_base: placed.plan.trace.map_or(0, |(base, _)| base).into(),
         trace_short_exits: u32::from(traces_short_exits(&placed)).into(),
-        reserved: 0.into(),
+        parts: parts.0.into(),
         network_budget_us: budget.into(),
         network_period_us: period.into(),
     };
@@ -235,6 +237,39 @@ fn records(system: &System) -> Result<ImageBuilder, NameError> {
     builder.lookalikes = lookalikes(system);
     builder.payloads = blobs.payloads()?;
     Ok(builder)
+}
+
+/// Returns the number of records in each table of the system's image, for a class binary that is built for
+/// this system alone (`abi/src/size.rs`). `words` are those of the messages that wait in ports.
+///
+/// # Errors
+/// A name does not fit into a record.
+pub fn table_counts(system: &System) -> Result<Vec<(&'static str, usize)>, CompileError> {
+    let image = records(system)?;
+    let of_partition = image
+        .partitions
+        .iter()
+        .map(|partition| partition.vcpu_count.get());
+    let words = image.ports.iter().map(|port| port.words() as usize);
+    // A line that is lent takes the place of one that is owned.
+    let lent = image.sides.iter().filter(|side| side.line.get() != 0).count();
+    Ok(vec![
+        ("pcpus", image.pcpus.len()),
+        ("partitions", image.partitions.len()),
+        ("vcpus", image.vcpus.len()),
+        ("vcpus_per_partition", of_partition.max().unwrap_or(0) as usize),
+        ("ports", image.ports.len()),
+        ("words", words.fold(0, usize::saturating_add)),
+        ("locks", image.locks.len()),
+        ("channels", image.channels.len()),
+        ("sides", image.sides.len()),
+        ("memory", image.memory.len()),
+        ("loads", image.loads.len()),
+        ("payloads", image.payloads.len()),
+        ("interrupts", image.interrupts.len().saturating_add(lent)),
+        ("devices", image.virtual_devices.len()),
+        ("registers", image.registers.len()),
+    ])
 }
 
 /// Writes the records of the channels and their sides.

@@ -22,6 +22,7 @@ mod flash;
 mod guest;
 mod load;
 mod model;
+pub mod parts;
 mod payload;
 mod plan;
 pub mod reach;
@@ -34,8 +35,8 @@ mod units;
 mod value;
 
 pub use board::{Board, Emulator, board_names, boards};
-pub use bulkhead_image::claim_twice;
 pub use bulkhead_image::layout::HealthAction;
+pub use bulkhead_image::{claim_twice, need_part};
 pub use class::Class;
 pub use code::Code;
 pub use compile::{CompileError, CompileInput, compile};

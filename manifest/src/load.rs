@@ -8,6 +8,7 @@ use crate::board::{self, Board};
 use crate::diagnostic::{Code, Diagnostic, FileId, Place, Report};
 use crate::guest::{self, Context, Guest};
 use crate::model::{Given, Manifest, PartitionSpec};
+use crate::parts::{self, UsedPart};
 use crate::payload::{self, Loader, PayloadResolver, bounded_read, no_payload, reason};
 use crate::plan;
 use crate::schema::form::{Declared, Head};
@@ -138,11 +139,15 @@ impl<'a> Unchecked<'a> {
         board::find(&name.value, name.place, self.base, &mut Report::default())
     }
 
-    /// Tells whether the system has ports or locks, as far as the manifest is sound enough to tell.
+    /// Returns the parts of the kernel that the system uses, as far as the manifest is sound enough to tell.
+    /// Programs that can call a debugger are not known yet ([`System::parts`], also for `is_traced`).
     #[must_use]
-    pub fn has_messages(&self) -> bool {
-        let manifest = self.manifest.as_ref();
-        manifest.is_some_and(|manifest| !manifest.ports.is_empty() || !manifest.locks.is_empty())
+    pub fn parts(&self, is_traced: bool) -> Vec<UsedPart> {
+        let Some(manifest) = &self.manifest else {
+            return Vec::new();
+        };
+        let class = self.board().map(|board| board.class);
+        parts::of_manifest(manifest, class, is_traced, &self.report.sources)
     }
 
     /// Returns the names of the partitions that have a console, if the manifest is sound enough to tell.

@@ -1,18 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The policy that a manifest chose, as one type without dynamic dispatch, with donation around it.
 
+#[cfg(feature = "arinc653")]
+use crate::Arinc653;
+#[cfg(feature = "domains")]
+use crate::Domains;
+#[cfg(feature = "edf")]
+use crate::Edf;
+#[cfg(feature = "donation")]
 use crate::donation::Donating;
-use crate::run_queue::all_slots;
 use crate::{
-    Arinc653, Arinc653Parameters, Decision, Domains, DomainsParameters, Edf, EdfParameters, FixedPriority,
-    FixedPriorityParameters, InForce, PcpuPolicy, Pinned, Policy, PolicyError, ScheduleStatus, Signals, Slot,
-    SlotSet, StopReason, Ticks, VcpuParameters,
+    Arinc653Parameters, Decision, DomainsParameters, EdfParameters, FixedPriority, FixedPriorityParameters,
+    InForce, PcpuPolicy, Pinned, Policy, PolicyError, ScheduleStatus, Signals, Slot, SlotSet, StopReason,
+    Ticks, VcpuParameters,
 };
 
-/// One of the policies, with donation.
+/// One of the policies, with donation where vCPUs wait for each other.
+#[cfg(feature = "donation")]
 pub type AnyPolicy = Donating<AnyKind>;
+/// One of the policies. No vCPU of such a build waits for another one.
+#[cfg(not(feature = "donation"))]
+pub type AnyPolicy = AnyKind;
 
-/// One of the policies.
+/// One of the policies of this build.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(
     clippy::large_enum_variant,
@@ -24,10 +34,13 @@ pub enum AnyKind {
     /// `fixed-priority`: the highest ready priority runs.
     FixedPriority(FixedPriority),
     /// `edf`: the earliest deadline runs.
+    #[cfg(feature = "edf")]
     Edf(Edf),
     /// `arinc653`: partitions have windows in a frame.
+    #[cfg(feature = "arinc653")]
     Arinc653(Arinc653),
     /// `domains`: time domains take turns.
+    #[cfg(feature = "domains")]
     Domains(Domains),
 }
 
@@ -54,11 +67,14 @@ impl AnyKind {
         parameters: &PolicyParameters<'_>,
     ) -> Result<(), PolicyError> {
         match (self, parameters) {
+            #[cfg(feature = "arinc653")]
             (Self::Arinc653(policy), PolicyParameters::Arinc653(parameters)) => {
                 policy.fill(vcpus, parameters)
             }
+            #[cfg(feature = "domains")]
             (Self::Domains(policy), PolicyParameters::Domains(parameters)) => policy.fill(vcpus, parameters),
             (Self::FixedPriority(policy), PolicyParameters::FixedPriority(_)) => policy.fill(vcpus),
+            #[cfg(feature = "edf")]
             (Self::Edf(policy), PolicyParameters::Edf(_)) => policy.fill(vcpus),
             (Self::Pinned(policy), PolicyParameters::Pinned) => policy.fill(vcpus),
             _ => Err(PolicyError::BadParameter),
@@ -66,12 +82,26 @@ impl AnyKind {
     }
 }
 
+/// Returns the policy of a pCPU that has this one below.
+#[cfg(feature = "donation")]
+#[inline(always)]
+const fn around(kind: AnyKind) -> AnyPolicy {
+    Donating::new(kind, crate::SlotSet(0))
+}
+
+/// Returns the policy of a pCPU that has this one below.
+#[cfg(not(feature = "donation"))]
+#[inline(always)]
+const fn around(kind: AnyKind) -> AnyPolicy {
+    kind
+}
+
 impl AnyPolicy {
     /// Returns [`PcpuPolicy::nobody`], as a constant.
     #[inline(always)]
     #[must_use]
     pub const fn nobody() -> Self {
-        Self::new(AnyKind::Pinned(Pinned::blank()), SlotSet(0))
+        around(AnyKind::Pinned(Pinned::blank()))
     }
 
     /// Returns [`PcpuPolicy::blank`]. The policy is made where it stays. The policy has up to 5 KiB, which
@@ -84,15 +114,21 @@ impl AnyPolicy {
             PolicyParameters::FixedPriority(FixedPriorityParameters { quantum }) => {
                 Self::made(|| AnyKind::FixedPriority(FixedPriority::blank(quantum)))
             }
+            #[cfg(feature = "edf")]
             PolicyParameters::Edf(EdfParameters { quantum }) => {
                 Self::made(|| AnyKind::Edf(Edf::blank(quantum)))
             }
+            #[cfg(feature = "arinc653")]
             PolicyParameters::Arinc653(Arinc653Parameters { quantum, .. }) => {
                 Self::made(|| AnyKind::Arinc653(Arinc653::blank(quantum)))
             }
+            #[cfg(feature = "domains")]
             PolicyParameters::Domains(DomainsParameters { quantum, .. }) => {
                 Self::made(|| AnyKind::Domains(Domains::blank(quantum)))
             }
+            // A policy that this build lacks has no use for its parameters, and `install` says so.
+            #[cfg(not(all(feature = "edf", feature = "arinc653", feature = "domains")))]
+            _ => Self::nobody(),
         }
     }
 
@@ -100,7 +136,7 @@ impl AnyPolicy {
     /// policy only.
     #[inline(never)]
     fn made(blank: impl FnOnce() -> AnyKind) -> Self {
-        Self::new(blank(), SlotSet(0))
+        around(blank())
     }
 
     /// Returns a policy with these vCPUs, slot 0 first.
@@ -181,8 +217,13 @@ impl PcpuPolicy for AnyPolicy {
         vcpus: &[VcpuParameters],
         parameters: &PolicyParameters<'_>,
     ) -> Result<(), PolicyError> {
-        self.all = all_slots(vcpus.len()).0;
-        self.policy.fill(vcpus, parameters)
+        #[cfg(feature = "donation")]
+        {
+            self.all = crate::run_queue::all_slots(vcpus.len()).0;
+            self.policy.fill(vcpus, parameters)
+        }
+        #[cfg(not(feature = "donation"))]
+        self.fill(vcpus, parameters)
     }
 }
 
@@ -191,8 +232,11 @@ macro_rules! to_each {
         match $self {
             Self::FixedPriority($policy) => $call,
             Self::Pinned($policy) => $call,
+            #[cfg(feature = "edf")]
             Self::Edf($policy) => $call,
+            #[cfg(feature = "arinc653")]
             Self::Arinc653($policy) => $call,
+            #[cfg(feature = "domains")]
             Self::Domains($policy) => $call,
         }
     };

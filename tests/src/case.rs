@@ -3,6 +3,8 @@
 
 use bulkhead::build::host::cache_folder;
 use bulkhead::build::payloads::Payloads;
+use bulkhead::build::prepare;
+use bulkhead::build::variant::{self, Choice};
 use bulkhead::serial::pattern::Pattern;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -85,6 +87,8 @@ pub enum Damage {
     Undefined(String),
     /// The image is forged: two partitions claim the same RAM, and the digest of the tables is right.
     ClaimTwice,
+    /// The image is forged: it needs this part of the kernel, too, and the digest of the tables is right.
+    Needs(String),
 }
 
 /// The text of a case, or of all cases of a folder.
@@ -100,6 +104,7 @@ struct Text {
     long: Option<bool>,
     long_unless: Option<String>,
     conformance: Option<bool>,
+    variant: Option<String>,
     end: Option<End>,
     expect: BTreeMap<String, Vec<String>>,
     /// Per console, a file beside the manifest with the lines that must be seen in this order.
@@ -148,6 +153,8 @@ pub struct Case {
     pub long: bool,
     /// True if the checks of `arch/conformance` run instead of the kernel.
     pub conformance: bool,
+    /// The parts of the kernel in the class binary: the smallest variant, a variant by its name, or `tailored`.
+    pub parts: Choice,
     /// The required end of the run.
     pub end: End,
     /// Per console, what must be seen in this order.
@@ -360,6 +367,12 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
     let registers_agree = case.registers_agree.or(base.registers_agree).unwrap_or(false);
     agreements_fit((exits_agree, registers_agree), end).map_err(|why| format!("{name}: {why}"))?;
     let damage = case.damage.clone().or_else(|| base.damage.clone());
+    let variant = case.variant.as_deref().or(base.variant.as_deref());
+    let parts = match variant {
+        None => Choice::Smallest,
+        Some(variant::TAILORED) => Choice::Tailored,
+        Some(name) => variant::parse(name).map(Choice::Named)?,
+    };
     let share = case.share.as_ref().or(base.share.as_ref());
     let share = share.map(Share::patterns).transpose()?;
     Ok(Case {
@@ -375,6 +388,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
                 .or(base.long_unless.as_ref())
                 .is_some_and(|payload| !Payloads::new(cache_folder()).has(payload)),
         conformance: case.conformance.or(base.conformance).unwrap_or(false),
+        parts,
         end,
         expect,
         at_most,
@@ -453,8 +467,13 @@ impl Damage {
                 // UDF #0xFE (Arm DDI 0403E.e, A7.7.194).
                 flash[at..at + 2].copy_from_slice(&0xDEFE_u16.to_le_bytes());
             }
+            Self::Needs(ref part) => {
+                if !prepare::need_part(&mut flash[start..], part) {
+                    return Err(format!("there is no part `{part}`"));
+                }
+            }
             Self::ClaimTwice => {
-                if !bulkhead::build::prepare::claim_twice(&mut flash[start..]) {
+                if !prepare::claim_twice(&mut flash[start..]) {
                     return Err("the image has no two partitions with RAM".to_owned());
                 }
             }

@@ -91,6 +91,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
         stop_after: Some(case.time_limit + if case.exits_agree { 0.0 } else { 1.0 }),
         trace_records: case.agrees_within_us.map(|_| TRACE_RECORDS),
         conformance: case.conformance,
+        parts: case.parts,
         quiet: false,
         built_once: true,
     };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Class `stub`, a proof that a class is a folder: its part of `cli`.
 
-use super::{Debugger, Symbols, Template, Tool, Variant};
+use super::{Debugger, Symbols, Template, Tool};
 use crate::build::linker::Link;
 use crate::explain::Event;
 use bulkhead_arch_api::ClassFacts;
@@ -19,14 +19,6 @@ impl Tool for Stub {
 
     fn target(&self) -> &'static str {
         "stub-unknown-none"
-    }
-
-    fn variants(&self) -> &'static [Variant] {
-        &[]
-    }
-
-    fn variant(&self, _board: &Board, _messages: bool) -> Option<&'static Variant> {
-        None
     }
 
     fn link(&self, _board: &Board) -> Option<Link> {

@@ -28,6 +28,7 @@ pub const FACTS: ClassFacts = ClassFacts {
     tables: Tables::Large,
     masks_lines: false,
     delays_interrupts: false,
+    upcalls: false,
     semihosting: false,
     traces_short_exits: false,
 };

@@ -260,7 +260,7 @@ fn reset_aarch32(context: &mut Context, entry: u64, argument: u64) {
 }
 
 impl Vcpus for Machine {
-    const HAS_UPCALLS: bool = true;
+    const HAS_UPCALLS: bool = bulkhead_arch_api::class::AARCH64.upcalls;
 
     const SHORTENS: bool = true;
 

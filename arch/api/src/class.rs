@@ -152,6 +152,8 @@ pub struct ClassFacts {
     /// True if exits that the backend answers without the kernel can be traced
     /// ([`bulkhead_abi::trace::Event::Short`]).
     pub traces_short_exits: bool,
+    /// True if an event can interrupt a task ([`crate::Vcpus::divert`], [`crate::Vcpus::go_on`]).
+    pub upcalls: bool,
     /// True if a VM's calls of a debugger can be answered ([`crate::Exit::Host`]).
     pub semihosting: bool,
     /// True if a vCPU can take the interrupts of its pCPU itself ([`crate::VcpuPlan::direct`]).

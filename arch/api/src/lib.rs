@@ -21,7 +21,7 @@ mod ids;
 mod space;
 mod verbs;
 
-use bulkhead_abi::size::limit;
+use bulkhead_abi::size::{limit, own};
 
 pub use address::{GuestPhys, HostPhys, OutOfRange};
 pub use class::ClassFacts;
@@ -40,14 +40,14 @@ pub use verbs::{
 };
 
 /// Partitions a system can have; bounds every table and loop over partitions.
-pub const MAX_PARTITIONS: usize = limit(8, 32);
+pub const MAX_PARTITIONS: usize = own("partitions", limit(8, 32));
 /// vCPUs a system can have; bounds every table and loop over vCPUs.
-pub const MAX_VCPUS: usize = limit(8, 64);
+pub const MAX_VCPUS: usize = own("vcpus", limit(8, 64));
 /// vCPUs a partition can have.
-pub const MAX_VCPUS_PER_PARTITION: usize = limit(1, 8);
+pub const MAX_VCPUS_PER_PARTITION: usize = own("vcpus_per_partition", limit(1, 8));
 /// Registers of a [`Dump`]: 32 without the stack pointer, and four of the last exception.
 pub const DUMP_REGISTERS: usize = limit(16, 35);
 /// Bytes that one [`HostCall`] moves: a short line, or a name.
 pub const HOST_BYTES: usize = 32;
 /// pCPUs a system can use.
-pub const MAX_PCPUS: usize = limit(1, 8);
+pub const MAX_PCPUS: usize = own("pcpus", limit(1, 8));

@@ -47,6 +47,8 @@ fn first_frame(registers: &mut Registers, space: &Space, reset: &VcpuReset, argu
 }
 
 impl Vcpus for Machine {
+    const HAS_UPCALLS: bool = bulkhead_arch_api::class::ARMV7M.upcalls;
+
     fn adopt(&mut self, vcpu: VcpuId, plan: &VcpuPlan) {
         let context = Context {
             registers: Registers::NOTHING,

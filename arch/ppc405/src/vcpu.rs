@@ -60,7 +60,7 @@ impl Context {
 const CALLING: [u8; UPCALL_WORDS - 2] = [3, 4, 5, 6, 7, 8, 9, 10, 11, 0];
 
 impl Vcpus for Machine {
-    const HAS_UPCALLS: bool = true;
+    const HAS_UPCALLS: bool = bulkhead_arch_api::class::PPC405.upcalls;
 
     fn adopt(&mut self, vcpu: VcpuId, plan: &VcpuPlan) {
         if let Some(context) = self.contexts.adopt(vcpu) {

@@ -144,7 +144,7 @@ impl<C: SimClass> Cpus for SimMachine<C> {
 }
 
 impl<C: SimClass> Vcpus for SimMachine<C> {
-    const HAS_UPCALLS: bool = true;
+    const HAS_UPCALLS: bool = C::FACTS.upcalls;
 
     fn adopt(&mut self, vcpu: VcpuId, plan: &VcpuPlan) {
         let mut world = self.world();

@@ -236,7 +236,7 @@ impl Machine {
 }
 
 impl Vcpus for Machine {
-    const HAS_UPCALLS: bool = true;
+    const HAS_UPCALLS: bool = bulkhead_arch_api::class::X86_64.upcalls;
 
     fn adopt(&mut self, vcpu: VcpuId, plan: &VcpuPlan) {
         if !CONTEXTS.claim(usize::from(vcpu.0)) {

@@ -6,11 +6,12 @@
 //! for every instruction that runs on the target. A toolchain with the prebuilt bare-metal target serves too.
 
 use crate::build::target_spec;
-use crate::class::{Tool, Variant};
+use crate::build::variant::{self, ClassBinary, HYPERVISOR, Tailoring};
 use crate::problem::Problem;
 use crate::ui::progress::Progress;
 use crate::{build::c_guests, build::linker, class};
 use bulkhead_manifest::Board;
+use bulkhead_manifest::parts::VARIANTS;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -24,9 +25,9 @@ const PROFILE: &str = "firmware";
 /// The way in which a program for the target is built.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Recipe {
-    /// The variant of the class binary. cargo unites the features of what it builds at once, so a variant is
-    /// built alone.
-    variant: &'static str,
+    /// The word for the kind of class binary. cargo unites the features of what it builds at once, so each
+    /// kind is built alone.
+    kind: String,
     target: String,
     profile: String,
     /// Flags for the compiler, its own library included.
@@ -76,31 +77,16 @@ const FLAGS_SINCE: u32 = 92;
 /// Folder of the repository's guests: a folder for each purpose, and a folder for each guest in there.
 const GUESTS: &str = "guests";
 
-/// Start of the name of a class binary.
-const HYPERVISOR: &str = "bulkhead-hypervisor-";
-
-/// Second part of the name of a class binary that runs checks instead of the kernel.
-const CONFORMANCE: &str = "conformance-";
-
-/// Returns the name of the class binary for a board, and for a system with ports or locks if `messages`. With
-/// `conformance`, the class binary runs the checks of `arch/conformance`.
-#[must_use]
-pub fn class_binary(board: &Board, conformance: bool, messages: bool) -> String {
-    let what = if conformance { CONFORMANCE } else { "" };
-    let variant = class::of(board)
-        .variant(board, messages && !conformance)
-        .map_or("", |variant| variant.suffix);
-    format!("{HYPERVISOR}{what}{}{variant}", board.class.name())
-}
-
-/// Returns the names of the class binaries of all boards, for systems with and without ports and locks.
+/// Returns the names of the class binaries of all boards, in all variants.
 #[must_use]
 pub fn class_binaries() -> BTreeSet<String> {
     let boards = bulkhead_manifest::boards();
-    let names = boards
-        .iter()
-        .flat_map(|board| [false, true].map(|messages| class_binary(board, false, messages)));
-    names.collect()
+    boards.iter().flat_map(variants_of).collect()
+}
+
+/// Returns the names of the class binaries of a board.
+fn variants_of(board: &Board) -> [String; VARIANTS.len()] {
+    VARIANTS.map(|variant| variant::class_binary(board, false, variant.name))
 }
 
 /// The repository with the sources.
@@ -108,6 +94,8 @@ pub fn class_binaries() -> BTreeSet<String> {
 pub struct Workspace {
     root: PathBuf,
     target: PathBuf,
+    /// The parts and tables of the class binary, if it is built for one system.
+    tailoring: Option<Tailoring>,
 }
 
 impl Workspace {
@@ -130,7 +118,11 @@ impl Workspace {
         }
         let target =
             env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |path| root.join(path));
-        Ok(Self { root, target })
+        Ok(Self {
+            root,
+            target,
+            tailoring: None,
+        })
     }
 
     /// Returns the root of the repository.
@@ -192,12 +184,32 @@ impl Workspace {
     /// No board has the class binary, or the linker fails with a message.
     pub fn any_class_binary(&self, name: &str) -> Result<PathBuf, Problem> {
         let boards = bulkhead_manifest::boards();
-        let makes_it = |board: &&Board| [false, true].map(|messages| class_binary(board, false, messages));
-        let board = boards
-            .iter()
-            .find(|board| makes_it(board).iter().any(|own| own == name));
+        let mut boards = boards.iter();
+        let board = boards.find(|board| variants_of(board).iter().any(|own| own == name));
         let board = board.ok_or_else(|| Problem::new(format!("no board has the class binary {name}")))?;
         self.class_binary(board, name)
+    }
+
+    /// Returns the repository as the place of the class binary `name` that is built for one system. Its folder
+    /// of cargo is its own, so nothing else is built anew.
+    #[must_use]
+    pub fn tailored(&self, name: &str, tailoring: Tailoring) -> Self {
+        let target = self.target.join(variant::TAILORED).join(tailoring.word(name));
+        Self {
+            root: self.root.clone(),
+            target,
+            tailoring: Some(tailoring),
+        }
+    }
+
+    /// Tells cargo with which features the package of a class binary is built.
+    fn choose_parts(&self, command: &mut Command, binary: &ClassBinary<'_>) {
+        if binary.set.is_some() {
+            command.arg("--no-default-features");
+        }
+        for feature in binary.features(self.tailoring.as_ref()) {
+            command.args(["--features", &format!("{}/{feature}", binary.package)]);
+        }
     }
 
     /// Returns the way in which a program is built. The program's package can name its own `target`,
@@ -209,7 +221,7 @@ impl Workspace {
         let own = toml::from_str::<Manifest>(&text).unwrap_or_default();
         let own = own.package.metadata.bulkhead;
         Recipe {
-            variant: variant_of(program).map_or("", |variant| variant.suffix),
+            kind: ClassBinary::of(program).map_or_else(String::new, |binary| binary.kind()),
             target: own.target.unwrap_or_else(|| class::default().target().to_owned()),
             profile: own.profile.unwrap_or_else(|| PROFILE.to_owned()),
             flags: own.flags,
@@ -230,7 +242,7 @@ impl Workspace {
     /// Returns the folder with the sources of a program. A guest that does not exist has no folder to find,
     /// and the path of such a guest leads nowhere.
     fn folder_of(&self, program: &str) -> PathBuf {
-        let (package, _) = package_of(program);
+        let package = package_of(program);
         if let Some(class) = package.strip_prefix(HYPERVISOR) {
             return self.root.join("hypervisor").join(class);
         }
@@ -338,7 +350,7 @@ impl Workspace {
             return c_guests::build(&folder, &output, None);
         };
         let recipe = Recipe {
-            variant: "",
+            kind: String::new(),
             target: named.target.clone(),
             profile: PROFILE.to_owned(),
             flags: String::new(),
@@ -417,8 +429,7 @@ impl Workspace {
             command.env(variable, "ld.lld");
         }
         for program in programs.iter().map(|name| name.as_str()) {
-            let (package, feature) = package_of(program);
-            command.args(["-p", package]);
+            command.args(["-p", package_of(program)]);
             if script.is_empty() {
                 // The programs are named one by one: a feature must not change a program of the package that
                 // others call by its name.
@@ -426,26 +437,21 @@ impl Workspace {
             } else {
                 command.arg("--lib");
             }
-            if let Some(feature) = feature {
-                command.args(["--features", &format!("{package}/{feature}")]);
+            if let Some(binary) = ClassBinary::of(program) {
+                self.choose_parts(&mut command, &binary);
             }
         }
+        if let Some(tailoring) = &self.tailoring {
+            command.env("BULKHEAD_TABLES", &tailoring.tables);
+        }
+        command.arg("--target-dir").arg(&self.target);
         Ok(command)
     }
 }
 
-/// Returns the package of a program, and the feature with which the package is built. A class binary exists
-/// once for each kind of hardware for which it is compiled.
-fn package_of(program: &str) -> (&str, Option<&str>) {
-    let found = variant_of(program)
-        .and_then(|variant| Some((program.strip_suffix(variant.suffix)?, Some(variant.feature?))));
-    found.unwrap_or((program, None))
-}
-
-/// Returns the variant of a class binary that a program is.
-fn variant_of(program: &str) -> Option<&'static Variant> {
-    let mut variants = class::all().flat_map(Tool::variants);
-    variants.find(|variant| program.starts_with(HYPERVISOR) && program.ends_with(variant.suffix))
+/// Returns the package of a program.
+fn package_of(program: &str) -> &str {
+    ClassBinary::of(program).map_or(program, |binary| binary.package)
 }
 
 /// Returns the folders in a folder.

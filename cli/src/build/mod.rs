@@ -15,3 +15,4 @@ pub mod payloads;
 pub mod prepare;
 pub mod tables;
 pub mod target_spec;
+pub mod variant;

@@ -4,13 +4,15 @@
 //! The needs of a manifest are known before the manifest is checked (`@guests/...`, `@debian/...`), so
 //! building and fetching start at once and side by side. The check then finds every payload there.
 
-use crate::build::artifacts::{self, Workspace};
+use crate::build::artifacts::Workspace;
 use crate::build::payloads::{self, Payload, Payloads, Request};
+use crate::build::variant::{self, Choice, Tailoring};
 use crate::emulator::attach::Attachments;
 use crate::problem::Problem;
 use crate::ui::progress::Progress;
 use crate::{build::host, build::iso, class, ui::terminal};
 use bulkhead_manifest::board::Emulator;
+use bulkhead_manifest::parts::{self, UsedPart};
 use bulkhead_manifest::{
     Board, ClassBinary, CompileInput, Kind, Report, System, Unchecked, compile, flashable, nearest,
     read_manifest,
@@ -21,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 // Tests damage and forge the image that they boot.
-pub use bulkhead_manifest::claim_twice;
+pub use bulkhead_manifest::{claim_twice, need_part};
 
 /// Prefix of the name of a guest of this repository.
 const GUESTS: &str = "@guests/";
@@ -37,6 +39,8 @@ pub struct Options {
     pub trace_records: Option<u32>,
     /// True if the checks of `arch/conformance` run on the class's backend instead of the kernel.
     pub conformance: bool,
+    /// The parts of the kernel that the class binary has.
+    pub parts: Choice,
     /// True if warnings are not shown: nobody can do anything about those of our own manifests.
     pub quiet: bool,
     /// True if programs that this process has built before are taken as they are. For a process that
@@ -215,18 +219,22 @@ pub fn prepare_text(
     progress: &Progress,
 ) -> Result<Prepared, Problem> {
     let manifest = Unchecked::read(path, text);
-    let messages = manifest.has_messages();
-    let binary = |board: &Board| artifacts::class_binary(board, options.conformance, messages);
-    let needs = Needs::new(&manifest, manifest.board().as_ref().map(binary))?;
+    let early = match options.parts {
+        Choice::Tailored => None,
+        choice => Some(choice.set(&manifest.parts(options.trace_records.is_some()), path)?),
+    };
+    let binary = |board: &Board, set: &str| variant::class_binary(board, options.conformance, set);
+    let early = early.and_then(|set| Some(binary(manifest.board().as_ref()?, set)));
+    let needs = Needs::new(&manifest, early)?;
     let system = needs
         .check(manifest, options.built_once, progress)?
         .map_err(|report| refusal(&report))?;
     if !options.quiet {
         warn(&system);
     }
-    let class_binary = needs
-        .workspace
-        .class_binary(system.board(), &binary(system.board()))?;
+    let used = system.parts(options.trace_records.is_some());
+    let name = binary(system.board(), options.parts.set(&used, path)?);
+    let class_binary = needs.class_binary(&system, &name, &used, progress)?;
     let elf = fs::read(&class_binary).map_err(Problem::io(class_binary.display()))?;
     let binary = ClassBinary::from_elf(&elf).map_err(|error| Problem::new(error.to_string()))?;
     let stop_after_ms = options.stop_after.map(|seconds| (seconds * 1000.0) as u32);
@@ -310,6 +318,13 @@ pub fn warn(system: &System) {
     }
 }
 
+/// Returns the records of the tables of a system, as a class binary that is built for it alone reads them.
+fn tables(system: &System) -> Result<String, Problem> {
+    let counts = parts::table_counts(system).map_err(|error| Problem::new(error.to_string()))?;
+    let counts = counts.iter().map(|(name, count)| format!("{name}={count}"));
+    Ok(counts.collect::<Vec<_>>().join(","))
+}
+
 /// The payloads that a manifest asks for.
 struct Needs {
     workspace: Workspace,
@@ -378,6 +393,31 @@ impl Needs {
         })?;
         let resolve = |name: &str| self.resolve(name, progress);
         Ok(manifest.check(&resolve))
+    }
+
+    /// Returns the class binary `name` of a system that uses these parts, and builds it first if what was
+    /// built with the payloads is another one: programs can need parts that the manifest alone does not.
+    fn class_binary(
+        &self,
+        system: &System,
+        name: &str,
+        used: &[UsedPart],
+        progress: &Progress,
+    ) -> Result<PathBuf, Problem> {
+        if self.programs.iter().any(|program| program == name) {
+            return self.workspace.class_binary(system.board(), name);
+        }
+        let workspace = if name.contains(variant::TAILORED) {
+            let tailoring = Tailoring {
+                parts: parts::set_of(used),
+                tables: tables(system)?,
+            };
+            self.workspace.tailored(name, tailoring)
+        } else {
+            self.workspace.clone()
+        };
+        workspace.build(&[name.to_owned()], progress)?;
+        workspace.class_binary(system.board(), name)
     }
 
     /// Returns the file behind a name. Every file is there already, unless the name is not known.
@@ -467,22 +507,24 @@ mod tests {
             let (board, table) = board.split_once(' ').unwrap_or((board, ""));
             let text = format!("board = \"{board}\"\n{table}\n[partition.a]\nkind = \"vm\"\n{text}");
             let manifest = Unchecked::read(Path::new("a.toml"), &text);
-            let messages = manifest.has_messages();
-            let binary = |board: &Board| artifacts::class_binary(board, false, messages);
+            let used = manifest.parts(false);
+            let set = Choice::Smallest.set(&used, Path::new("a.toml")).unwrap();
+            let binary = |board: &Board| variant::class_binary(board, false, set);
             Needs::new(&manifest, manifest.board().as_ref().map(binary)).unwrap()
         };
         let needs = on("qemu-virt-aarch64");
         assert_eq!(
             needs.programs,
-            ["bulkhead-hypervisor-aarch64", "guest-control-loop"]
+            ["bulkhead-hypervisor-aarch64-static", "guest-control-loop"]
         );
         let gic_v2 = on("xlnx-zcu102");
-        assert_eq!(gic_v2.programs[0], "bulkhead-hypervisor-aarch64-gic-v2");
-        assert_eq!(on("mps2-an500").programs[0], "bulkhead-hypervisor-armv7m");
+        assert_eq!(gic_v2.programs[0], "bulkhead-hypervisor-aarch64-static-gic-v2");
+        assert_eq!(on("mps2-an500").programs[0], "bulkhead-hypervisor-armv7m-static");
         for table in ["[port.a]", "[lock.a]"] {
             let messages = on(&format!("mps2-an500 {table}"));
-            assert_eq!(messages.programs[0], "bulkhead-hypervisor-armv7m-messages");
-            assert_eq!(on(&format!("qemu-virt-aarch64 {table}")).programs, needs.programs);
+            assert_eq!(messages.programs[0], "bulkhead-hypervisor-armv7m-ipc");
+            let messages = on(&format!("qemu-virt-aarch64 {table}"));
+            assert_eq!(messages.programs[0], "bulkhead-hypervisor-aarch64-ipc");
         }
         assert_eq!(on("no-such-board").programs, ["guest-control-loop"]);
         let debian: Vec<&str> = needs.debian.iter().map(|payload| payload.name).collect();

@@ -68,13 +68,13 @@ pub struct Debugger {
     pub symbols: Symbols,
 }
 
-/// A class binary that is compiled for other hardware than the usual one, or for systems that need more.
+/// The hardware of a class binary that is compiled for other hardware than the usual one.
 #[derive(Clone, Copy, Debug)]
-pub struct Variant {
-    /// The end of its name.
+pub struct Hardware {
+    /// The end of the name of the class binary.
     pub suffix: &'static str,
-    /// The feature of its package. `None`: it is a package of its own.
-    pub feature: Option<&'static str>,
+    /// The feature of its package.
+    pub feature: &'static str,
 }
 
 /// The questions that the tool asks a class.
@@ -84,10 +84,19 @@ pub trait Tool: Sync {
 
     /// Returns the Rust target of programs whose package names none.
     fn target(&self) -> &'static str;
-    /// Returns the variants of the class binary besides the usual one.
-    fn variants(&self) -> &'static [Variant];
-    /// Returns the variant that a board needs, and a system on it that has ports or locks if `messages`.
-    fn variant(&self, board: &Board, messages: bool) -> Option<&'static Variant>;
+    /// Returns the kinds of hardware besides the usual one for which there is a class binary.
+    fn hardware(&self) -> &'static [Hardware] {
+        &[]
+    }
+    /// Returns the hardware of a board, if it is not the usual one.
+    fn hardware_of(&self, board: &Board) -> Option<&'static Hardware> {
+        let _ = board;
+        None
+    }
+    /// Tells whether each set of parts is a package of its own: cargo names an archive after its package.
+    fn sets_are_packages(&self) -> bool {
+        false
+    }
     /// Tells how the class binary is linked for a board, if its places are the board's.
     fn link(&self, board: &Board) -> Option<Link>;
     /// Returns the name of the flashable file.

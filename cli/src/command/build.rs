@@ -15,7 +15,11 @@ const DISC: &str = "bulkhead.iso";
 
 pub(super) fn run(args: &BuildArgs) -> Result<Code, Problem> {
     let progress = Progress::new();
-    let prepared = prepare(&args.system, &Options::default(), &progress)?;
+    let options = Options {
+        parts: args.parts.choice(),
+        ..Options::default()
+    };
+    let prepared = prepare(&args.system, &options, &progress)?;
     let disc = args.iso.then(|| prepared.disc()).transpose()?;
     drop(progress);
     let folder = &args.output;

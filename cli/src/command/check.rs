@@ -133,6 +133,10 @@ pub(super) fn report(system: &System) -> String {
         ("Who could reach whom by grants", reach::by_grants(system)),
         ("Who could hold what by grants", reach::gains(system)),
         ("Health actions", health(system)),
+        (
+            "Parts of the hypervisor that are used",
+            super::parts::parts(system),
+        ),
         ("Time that the hypervisor takes", hypervisor_time(&pcpus)),
         ("Processor time", processor_time(system, &pcpus)),
         ("Deadlines", deadlines(&pcpus)),
@@ -147,6 +151,7 @@ pub(super) fn report(system: &System) -> String {
             }
         }
     }
+    text.push_str(&format!("\n{}\n", super::parts::variant(system)));
     let caveats = caveats(system, &pcpus);
     if !caveats.is_empty() {
         text.push('\n');

@@ -36,6 +36,7 @@ pub(super) fn checked(path: &Path, system: &System, late: &Report) -> Value {
     if late.has_errors() {
         findings.extend(json::findings(late));
     }
+    let (parts, variant) = super::parts::values(system);
     json!({
         "manifest": path.display().to_string(),
         "accepted": !late.has_errors(),
@@ -53,6 +54,8 @@ pub(super) fn checked(path: &Path, system: &System, late: &Report) -> Value {
             "reach": reach(system),
             "could_hold": could_hold(system),
             "tasks": tasks(&timing::pcpus(system)),
+            "parts": parts,
+            "variant": variant,
             "overheads": system.board().costs.map(|costs| costs.basis.name()),
             "not_proved": not_proved(system),
         },

@@ -7,6 +7,7 @@
 
 use crate::build::artifacts::Workspace;
 use crate::build::prepare::{Options, prepare};
+use crate::build::variant::Choice;
 use crate::class::{self, Showcase};
 use crate::emulator::launch::{self, Launch};
 use crate::emulator::session::{Ending, NoInput, Outcome};
@@ -126,6 +127,7 @@ pub(super) fn run(class: Option<&str>) -> Result<Code, Problem> {
         &Options {
             stop_after: Some(LIMIT),
             trace_records: None,
+            parts: Choice::Smallest,
             ..Options::default()
         },
         &progress,

@@ -14,6 +14,7 @@ mod gdb;
 mod import;
 mod log;
 mod new;
+mod parts;
 mod policies;
 mod reach;
 mod report;
@@ -25,7 +26,9 @@ mod simulate;
 mod test;
 mod timing;
 
+use crate::build::variant::{self, Choice};
 use crate::problem::{Code, Problem};
+use bulkhead_manifest::parts::Variant;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::os::unix::net::UnixStream;
@@ -214,7 +217,9 @@ struct SimulateArgs {
 writes out/bulkhead.bin (class binary and system image: load this on the board), out/system.img (the system
 image alone) and out/memory-map.txt. The first has another name on some boards: bulkhead.elf on a PC.
   bulkhead build system.toml -o out --iso
-writes out/bulkhead.iso too, for a disc or a USB stick that starts a PC.")]
+writes out/bulkhead.iso too, for a disc or a USB stick that starts a PC.
+  bulkhead build system.toml -o out --tailor
+compiles a hypervisor that has nothing but what the system uses; `bulkhead check` lists that.")]
 struct BuildArgs {
     /// The manifest
     system: PathBuf,
@@ -224,6 +229,30 @@ struct BuildArgs {
     /// Make bulkhead.iso, too, which starts a PC by GRUB
     #[arg(long)]
     iso: bool,
+    #[command(flatten)]
+    parts: PartsArgs,
+}
+
+/// The class binary.
+#[derive(Debug, Args)]
+struct PartsArgs {
+    /// Take this variant of the hypervisor [default: the smallest one that has what the system uses]
+    #[arg(long, value_name = "NAME", value_parser = variant::parse)]
+    variant: Option<Variant>,
+    /// Compile a hypervisor with exactly the parts and tables that the system uses
+    #[arg(long, conflicts_with = "variant")]
+    tailor: bool,
+}
+
+impl PartsArgs {
+    /// Returns the choice of the parts.
+    fn choice(&self) -> Choice {
+        match self.variant {
+            Some(variant) => Choice::Named(variant),
+            None if self.tailor => Choice::Tailored,
+            None => Choice::Smallest,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -264,6 +293,8 @@ struct RunArgs {
     /// Start from the ISO file of `bulkhead build --iso`, as a PC does, instead of directly
     #[arg(long)]
     iso: bool,
+    #[command(flatten)]
+    parts: PartsArgs,
     /// The console that has the keyboard first [default: the first VM's]
     #[arg(long, value_name = "NAME")]
     console: Option<String>,

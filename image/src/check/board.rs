@@ -2,7 +2,7 @@
 //! Checks what the image says about the board: the hypervisor's own memory, pCPUs, the address map,
 //! controllers.
 
-use super::{at, earlier, named, require};
+use super::{at, earlier, named, require, uses};
 use crate::error::{Fault, Table};
 use crate::layout::{
     ControllerRecord, MAP_CODE, MAP_DEVICE, MAP_RAM, NONE, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF,
@@ -11,6 +11,7 @@ use crate::layout::{
 use crate::reader::Image;
 use crate::span::Span;
 use bulkhead_abi::log::Layout;
+use bulkhead_abi::parts::Part;
 use bulkhead_abi::trace::{RECORD_SIZE, RING_MAX, RING_MIN};
 
 /// Returns the hypervisor's own memory.
@@ -127,14 +128,14 @@ pub(super) fn board(image: &Image<'_>, _index: u16) -> Result<(), Fault> {
 pub(super) fn trace(image: &Image<'_>) -> Result<Option<Span>, Fault> {
     let record = image.board();
     let records = record.trace_records.get();
-    let is_flag = record.trace_short_exits.get() <= 1 && record.reserved.get() == 0;
-    require(is_flag, Fault::OutOfRange)?;
+    require(record.trace_short_exits.get() <= 1, Fault::OutOfRange)?;
     if records == 0 {
         let is_empty = record.trace_base.get() == 0 && record.trace_short_exits.get() == 0;
         require(is_empty, Fault::Empty)?;
         return Ok(None);
     }
-    let fits = records.is_power_of_two() && (RING_MIN..=RING_MAX).contains(&records);
+    let fits =
+        uses(image, Part::Trace) && records.is_power_of_two() && (RING_MIN..=RING_MAX).contains(&records);
     require(fits, Fault::OutOfRange)?;
     let size = u64::from(records)
         .saturating_mul(RECORD_SIZE as u64)

@@ -6,7 +6,7 @@
 //! one.
 
 use super::devices::{line_is_free, machine, physical_line, virtual_line};
-use super::{at, covers, earlier, named, refers, require};
+use super::{at, covers, earlier, named, refers, require, uses};
 use crate::error::{Fault, Table};
 use crate::layout::{
     ChannelRecord, MEMORY_DEVICE, MEMORY_READ, MEMORY_SHARED, MEMORY_WRITE, MemoryRecord, NONE, SIDE_DEVICE,
@@ -15,6 +15,7 @@ use crate::layout::{
 use crate::limits::{MAX_FUNCTIONS, MAX_HELD, MAX_PARTITIONS};
 use crate::reader::{Image, record as record_at};
 use crate::span::Span;
+use bulkhead_abi::parts::Part;
 use bulkhead_arch_api::class::DeviceRole;
 
 /// Events of a gate.
@@ -71,7 +72,10 @@ pub(super) fn side(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     }
     bell(image, record)?;
     if is_held(record) {
-        require(image.facts().protects && !is_function(record), Fault::BadFlags)?;
+        require(
+            image.facts().protects && uses(image, Part::Lent) && !is_function(record),
+            Fault::BadFlags,
+        )?;
         require(channel.size.get() <= MAX_HELD, Fault::OutOfRange)?;
     }
     if is_function(record) {

@@ -3,7 +3,7 @@
 
 use super::board::in_ram;
 use super::memory::{guest_span, host_span};
-use super::{at, earlier, require};
+use super::{at, earlier, require, uses};
 use crate::error::{Fault, Table};
 use crate::layout::{
     INTERRUPT_CRITICAL, InterruptRecord, MAX_LATENCY_NS, MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_WRITE,
@@ -12,6 +12,7 @@ use crate::layout::{
 };
 use crate::reader::{Image, record as record_at};
 use crate::span::Span;
+use bulkhead_abi::parts::Part;
 use bulkhead_arch_api::class::{DeviceFacts, DeviceRole, device::FLASH_ALIGN};
 use bulkhead_arch_api::{AddressSpace, VirtualLine};
 use core::ops::Range;
@@ -109,7 +110,10 @@ fn shape(
         DeviceRole::Gate => require(record.virtual_line.get() != NONE, Fault::OutOfRange)?,
         DeviceRole::Controller => require(owner.virtual_lines.get() != 0, Fault::OutOfRange)?,
         DeviceRole::Flash => banks(image, record)?,
-        DeviceRole::Bridge => require(record.virtual_line.get() == NONE, Fault::OutOfRange)?,
+        DeviceRole::Bridge => {
+            let is_alone = record.virtual_line.get() == NONE;
+            require(is_alone && uses(image, Part::Functions), Fault::OutOfRange)?;
+        }
         DeviceRole::Console(_) => {}
     }
     for ((window, base), size) in facts.windows.iter().zip(record.base).zip(record.size) {
@@ -129,7 +133,8 @@ fn shape(
 /// Checks that each bank of a flash is memory of the partition that it may not store to and that nobody
 /// clears, in RAM, aligned on both sides.
 fn banks(image: &Image<'_>, record: &VirtualDeviceRecord) -> Result<(), Fault> {
-    require(record.virtual_line.get() == NONE, Fault::OutOfRange)?;
+    let is_alone = record.virtual_line.get() == NONE;
+    require(is_alone && uses(image, Part::Flash), Fault::OutOfRange)?;
     for window in windows(image, record) {
         let (_, window) = window?;
         let mut mappings = image.memory_of(record.partition.get());

@@ -4,7 +4,7 @@
 //!
 //! The policies of `sched` accept whatever passes here, once nanoseconds are ticks.
 
-use super::{at, covers, earlier, named, refers, require};
+use super::{at, covers, earlier, named, refers, require, uses};
 use crate::error::{Fault, Table};
 use crate::layout::{
     NONE, Name, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF, POLICY_FIXED_PRIORITY,
@@ -13,6 +13,7 @@ use crate::layout::{
 };
 use crate::limits::{MAX_DOMAINS_PER_PCPU, MAX_DURATION_NS, MAX_SCHEDULES_PER_PCPU, MAX_WINDOWS_PER_PCPU};
 use crate::reader::{Image, record as record_at};
+use bulkhead_abi::parts::Part;
 
 /// Checks that there are no more windows behind those of the last schedule.
 pub(super) fn last(image: &Image<'_>, index: u16) -> Result<(), Fault> {
@@ -131,12 +132,13 @@ pub(super) fn domain(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     possible(record.budget_ns).map(|_| ())
 }
 
-/// Checks that a policy which lives on schedules or domains has some.
+/// Checks that a policy which lives on schedules or domains has some, and that the part of a policy is named.
 pub(super) fn pcpu(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     let record = at(image.pcpus(), index)?;
     let there = match record.policy.get() {
         POLICY_ARINC653 => image.schedules_of(index.into()).next().is_some(),
         POLICY_DOMAINS => image.domains_of(index.into()).next().is_some(),
+        POLICY_EDF => uses(image, Part::Edf),
         _ => true,
     };
     require(there, Fault::WrongPolicy)

@@ -22,7 +22,8 @@ use super::Pcpu;
 use crate::local::{Activity, Pause};
 use crate::lock::LockId;
 use crate::mailbox::{bit, bits};
-use crate::port::{Basis, CallState, MAX_PORTS, Named, PortId};
+use crate::parts::HAS_SEATS;
+use crate::port::{Basis, CallState, Named, PortId};
 use bulkhead_abi::hypercall::CAPABILITY_SLOTS;
 use bulkhead_abi::{Error, ObjectKind, Rights};
 use bulkhead_arch_api::{Arch, Drivers, GuestPhys, VcpuId, VcpuSet};
@@ -83,7 +84,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// and no port counts on a receiver without one.
     #[inline]
     pub(super) fn are_waits_right(&mut self) -> bool {
-        MAX_PORTS == 0 || !self.end_wrong_wait() && !self.forget_wrong_server()
+        !HAS_SEATS || !self.end_wrong_wait() && !self.forget_wrong_server()
     }
 
     /// Lets one port forget a server that was granted its capability and has it no more: the place of a

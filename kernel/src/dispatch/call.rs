@@ -2,9 +2,12 @@
 //! Carries out hypercalls that [`crate::hypercall`] has checked.
 
 use super::Pcpu;
-use crate::hypercall::{Command, READ_LEN, decode, is_malformed, read_results};
+use crate::hypercall::{
+    Command, CoreCommand, LentCommand, READ_LEN, WaitCommand, decode, is_malformed, read_results,
+};
 use crate::local::{Activity, Pause};
 use crate::partition::{Launch, Request};
+use crate::port::Named;
 use bulkhead_abi::hypercall::ABI_VERSION;
 use bulkhead_abi::status::StartOptions;
 use bulkhead_abi::{Error, HealthClass, StartCause};
@@ -28,48 +31,78 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         // The slot that the call names, if the call names an object: the check has found the slot.
         let [first, ..] = call.arguments;
         let named = first as u8;
-        let result = match decode(call, caller, &self.shared.capabilities) {
-            Ok(Command::Null) => Ok([0; 4]),
-            Ok(Command::Wait(gate, until)) => return self.wait_for_events(slot, vcpu, (gate, named), until),
-            Ok(Command::Sleep(until)) => return self.sleep(slot, vcpu, named, until),
-            Ok(Command::Upcall(gate, ref wish)) => match self.want_upcall(slot, vcpu, (gate, named), wish) {
-                Ok(true) => return,
-                done => done.map(|_| [0; 4]),
-            },
-            Ok(Command::Revoke(index, true)) if self.refuse_if_reply(caller, index) => Ok([0; 4]),
-            Ok(Command::Revoke(index, own)) => match self.revoke_part(caller, (index, own)) {
-                Ok(None) => Ok([0; 4]),
-                Ok(Some((index, own))) => {
-                    self.local.slot_mut(slot).activity = Activity::Revoking(index, own);
-                    return;
-                }
-                Err(error) => Err(error),
-            },
-            Ok(
-                ref command @ (Command::Send(..)
-                | Command::Receive(..)
-                | Command::Call(..)
-                | Command::ReplyReceive(..)
-                | Command::Resume(_)
-                | Command::Reply(..)),
-            ) => match self.call_at_port(slot, vcpu, named, command) {
-                Some(answer) => answer,
-                None => return,
-            },
-            Ok(ref command @ (Command::Take(..) | Command::TryTake(_) | Command::Release(_))) => {
-                match self.call_at_lock(slot, vcpu, named, command) {
-                    Some(answer) => answer,
-                    None => return,
-                }
-            }
-            Ok(ref command) => self.carry_out(caller, command),
-            Err(error) => Err(error),
+        let answer = match decode(call, caller, &self.shared.capabilities) {
+            Ok(command) => self.carry_out(slot, vcpu, (caller, named), &command),
+            Err(error) => Some(Err(error)),
         };
+        let Some(result) = answer else { return };
         self.machine.reply(vcpu, Reply::Hypercall(result));
         if let Err(error) = result
             && is_malformed(error)
         {
             self.malformed_call(slot, vcpu, call, error);
+        }
+    }
+
+    /// Carries out a command. Returns the answer, or `None` if the vCPU gets it later or goes on elsewhere.
+    #[inline(always)]
+    fn carry_out(
+        &mut self,
+        slot: Slot,
+        vcpu: VcpuId,
+        (caller, named): (PartitionId, u8),
+        command: &Command,
+    ) -> Option<Answer> {
+        match *command {
+            Command::Core(CoreCommand::Null) => Some(Ok([0; 4])),
+            Command::Core(ref command) => Some(self.carry_out_core(caller, command)),
+            Command::Wait(ref command) => self.wait_or_work(slot, vcpu, (caller, named), command),
+            #[cfg(feature = "upcalls")]
+            Command::Upcall(gate, ref wish) => self.want_upcall(slot, vcpu, (gate, named), wish),
+            #[cfg(feature = "ports")]
+            Command::Port(ref command) => self.call_at_port(slot, vcpu, named, command),
+            #[cfg(feature = "locks")]
+            Command::Lock(lock, command) => {
+                let at = Named {
+                    it: lock,
+                    index: named,
+                };
+                self.call_at_lock(slot, vcpu, at, command)
+            }
+            #[cfg(feature = "channels")]
+            Command::Channel(channel, command) => Some(self.call_at_channel(caller, channel, command)),
+            #[cfg(feature = "lent")]
+            Command::Lent(device, LentCommand::Hold(index)) => Some(self.change_hold(caller, device, index)),
+            #[cfg(feature = "lent")]
+            Command::Lent(device, LentCommand::Line(index, step)) => {
+                Some(self.change_line(caller, device, (index, step)))
+            }
+            #[cfg(feature = "services")]
+            Command::Serve(server, ref step) => Some(self.serve(caller, server, step)),
+        }
+    }
+
+    /// Carries out a command of the core that may block the vCPU, or take several steps.
+    #[inline(always)]
+    fn wait_or_work(
+        &mut self,
+        slot: Slot,
+        vcpu: VcpuId,
+        (caller, named): (PartitionId, u8),
+        command: &WaitCommand,
+    ) -> Option<Answer> {
+        match *command {
+            WaitCommand::Events(gate, until) => self.wait_for_events(slot, vcpu, (gate, named), until),
+            WaitCommand::Sleep(until) => self.sleep(slot, vcpu, named, until),
+            WaitCommand::Revoke(index, true) if self.refuse_if_reply(caller, index) => Some(Ok([0; 4])),
+            WaitCommand::Revoke(index, own) => match self.revoke_part(caller, (index, own)) {
+                Ok(None) => Some(Ok([0; 4])),
+                Ok(Some((index, own))) => {
+                    self.local.slot_mut(slot).activity = Activity::Revoking(index, own);
+                    None
+                }
+                Err(error) => Some(Err(error)),
+            },
         }
     }
 
@@ -110,27 +143,13 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     #[inline(never)]
-    fn carry_out(&mut self, caller: PartitionId, command: &Command) -> Answer {
+    fn carry_out_core(&mut self, caller: PartitionId, command: &CoreCommand) -> Answer {
         match *command {
-            Command::Null
-            | Command::Wait(..)
-            | Command::Sleep(_)
-            | Command::Upcall(..)
-            | Command::Revoke(..)
-            | Command::Send(..)
-            | Command::Receive(..)
-            | Command::Call(..)
-            | Command::ReplyReceive(..)
-            | Command::Resume(_)
-            | Command::Reply(..)
-            | Command::Take(..)
-            | Command::TryTake(_)
-            | Command::Release(_) => Ok([0; 4]),
-            Command::Serve(server, ref step) => self.serve(caller, server, step),
-            Command::Version => one(u64::from(ABI_VERSION)),
-            Command::Status(partition) => Ok(self.shared.partition(partition).words()),
-            Command::Start(partition, options) => self.launch(caller, partition, options, Request::Start),
-            Command::Stop(partition) => {
+            CoreCommand::Null => Ok([0; 4]),
+            CoreCommand::Version => one(u64::from(ABI_VERSION)),
+            CoreCommand::Status(partition) => Ok(self.shared.partition(partition).words()),
+            CoreCommand::Start(partition, options) => self.launch(caller, partition, options, Request::Start),
+            CoreCommand::Stop(partition) => {
                 let request = if partition == caller {
                     Request::Off
                 } else {
@@ -138,53 +157,50 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 };
                 self.request(partition, request).map(|()| [0; 4])
             }
-            Command::Restart(partition, options) => self.launch(caller, partition, options, Request::Restart),
-            Command::Kick(partition) => {
+            CoreCommand::Restart(partition, options) => {
+                self.launch(caller, partition, options, Request::Restart)
+            }
+            CoreCommand::Kick(partition) => {
                 let now = self.machine.now();
                 self.shared.partition(partition).kick(now);
                 Ok([0; 4])
             }
-            Command::Poll(gate) => {
+            CoreCommand::Poll(gate) => {
                 let events = self.shared.partition(gate).gate.take();
                 self.events_taken(gate);
                 one(events)
             }
-            Command::Signal(gate, events) => {
+            CoreCommand::Signal(gate, events) => {
                 self.raise(gate, events);
                 Ok([0; 4])
             }
-            Command::ChannelPlace(channel) => self.place_of_channel(caller, channel),
-            Command::Hold(channel, index) => self.change_hold(caller, channel, index),
-            Command::Line(device, index, step) => self.change_line(caller, device, (index, step)),
-            Command::Doorbell(channel, sides) => {
-                self.ring(caller, channel, sides);
-                Ok([0; 4])
-            }
-            Command::Now => one(self.system.time.nanoseconds(self.machine.now())),
-            Command::Write(console, length, ref bytes) => {
+            CoreCommand::Now => one(self.system.time.nanoseconds(self.machine.now())),
+            CoreCommand::Write(console, length, ref bytes) => {
                 let taken = self.write_console(console, bytes.get(..length).unwrap_or(&[]));
                 one(taken as u64)
             }
-            Command::Read(console) => {
+            CoreCommand::Read(console) => {
                 let mut bytes = [0; READ_LEN];
                 let mut reader = self.shared.partition(console).reader.lock();
                 let length = reader.input().map_or(0, |input| input.take(&mut bytes));
                 Ok(read_results(length, &bytes))
             }
-            Command::Derive(index, rights) => self
+            CoreCommand::Derive(index, rights) => self
                 .shared
                 .capabilities
                 .derive(caller, index, caller, rights)
                 .and_then(|index| one(u64::from(index))),
-            Command::Grant(receiver, index, rights) => self
+            CoreCommand::Grant(receiver, index, rights) => self
                 .shared
                 .capabilities
                 .derive(caller, index, receiver, rights)
                 .and_then(|index| one(u64::from(index))),
-            Command::Find(ref name) => self.find(caller, name),
-            Command::ScheduleStatus(pcpu) => Ok(self.schedule_status(pcpu)),
-            Command::ScheduleChange(pcpu, schedule) => self.wish_schedule(pcpu, schedule).map(|()| [0; 4]),
-            Command::Inspect(capability) => {
+            CoreCommand::Find(ref name) => self.find(caller, name),
+            CoreCommand::ScheduleStatus(pcpu) => Ok(self.schedule_status(pcpu)),
+            CoreCommand::ScheduleChange(pcpu, schedule) => {
+                self.wish_schedule(pcpu, schedule).map(|()| [0; 4])
+            }
+            CoreCommand::Inspect(capability) => {
                 one((capability.kind as u64).rotate_left(32) | u64::from(capability.rights.0))
             }
         }
@@ -228,7 +244,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         vcpu: VcpuId,
         (gate, index): (PartitionId, u8),
         until: Option<u64>,
-    ) {
+    ) -> Option<Answer> {
         let until = until.map_or(Ticks::NEVER, |nanoseconds| self.system.time.at(nanoseconds));
         self.end_upcall(slot, vcpu);
         let events = self.shared.partition(gate).gate.wait(vcpu);
@@ -236,18 +252,18 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         // one.
         self.events_taken(gate);
         if events != 0 {
-            self.machine.reply(vcpu, Reply::Hypercall(one(events)));
-            return;
+            return Some(one(events));
         }
         match self.interruption(vcpu) {
-            Some(own) => self
-                .local
-                .block(slot, Activity::Blocked(Pause::Events(gate, index, until, own))),
+            Some(own) => {
+                let pause = Pause::Events(gate, index, until, own);
+                self.local.block(slot, Activity::Blocked(pause));
+                None
+            }
             None => {
                 let events = self.shared.partition(gate).gate.give_up(vcpu);
                 self.events_taken(gate);
-                let answer = events.map_or(Err(Error::Interrupted), one);
-                self.machine.reply(vcpu, Reply::Hypercall(answer));
+                Some(events.map_or(Err(Error::Interrupted), one))
             }
         }
     }
@@ -260,19 +276,18 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         (own > self.machine.now()).then_some(own)
     }
 
-    fn sleep(&mut self, slot: Slot, vcpu: VcpuId, index: u8, until: u64) {
+    fn sleep(&mut self, slot: Slot, vcpu: VcpuId, index: u8, until: u64) -> Option<Answer> {
         let until = self.system.time.at(until);
         if until <= self.machine.now() {
-            self.machine.reply(vcpu, Reply::Hypercall(Ok([0; 4])));
-            return;
+            return Some(Ok([0; 4]));
         }
         match self.interruption(vcpu) {
-            Some(own) => self
-                .local
-                .block(slot, Activity::Blocked(Pause::Sleep(index, until, own))),
-            None => self
-                .machine
-                .reply(vcpu, Reply::Hypercall(Err(Error::Interrupted))),
+            Some(own) => {
+                self.local
+                    .block(slot, Activity::Blocked(Pause::Sleep(index, until, own)));
+                None
+            }
+            None => Some(Err(Error::Interrupted)),
         }
     }
 }

@@ -9,8 +9,9 @@
 
 use super::Pcpu;
 use crate::function::FunctionFacts;
-use crate::hypercall::ChannelId;
+use crate::hypercall::{ChannelCommand, ChannelId};
 use crate::mailbox::bit;
+use crate::parts::{Part, has};
 use bulkhead_abi::Error;
 use bulkhead_arch_api::{Arch, Drivers, PartitionId, VirtualLine};
 use bulkhead_devices::ivshmem::Function;
@@ -21,6 +22,23 @@ use bulkhead_sched::PcpuPolicy;
 pub(super) const MAY_WRITE: u64 = 1 << 16;
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
+    /// Carries out a hypercall about a channel.
+    #[inline(never)]
+    pub(super) fn call_at_channel(
+        &mut self,
+        caller: PartitionId,
+        channel: ChannelId,
+        command: ChannelCommand,
+    ) -> Result<[u64; 4], Error> {
+        match command {
+            ChannelCommand::Place => self.place_of_channel(caller, channel),
+            ChannelCommand::Doorbell(sides) => {
+                self.ring(caller, channel, sides);
+                Ok([0; 4])
+            }
+        }
+    }
+
     /// Rings at the sides in this bitmap, at all if it is empty, and never at the caller's own. The work is
     /// bounded by the number of sides.
     pub(super) fn ring(&mut self, caller: PartitionId, channel: ChannelId, wanted: u64) {
@@ -35,7 +53,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     fn ring_at(&mut self, partition: PartitionId, channel: ChannelId, side: &SideRecord) {
-        if side.flags.get() & SIDE_FUNCTION != 0 {
+        if has(Part::Functions) && side.flags.get() & SIDE_FUNCTION != 0 {
             let system = self.system;
             let is_it =
                 |(_, facts): &(_, &FunctionFacts)| facts.partition == partition && facts.channel == channel;

@@ -17,7 +17,7 @@
 //! the first one waits for nobody.
 
 use super::Pcpu;
-use crate::lock::MAX_LOCKS;
+use crate::parts::{Part, has};
 use crate::port::{Basis, CallState, PortId};
 use bulkhead_arch_api::{Arch, Drivers, MAX_VCPUS, VcpuId};
 use bulkhead_sched::PcpuPolicy;
@@ -62,7 +62,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if let Some((port, number)) = port {
             return self.only_server(port).map(|server| (server, number));
         }
-        if MAX_LOCKS != 0
+        if has(Part::Locks)
             && let Basis::Lock(at) = basis
         {
             let state = self.shared.locks.of(at.it).lock();

@@ -5,8 +5,8 @@
 use super::Pcpu;
 use crate::log::LogLine;
 use crate::mailbox::bits;
+use crate::parts::{Part, has};
 use bulkhead_abi::PartitionState;
-use bulkhead_abi::size::IS_SMALL;
 use bulkhead_arch_api::class::DeviceRole;
 use bulkhead_arch_api::{
     Access, AccessKind, AddressSpace, Arch, Drivers, PartitionId, RegisterAccess, Reply, Ticks, VcpuId,
@@ -49,11 +49,15 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
                         AccessKind::Write(_) => Reply::Written,
                     })
                 }
-                Some(DeviceRole::Flash) if !IS_SMALL => self.access_flash(partition, device, offset, access),
-                Some(DeviceRole::Bridge) => {
+                Some(DeviceRole::Flash) if has(Part::Flash) => {
+                    self.access_flash(partition, device, offset, access)
+                }
+                Some(DeviceRole::Bridge) if has(Part::Functions) => {
                     Some(self.access_bridge(partition, (device.window(), offset), access))
                 }
-                Some(DeviceRole::Network) if D::HAS_NETWORK => self.access_nic(partition, offset, access),
+                Some(DeviceRole::Network) if D::HAS_NETWORK && has(Part::Networks) => {
+                    self.access_nic(partition, offset, access)
+                }
                 _ => None,
             };
             if let Some(reply) = reply {

@@ -4,13 +4,11 @@
 use super::basis::WATCHES;
 use super::{Pcpu, SEVERAL_VCPUS};
 use crate::local::{Activity, Pause};
-use crate::lock::MAX_LOCKS;
-use crate::port::MAX_PORTS;
+use crate::parts::{Part, has};
 use bulkhead_abi::{Error, StartCause, StartMode};
 use bulkhead_arch_api::{
     Access, Arch, CpuOnResult, Drivers, Exit, GuestPhys, MAX_PCPUS, Reply, ResetKind, Ticks, VcpuId, VcpuSet,
 };
-use bulkhead_image::MAX_SERVED;
 use bulkhead_sched::{PcpuPolicy, Slot};
 
 use crate::partition::{Launch, Request};
@@ -67,7 +65,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 // The stop that follows is long. A guest can ask for one without end.
                 self.look();
             }
-            Exit::Host(ref call) if A::CAPS.semihosting => self.host_call(slot, vcpu, call),
+            Exit::Host(ref call) if A::CAPS.semihosting && has(Part::Semihosting) => {
+                self.host_call(slot, vcpu, call)
+            }
             Exit::Failed { code } => self.backend_failed(slot, vcpu, code),
             // Interrupts: the vCPU has done nothing.
             _ => self.handle_common(exit),
@@ -93,7 +93,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     fn handle_access(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) -> bool {
         let is_answered = self.access(vcpu, access);
         if !is_answered
-            && MAX_SERVED != 0
+            && has(Part::Services)
             && let Some(is_answered) = self.ask(slot, vcpu, access)
         {
             return is_answered;
@@ -111,7 +111,11 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Exit::Interrupt(line) => {
                 if self.drivers.receive_line() == Some(line) {
                     self.take_input();
-                } else if D::HAS_NETWORK && self.drivers.network_line() == Some(line) && !self.take_frame() {
+                } else if D::HAS_NETWORK
+                    && has(Part::Networks)
+                    && self.drivers.network_line() == Some(line)
+                    && !self.take_frame()
+                {
                     // The line stays masked until there is time for it.
                     return;
                 } else {
@@ -222,7 +226,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             }
             // A vCPU can be woken without end. The budget of this vCPU pays for each wake.
             // An interrupt does not end an access.
-            Activity::Blocked(pause @ Pause::Access(_)) if MAX_SERVED != 0 => {
+            Activity::Blocked(pause @ Pause::Access(_)) if has(Part::Services) => {
                 if self.has_answer(vcpu) {
                     let now = self.machine.now();
                     self.local.make_looking(slot, pause, now);
@@ -268,7 +272,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                     return true;
                 }
             }
-            Pause::Port(..) | Pause::Reply(..) if MAX_PORTS != 0 => {
+            Pause::Port(..) | Pause::Reply(..) if has(Part::Ports) => {
                 let outcome = match pause {
                     Pause::Port(..) => self.received(vcpu),
                     _ => self.replied(vcpu),
@@ -278,7 +282,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                     return true;
                 }
             }
-            Pause::Lock(lock, ..) if MAX_LOCKS != 0 => {
+            Pause::Lock(lock, ..) if has(Part::Locks) => {
                 if let Some(outcome) = self.received(vcpu) {
                     self.release(slot, outcome);
                     self.relend(lock);
@@ -297,15 +301,15 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Looks for the reason why a vCPU was woken, in the time of that vCPU. Blocks the vCPU as before if
     /// there is none.
     pub(super) fn look_in_turn(&mut self, slot: Slot, vcpu: VcpuId, pause: Pause) {
-        if MAX_SERVED != 0
+        if has(Part::Services)
             && let Pause::Access(until) = pause
         {
             self.end_access(slot, vcpu, until);
         } else if !self.end_pause(slot, vcpu, pause) {
             self.local.block(slot, Activity::Blocked(pause));
             match pause {
-                Pause::Lock(lock, ..) if MAX_LOCKS != 0 => self.relend(lock),
-                Pause::Reply(..) if MAX_PORTS != 0 => self.relend_call(slot),
+                Pause::Lock(lock, ..) if has(Part::Locks) => self.relend(lock),
+                Pause::Reply(..) if has(Part::Ports) => self.relend_call(slot),
                 _ => {}
             }
         }
@@ -324,7 +328,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             ) if until <= now => {
                 self.give_up(slot, pause, Error::TimedOut);
             }
-            Activity::Blocked(pause @ Pause::Access(_)) if MAX_SERVED != 0 => {
+            Activity::Blocked(pause @ Pause::Access(_)) if has(Part::Services) => {
                 self.local.make_looking(slot, pause, now)
             }
             Activity::Blocked(pause) => self.give_up(slot, pause, Error::Interrupted),
@@ -342,11 +346,13 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Ends a blocking hypercall with `error`, unless events have come that the hypercall waits for.
     fn give_up(&mut self, slot: Slot, pause: Pause, error: Error) {
         let result = match pause {
-            // An access has an end of its own.
-            Pause::Sleep(..) | Pause::Access(_) => Err(error),
-            Pause::Port(port, ..) => self.give_up_message(self.local.slot(slot).vcpu, port, error),
-            Pause::Reply(..) => self.give_up_reply(self.local.slot(slot).vcpu, error),
-            Pause::Lock(lock, ..) => self.give_up_lock(self.local.slot(slot).vcpu, lock, error),
+            Pause::Port(port, ..) if has(Part::Ports) => {
+                self.give_up_message(self.local.slot(slot).vcpu, port, error)
+            }
+            Pause::Reply(..) if has(Part::Ports) => self.give_up_reply(self.local.slot(slot).vcpu, error),
+            Pause::Lock(lock, ..) if has(Part::Locks) => {
+                self.give_up_lock(self.local.slot(slot).vcpu, lock, error)
+            }
             Pause::Events(gate, ..) => {
                 let events = self
                     .shared
@@ -356,10 +362,15 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 self.events_taken(gate);
                 events.map(|events| [events, 0, 0, 0]).ok_or(error)
             }
+            // A sleep has nothing to give up, an access has an end of its own, and a part that is not there
+            // has no waits.
+            Pause::Sleep(..) | Pause::Access(_) | Pause::Port(..) | Pause::Reply(..) | Pause::Lock(..) => {
+                Err(error)
+            }
         };
         self.release(slot, result);
         if let Pause::Lock(lock, ..) = pause
-            && MAX_LOCKS != 0
+            && has(Part::Locks)
             && result.is_ok()
         {
             self.relend(lock);

@@ -5,7 +5,7 @@
 //! same partition wait for it.
 
 use super::Pcpu;
-use bulkhead_abi::size::IS_SMALL;
+use crate::parts::{Part, has};
 use bulkhead_arch_api::class::DeviceRole;
 use bulkhead_arch_api::{
     Access, AccessKind, Arch, CopyError, Drivers, GuestPhys, PartitionId, Permissions, Reply, VirtualDevice,
@@ -99,7 +99,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Puts the banks of the partition's flash into array mode, and notes that their contents are there.
     pub(super) fn reset_flash(&mut self, partition: PartitionId) {
-        if IS_SMALL {
+        if !has(Part::Flash) {
             return;
         }
         let (system, shared) = (self.system, self.shared);
@@ -124,7 +124,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Tells whether a piece of a payload is not to be copied at a start: it belongs to a flash that has its
     /// contents.
     pub(super) fn is_kept_in_flash(&self, partition: PartitionId, guest: GuestPhys) -> bool {
-        if IS_SMALL || !self.shared.flashes.of(partition).lock().is_filled {
+        if !has(Part::Flash) || !self.shared.flashes.of(partition).lock().is_filled {
             return false;
         }
         let mut devices = self.system.devices_of(partition).iter();

@@ -18,7 +18,8 @@
 use super::Pcpu;
 use super::basis::{CALLS, RECEIVES};
 use crate::local::{Activity, Pause};
-use crate::port::{CallState, MAX_PORTS, Named, PortId};
+use crate::parts::{Part, has};
+use crate::port::{CallState, Named, PortId};
 use bulkhead_abi::hypercall::{MAX_MESSAGE, MESSAGE_ALIGN};
 use bulkhead_abi::size::IS_SMALL;
 use bulkhead_abi::{ObjectKind, Operation, Rights};
@@ -31,7 +32,7 @@ const REPLY_RECEIVE: u16 = Operation::PortReceiveDonate as u16;
 /// Tells whether this operation may take the short way. Where size counts, none does.
 #[inline(always)]
 pub(super) const fn is_handed_over(operation: u16) -> bool {
-    !IS_SMALL && MAX_PORTS != 0 && (operation == CALL || operation == REPLY_RECEIVE)
+    !IS_SMALL && has(Part::Ports) && (operation == CALL || operation == REPLY_RECEIVE)
 }
 
 /// The vCPU that runs next.

@@ -4,7 +4,7 @@
 use super::Pcpu;
 use crate::hold::Hold;
 use crate::hypercall::ChannelId;
-use bulkhead_abi::size::IS_SMALL;
+use crate::parts::{Part, has};
 use bulkhead_abi::{Error, ObjectKind, Rights};
 use bulkhead_arch_api::{Arch, Drivers, GuestPhys, PartitionId, Permissions};
 use bulkhead_image::layout::{SIDE_HELD, SIDE_WRITES, SideRecord};
@@ -28,9 +28,6 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
         channel: ChannelId,
         index: Option<u8>,
     ) -> Answer {
-        if IS_SMALL {
-            return Err(Error::NotSupported);
-        }
         let (number, side) = self.window(caller, channel).ok_or(Error::WrongState)?;
         let mut answer = self.place_of_channel(caller, channel)?;
         let shared = self.shared;
@@ -68,7 +65,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
     /// a hold that has ended.
     #[inline]
     pub(super) fn are_holds_right(&mut self, loaded: Option<PartitionId>) -> bool {
-        IS_SMALL
+        !has(Part::Lent)
             || (self.shared.holds.is_empty() || !self.end_wrong_hold(loaded)) && self.are_lines_right(loaded)
     }
 
@@ -97,7 +94,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
     /// Nothing that comes later may be stored there, because the memory may be taken away until then.
     #[inline]
     pub(super) fn can_be_taken(&self, partition: PartitionId, guest: GuestPhys, length: u64) -> bool {
-        !IS_SMALL && !self.shared.holds.is_empty() && self.touches_window(partition, guest, length)
+        has(Part::Lent) && !self.shared.holds.is_empty() && self.touches_window(partition, guest, length)
     }
 
     #[inline(never)]

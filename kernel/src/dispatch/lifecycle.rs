@@ -10,6 +10,7 @@ use crate::local::{Activity, Pause};
 use crate::log::LogLine;
 use crate::mailbox::bits;
 use crate::partition::{Effects, Request};
+use crate::parts::{Part, has};
 use bulkhead_abi::status::state_change_event;
 use bulkhead_abi::trace::Event;
 use bulkhead_abi::{Error, PartitionState};
@@ -321,6 +322,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             input.clear();
         }
         if D::HAS_NETWORK
+            && has(Part::Networks)
             && let Some(nic) = self.system.facts_of(partition).nic
         {
             self.reset_nic(nic);

@@ -5,10 +5,10 @@ use super::Pcpu;
 use super::basis::RECEIVES;
 use crate::hypercall::{ChannelId, LineStep};
 use crate::line::{Binding, Mark, Progress};
-use crate::port::{MAX_PORTS, PortId};
+use crate::parts::{Part, has};
+use crate::port::PortId;
 use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::hypercall::LINE_SENDER;
-use bulkhead_abi::size::IS_SMALL;
 use bulkhead_abi::{Error, ObjectKind};
 use bulkhead_arch_api::{Arch, Drivers, Line, PartitionId, VcpuId, VcpuSet};
 use bulkhead_image::layout::{SIDE_EDGE, SideRecord};
@@ -28,9 +28,6 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         device: ChannelId,
         (index, step): (u8, LineStep),
     ) -> Result<[u64; 4], Error> {
-        if IS_SMALL || MAX_PORTS == 0 {
-            return Err(Error::NotSupported);
-        }
         let mut woken = VcpuSet::EMPTY;
         let shared = self.shared;
         let result = shared.lines.change(|table| {
@@ -124,7 +121,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// loaded. Returns true if there is none. The line of a binding that has ended is masked on every pCPU.
     #[inline]
     pub(super) fn are_lines_right(&mut self, loaded: Option<PartitionId>) -> bool {
-        IS_SMALL || self.shared.lines.is_empty() || !self.end_wrong_line(loaded)
+        !has(Part::Lent) || self.shared.lines.is_empty() || !self.end_wrong_line(loaded)
     }
 
     #[inline(never)]
@@ -156,7 +153,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Takes the interrupt of a line that is lent, and masks the line. Another line is left alone.
     #[inline(never)]
     pub(super) fn take_line(&mut self, line: Line) {
-        if IS_SMALL || MAX_PORTS == 0 {
+        if !has(Part::Lent) {
             return;
         }
         let mut sides = self.system.image.sides().iter();

@@ -10,10 +10,11 @@
 
 use super::Pcpu;
 use super::basis::TAKES;
-use crate::hypercall::Command;
+use crate::hypercall::LockCommand;
 use crate::local::{Activity, Pause};
-use crate::lock::{LockId, MAX_LOCKS, Taking};
+use crate::lock::{LockId, Taking};
 use crate::mailbox::{bit, bits};
+use crate::parts::{Part, has};
 use crate::port::{Basis, Named, Outcome};
 use bulkhead_abi::Error;
 use bulkhead_arch_api::{Arch, Drivers, VcpuId, VcpuSet};
@@ -31,26 +32,17 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         &mut self,
         slot: Slot,
         vcpu: VcpuId,
-        index: u8,
-        command: &Command,
+        at: Named<LockId>,
+        command: LockCommand,
     ) -> Option<Outcome> {
-        if MAX_LOCKS == 0 {
-            return Some(Err(Error::NotSupported));
-        }
-        let named = |it| Named { it, index };
-        match *command {
-            Command::Take(lock, until) => self.take_lock(slot, vcpu, (named(lock), until)),
-            Command::TryTake(lock) => {
-                Some(
-                    self.enter_lock(slot, vcpu, (named(lock), false))
-                        .and_then(|answer| {
-                            // Without a wait there is an answer.
-                            answer.ok_or(Error::TimedOut)
-                        }),
-                )
+        match command {
+            LockCommand::Take(until) => self.take_lock(slot, vcpu, (at, until)),
+            LockCommand::TryTake => {
+                let answer = self.enter_lock(slot, vcpu, (at, false));
+                // Without a wait there is an answer.
+                Some(answer.and_then(|answer| answer.ok_or(Error::TimedOut)))
             }
-            Command::Release(lock) => Some(self.release_lock(vcpu, lock).map(|()| [0; 4])),
-            _ => Some(Err(Error::NotSupported)),
+            LockCommand::Release => Some(self.release_lock(vcpu, at.it).map(|()| [0; 4])),
         }
     }
 
@@ -191,7 +183,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Corrects the loan of a vCPU that was woken and waits on: another pCPU may have taken the lock from the
     /// owner that it lends to.
     pub(super) fn check_loan(&mut self, slot: Slot, pause: Pause) {
-        if MAX_LOCKS != 0
+        if has(Part::Locks)
             && let Pause::Lock(lock, ..) = pause
         {
             let owner = self.shared.locks.of(lock).lock().owner();
@@ -210,7 +202,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Takes the vCPU, which is being switched off, from the waiters of a lock, if it waits for one, and its
     /// locks from it. Its next owners are told. Bounded by the locks.
     pub(super) fn leave_locks(&mut self, vcpu: VcpuId, activity: Activity) {
-        if MAX_LOCKS == 0 {
+        if !has(Part::Locks) {
             return;
         }
         let mut untold = None;

@@ -10,6 +10,7 @@
 use super::Pcpu;
 use crate::log::LogLine;
 use crate::network::{Address, Frames, NicFacts, NicId, NicWindow, OUTSIDE, word_at};
+use crate::parts::{Part, has};
 use bulkhead_abi::PartitionState;
 use bulkhead_arch_api::{
     Access, AccessKind, Arch, Drivers, Exit, FrameWords, HostPhys, PartitionId, Reply, VcpuId, VcpuSet,
@@ -64,7 +65,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Runs a vCPU, with its interface, if it has one, at hand.
     #[inline(always)]
     pub(super) fn run_vcpu(&mut self, vcpu: VcpuId) -> Exit {
-        if D::HAS_NETWORK && self.system.has_nic(vcpu) {
+        if D::HAS_NETWORK && has(Part::Networks) && self.system.has_nic(vcpu) {
             self.run_beside_nic(vcpu)
         } else {
             self.machine.run_answering(vcpu, &self.short)

@@ -11,12 +11,11 @@
 
 use super::Pcpu;
 use super::basis::{CALLS, RECEIVES};
-use crate::hypercall::{Answering, Buffer, CallMode, Command, Message};
+use crate::hypercall::{Answering, Buffer, CallMode, Message, PortCommand};
 use crate::line::Mark;
 use crate::local::{Activity, Pause};
-use crate::port::{
-    Basis, CallState, Caller, Letter, MAX_PORTS, Named, Outcome, PortFacts, PortId, Queue, Room,
-};
+use crate::parts::{HAS_SEATS, Part, has};
+use crate::port::{Basis, CallState, Caller, Letter, Named, Outcome, PortFacts, PortId, Queue, Room};
 use bulkhead_abi::{Error, ObjectKind};
 use bulkhead_arch_api::{Arch, Drivers, GuestPhys, PartitionId, Ticks, VcpuId, VcpuSet};
 use bulkhead_sched::{PcpuPolicy, PolicyError, Slot};
@@ -29,29 +28,27 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         slot: Slot,
         vcpu: VcpuId,
         index: u8,
-        command: &Command,
+        command: &PortCommand,
     ) -> Option<Outcome> {
-        if MAX_PORTS == 0 {
-            return Some(Err(Error::NotSupported));
-        }
         let named = |it: &PortId| Named { it: *it, index };
         match command {
-            Command::Send(port, message) => Some(self.send(vcpu, *port, message).map(|()| [0; 4])),
-            Command::Reply(answering, message) => {
+            PortCommand::Send(port, message) => Some(self.send(vcpu, *port, message).map(|()| [0; 4])),
+            PortCommand::Reply(answering, message) => {
                 Some(self.reply_to(vcpu, *answering, message).map(|()| [0; 4]))
             }
-            Command::Receive(port, buffer, waits) => self.receive(slot, vcpu, named(port), (buffer, *waits)),
-            Command::Call(port, message, buffer, mode) => {
+            PortCommand::Receive(port, buffer, waits) => {
+                self.receive(slot, vcpu, named(port), (buffer, *waits))
+            }
+            PortCommand::Call(port, message, buffer, mode) => {
                 match self.begin_call(slot, vcpu, named(port), (message, buffer, *mode)) {
                     Ok(()) => self.wait_for_reply(slot, vcpu, buffer.until),
                     Err(error) => Some(Err(error)),
                 }
             }
-            Command::ReplyReceive(port, reply, buffer) => {
+            PortCommand::ReplyReceive(port, reply, buffer) => {
                 self.reply_receive(slot, vcpu, named(port), (reply.as_ref(), buffer))
             }
-            Command::Resume(until) => self.resume_call(slot, vcpu, *until),
-            _ => Some(Err(Error::NotSupported)),
+            PortCommand::Resume(until) => self.resume_call(slot, vcpu, *until),
         }
     }
 
@@ -177,7 +174,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Destroys a capability if it is one to reply by, and ends the call. Returns whether it was one.
     pub(super) fn refuse_if_reply(&mut self, holder: PartitionId, index: u64) -> bool {
-        if MAX_PORTS == 0 {
+        if !has(Part::Ports) {
             return false;
         }
         if let Ok(found) = self.shared.capabilities.peek(holder, index)
@@ -206,7 +203,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Ends the calls that a partition has received and has not answered. None of its vCPUs runs. Bounded by
     /// the slots of a capability space.
     pub(super) fn refuse_replies(&mut self, partition: PartitionId) {
-        if MAX_PORTS == 0 {
+        if !has(Part::Ports) {
             return;
         }
         let shared = self.shared;
@@ -219,7 +216,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// off. Requires: settled, or the vCPU is not running.
     #[inline]
     pub(super) fn leave_ports(&mut self, slot: Slot, vcpu: VcpuId) {
-        if MAX_PORTS != 0 && self.local.is_any_engaged() {
+        if HAS_SEATS && self.local.is_any_engaged() {
             self.leave_engaged(slot, vcpu);
         }
     }
@@ -463,7 +460,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Raises the events of messages that wait in ports for a partition which begins a new life: the events
     /// of its last life are gone. Bounded by the ports.
     pub(super) fn raise_for_messages(&mut self, partition: PartitionId) {
-        if MAX_PORTS == 0 {
+        if !has(Part::Ports) {
             return;
         }
         for (_, number) in self.system.image.ports().iter().zip(0_u8..) {
@@ -711,7 +708,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// that wait for its vCPU, or for any vCPU of its partition if it loads. Bounded by the slots in use.
     #[inline]
     pub(super) fn relend_to(&mut self, slot: Slot) {
-        if MAX_PORTS != 0 && self.local.is_any_engaged() {
+        if HAS_SEATS && self.local.is_any_engaged() {
             self.relend_callers(slot);
         }
     }

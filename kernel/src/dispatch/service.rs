@@ -5,6 +5,7 @@ use super::Pcpu;
 use crate::hypercall::{Service, Transfer};
 use crate::local::{Activity, Pause};
 use crate::mailbox::{bit, bits};
+use crate::parts::{Part, has};
 use crate::service::{Services, WindowId};
 use bulkhead_abi::Error;
 use bulkhead_arch_api::{
@@ -12,7 +13,6 @@ use bulkhead_arch_api::{
     Ticks, VcpuId, VcpuSet, VirtualLine,
 };
 use bulkhead_devices::virtio_mmio::{INTERRUPT_ACKNOWLEDGE, INTERRUPT_STATUS, Interrupt, QUEUE_NOTIFY};
-use bulkhead_image::MAX_SERVED;
 use bulkhead_image::layout::{
     MEMORY_DEVICE, MEMORY_WRITE, NONE, SERVED_FAULTS, SERVED_VIRTIO, SERVED_WRITES, ServedRecord,
 };
@@ -166,7 +166,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
 
     /// Forgets the access of a vCPU that is being switched off.
     pub(super) fn drop_access(&self, vcpu: VcpuId) {
-        if MAX_SERVED == 0 {
+        if !has(Part::Services) {
             return;
         }
         let _forgotten = self.finish(vcpu, true);
@@ -175,7 +175,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
     /// Prepares the new life of a partition: that of a client closes its windows, that of a server lets its
     /// clients wait again. The work is bounded by the number of windows. No vCPU of the partition runs.
     pub(super) fn begin_service(&mut self, partition: PartitionId) {
-        if MAX_SERVED == 0 {
+        if !has(Part::Services) {
             return;
         }
         let system = self.system;
@@ -236,7 +236,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
 
     /// Lets the devices of a task interrupt this pCPU, which is that of the task's vCPU.
     pub(super) fn enable_task_lines(&mut self, partition: PartitionId) {
-        if MAX_SERVED == 0 || self.system.facts_of(partition).kind != PartitionKind::Task {
+        if !has(Part::Services) || self.system.facts_of(partition).kind != PartitionKind::Task {
             return;
         }
         let interrupts = self.system.image.interrupts().iter();
@@ -247,7 +247,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
 
     /// Raises the event of an interrupt of a task's device. The work grows with the interrupts of the image.
     pub(super) fn tell_task(&mut self, line: Line) {
-        if MAX_SERVED == 0 {
+        if !has(Part::Services) {
             return;
         }
         let mut interrupts = self.system.image.interrupts().iter();
@@ -259,8 +259,9 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
 
     /// Carries out a step of a server. `holder` is the partition that calls, and `server` the one whose
     /// clients the capability is for.
+    #[inline(never)]
     pub(super) fn serve(&mut self, holder: PartitionId, server: PartitionId, step: &Service) -> Answer {
-        if MAX_SERVED == 0 {
+        if !has(Part::Services) {
             return Err(Error::NotSupported);
         }
         match *step {

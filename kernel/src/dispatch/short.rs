@@ -10,7 +10,8 @@
 
 use crate::cap::Spaces;
 use crate::hypercall::ChannelId;
-use crate::port::{Letter, MAX_PORTS, PortId, Room};
+use crate::parts::{Part, has};
+use crate::port::{Letter, PortId, Room};
 use crate::shared::Shared;
 use crate::system::System;
 use bulkhead_abi::hypercall::{ABI_VERSION, MESSAGE_ALIGN};
@@ -137,8 +138,8 @@ impl<A: Arch> ShortCalls<A> for Short<'_, '_, A::Relax> {
         let caller = self.system.binding(vcpu).partition;
         let [operation, index, ..] = *registers;
         let results = match operation as u16 {
-            SEND if MAX_PORTS != 0 => return self.send(machine, caller, registers),
-            RECEIVE | TRY_RECEIVE if MAX_PORTS != 0 => {
+            SEND if has(Part::Ports) => return self.send(machine, caller, registers),
+            RECEIVE | TRY_RECEIVE if has(Part::Ports) => {
                 return self.receive(machine, (vcpu, caller), registers);
             }
             VERSION => [u64::from(ABI_VERSION), 0, 0, 0],

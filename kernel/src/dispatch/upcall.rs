@@ -10,6 +10,7 @@ use super::Pcpu;
 use super::basis::WATCHES;
 use crate::hypercall::UpcallWish;
 use crate::local::{Activity, Upcall};
+use crate::parts::{Part, has};
 use bulkhead_abi::Error;
 use bulkhead_abi::hypercall::UPCALL_WORDS;
 use bulkhead_arch_api::{Arch, Drivers, GuestPhys, PartitionId, PartitionKind, Ticks, VcpuId};
@@ -19,10 +20,25 @@ use bulkhead_sched::{PcpuPolicy, Slot};
 const FRAME: usize = 8 * UPCALL_WORDS;
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
-    /// Carries out [`bulkhead_abi::Operation::EventUpcall`]. Returns whether the call is answered: the task
-    /// goes on elsewhere.
-    #[inline(never)]
+    /// Carries out [`bulkhead_abi::Operation::EventUpcall`]. Returns the answer, or `None` if the task goes on
+    /// elsewhere.
     pub(super) fn want_upcall(
+        &mut self,
+        slot: Slot,
+        vcpu: VcpuId,
+        at: (PartitionId, u8),
+        wish: &UpcallWish,
+    ) -> Option<Result<[u64; 4], Error>> {
+        match self.change_upcall(slot, vcpu, at, wish) {
+            Ok(true) => None,
+            Ok(false) => Some(Ok([0; 4])),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// Sets or ends the upcall that a task waits for. Returns whether the task goes on elsewhere.
+    #[inline(never)]
+    fn change_upcall(
         &mut self,
         slot: Slot,
         vcpu: VcpuId,
@@ -86,7 +102,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Makes a task that is ready and waits for an upcall be interrupted, if there is a reason to.
     #[inline]
     pub(super) fn look_for_upcall(&mut self, slot: Slot) {
-        if A::HAS_UPCALLS && self.local.is_watching(slot) {
+        if A::HAS_UPCALLS && has(Part::Upcalls) && self.local.is_watching(slot) {
             self.look_at_upcall(slot);
         }
     }

@@ -4,6 +4,7 @@
 
 use bulkhead_abi::framing::{RS, US};
 use bulkhead_abi::log::AREA_SIZE;
+use bulkhead_abi::parts::Parts;
 use bulkhead_abi::{ObjectKind, Rights};
 use bulkhead_arch_api::{PcpuId, Reply, VcpuId, VcpuReset};
 use bulkhead_arch_sim::{
@@ -153,7 +154,7 @@ pub fn tables_of<C: SimClass>(pcpus: u32, parts: &[Part]) -> ImageBuilder {
         trace_records: 0.into(),
         trace_base: 0.into(),
         trace_short_exits: 0.into(),
-        reserved: 0.into(),
+        parts: Parts::ALL.0.into(),
         network_budget_us: 0.into(),
         network_period_us: 0.into(),
     };

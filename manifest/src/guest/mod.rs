@@ -152,6 +152,8 @@ pub(crate) struct Guest {
     pub lookalikes: Vec<u32>,
     /// Addresses of undefined instructions that the program has of its own.
     pub undefined: Vec<u32>,
+    /// True if the program has instructions that call a debugger, and these calls are answered.
+    pub calls_debugger: bool,
     /// The memory with the payloads of each alternative. Areas and parts are always the same.
     pub alternatives: Vec<Guest>,
 }

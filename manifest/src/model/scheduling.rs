@@ -10,7 +10,7 @@ tables! {
     /// Scheduling of one physical CPU. A pCPU without such a table has the defaults.
     pub(crate) PcpuSpec [name] by "pCPU number" = "a pCPU" {
         /// scheduling policy
-        policy "policy": Policy, default("fixed-priority");
+        policy "policy": Given<Policy>, default("fixed-priority");
         /// turn of a vCPU among its equals, 100us to 10s; not for `pinned`
         quantum "quantum": Given<Duration>, default("10ms");
         /// the schedules of policy `arinc653`, numbered from 0 in the order of the file; the system starts

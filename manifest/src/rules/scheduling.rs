@@ -79,14 +79,14 @@ fn tables_fit_the_policy(pcpu: &PcpuSpec, report: &mut Report) {
         ),
     ];
     for (key, place, empty, policy) in tables {
-        if let (Some(place), true) = (place, pcpu.policy != policy) {
+        if let (Some(place), true) = (place, *pcpu.policy != policy) {
             let message = format!("pCPU {number} has policy `{name}`, which has no `{key}`");
             report.push(
                 Diagnostic::at(Code::ForeignParameter, place, message)
                     .help(format!("remove it, or use policy \"{}\"", policy.name())),
             );
         }
-        if pcpu.policy == policy && empty {
+        if *pcpu.policy == policy && empty {
             let message = format!("pCPU {number} has policy `{name}`, but no {key}");
             let remedy = if policy == Policy::Arinc653 {
                 format!("add `[pcpu.{number}.schedule.NAME]` with `frame` and `windows`")
@@ -264,7 +264,7 @@ fn domain(pcpu: &PcpuSpec, domain: &DomainSpec, manifest: &Manifest, report: &mu
             .as_ref()
             .is_some_and(|own| own.value == domain.name.value)
     };
-    if pcpu.policy == Policy::Domains && !vcpus.any(member) {
+    if *pcpu.policy == Policy::Domains && !vcpus.any(member) {
         let message = format!(
             "no vCPU of pCPU {} is in domain `{}`",
             pcpu.name.value, domain.name.value
@@ -525,7 +525,7 @@ fn window_events_can_come(partition: &PartitionSpec, manifest: &Manifest, report
     let Some(place) = partition.watch_windows() else {
         return;
     };
-    let windowed = |pcpu: &&PcpuSpec| pcpu.policy == Policy::Arinc653 && bound_to(partition, pcpu);
+    let windowed = |pcpu: &&PcpuSpec| *pcpu.policy == Policy::Arinc653 && bound_to(partition, pcpu);
     if !manifest.pcpus.iter().any(|pcpu| windowed(&pcpu)) {
         let message = format!("partition `{}` is on no pCPU with windows", partition.name.value);
         report.push(

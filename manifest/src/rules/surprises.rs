@@ -94,7 +94,7 @@ fn restarts_end(partition: &PartitionSpec, report: &mut Report) {
 fn policy(manifest: &Manifest, pcpu: u32) -> Policy {
     let name = pcpu.to_string();
     let spec = manifest.pcpus.iter().find(|spec| spec.name.value == name);
-    spec.map_or(Policy::FixedPriority, |spec| spec.policy)
+    spec.map_or(Policy::FixedPriority, |spec| *spec.policy)
 }
 
 /// Reports priorities that are equal because nobody chose them. Equal priorities are fine if somebody chose
@@ -180,7 +180,7 @@ fn watchdog_outlasts_a_turn(partition: &PartitionSpec, manifest: &Manifest, repo
             .pcpus
             .iter()
             .find(|spec| spec.name.value == pcpu.to_string());
-        if spec.is_some_and(|spec| spec.policy == Policy::Pinned) {
+        if spec.is_some_and(|spec| *spec.policy == Policy::Pinned) {
             continue;
         }
         let quantum = spec.map_or_else(|| PcpuSpec::default().quantum.value, |spec| spec.quantum.value);

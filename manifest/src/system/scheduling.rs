@@ -91,7 +91,7 @@ pub(crate) fn spec_of(manifest: &Manifest, pcpu: u32) -> Option<&PcpuSpec> {
 
 /// Returns the policy of a pCPU.
 pub(crate) fn policy_of(manifest: &Manifest, pcpu: u32) -> Policy {
-    spec_of(manifest, pcpu).map_or(Policy::FixedPriority, |spec| spec.policy)
+    spec_of(manifest, pcpu).map_or(Policy::FixedPriority, |spec| *spec.policy)
 }
 
 /// Returns the pCPUs up to the highest one that a vCPU is bound to.
@@ -110,7 +110,7 @@ pub(crate) fn pcpus(manifest: &Manifest, board: &Board) -> Vec<Pcpu> {
     hardware
         .map(|(id, number)| {
             let spec = spec_of(manifest, number).unwrap_or(&undeclared);
-            let (policy, quantum) = (spec.policy, spec.quantum.get());
+            let (policy, quantum) = (*spec.policy, spec.quantum.get());
             Pcpu {
                 number,
                 hardware_id: *id,

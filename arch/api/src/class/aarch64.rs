@@ -60,6 +60,7 @@ pub const FACTS: ClassFacts = ClassFacts {
     masks_lines: false,
     delays_interrupts: false,
     traces_short_exits: true,
+    upcalls: true,
     semihosting: false,
     direct: false,
 };

@@ -40,6 +40,7 @@ pub const FACTS: ClassFacts = ClassFacts {
     masks_lines: true,
     delays_interrupts: true,
     traces_short_exits: false,
+    upcalls: false,
     semihosting: true,
     direct: false,
 };

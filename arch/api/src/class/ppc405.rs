@@ -41,6 +41,7 @@ pub const FACTS: ClassFacts = ClassFacts {
     tables: Tables::Large,
     masks_lines: false,
     delays_interrupts: false,
+    upcalls: true,
     semihosting: false,
     direct: false,
     traces_short_exits: false,

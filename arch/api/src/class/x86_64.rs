@@ -141,6 +141,7 @@ pub const FACTS: ClassFacts = ClassFacts {
     tables: Tables::Large,
     masks_lines: false,
     delays_interrupts: false,
+    upcalls: true,
     semihosting: false,
     direct: true,
     traces_short_exits: false,

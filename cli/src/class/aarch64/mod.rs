@@ -4,7 +4,7 @@
 mod payloads;
 mod syndrome;
 
-use super::{Debugger, Showcase, Symbols, Template, Tool, Untaken, Variant};
+use super::{Debugger, Hardware, Showcase, Symbols, Template, Tool, Untaken};
 use crate::build::linker::Link;
 use crate::build::payloads::Payload;
 use crate::explain::Event;
@@ -15,10 +15,10 @@ use bulkhead_manifest::driver::Role;
 use bulkhead_manifest::system::{MappingKind, Partition};
 use syndrome::Surroundings;
 
-/// The class binary for boards with a GICv2.
-static GIC_V2: Variant = Variant {
+/// Boards with a GICv2.
+static GIC_V2: Hardware = Hardware {
     suffix: "-gic-v2",
-    feature: Some("gic-v2"),
+    feature: "gic-v2",
 };
 
 /// Tells whether the hypervisor carries out accesses to this address one by one.
@@ -45,11 +45,11 @@ impl Tool for Aarch64 {
         "aarch64-unknown-none-softfloat"
     }
 
-    fn variants(&self) -> &'static [Variant] {
+    fn hardware(&self) -> &'static [Hardware] {
         std::slice::from_ref(&GIC_V2)
     }
 
-    fn variant(&self, board: &Board, _messages: bool) -> Option<&'static Variant> {
+    fn hardware_of(&self, board: &Board) -> Option<&'static Hardware> {
         let controller = board.driven(Role::Interrupts);
         let is_v2 = controller.is_some_and(|controller| controller.driver.compatible == "arm,gic-400");
         is_v2.then_some(&GIC_V2)

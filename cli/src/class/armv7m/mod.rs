@@ -3,19 +3,13 @@
 
 mod fault_status;
 
-use super::{Debugger, Symbols, Template, Tool, Untaken, Variant};
+use super::{Debugger, Symbols, Template, Tool, Untaken};
 use crate::build::linker::Link;
 use crate::explain::Event;
 use bulkhead_arch_api::ClassFacts;
 use bulkhead_arch_api::class::ARMV7M;
 use bulkhead_manifest::Board;
 use bulkhead_manifest::system::Partition;
-
-/// The class binary with ports and locks.
-static MESSAGES: Variant = Variant {
-    suffix: "-messages",
-    feature: None,
-};
 
 /// Numbers of exceptions.
 const HARD_FAULT: u64 = 3;
@@ -33,12 +27,8 @@ impl Tool for Armv7m {
         "thumbv7em-none-eabi"
     }
 
-    fn variants(&self) -> &'static [Variant] {
-        std::slice::from_ref(&MESSAGES)
-    }
-
-    fn variant(&self, _board: &Board, messages: bool) -> Option<&'static Variant> {
-        messages.then_some(&MESSAGES)
+    fn sets_are_packages(&self) -> bool {
+        true
     }
 
     fn link(&self, board: &Board) -> Option<Link> {

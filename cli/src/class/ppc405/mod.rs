@@ -4,7 +4,7 @@
 mod payloads;
 mod syndrome;
 
-use super::{Debugger, Symbols, Template, Tool, Untaken, Variant};
+use super::{Debugger, Symbols, Template, Tool, Untaken};
 use crate::build::linker::Link;
 use crate::build::payloads::Payload;
 use crate::explain::Event;
@@ -27,14 +27,6 @@ impl Tool for Ppc405 {
     /// Returns a target of our own: the compiler has none without an operating system.
     fn target(&self) -> &'static str {
         "powerpc-unknown-none-eabi"
-    }
-
-    fn variants(&self) -> &'static [Variant] {
-        &[]
-    }
-
-    fn variant(&self, _board: &Board, _messages: bool) -> Option<&'static Variant> {
-        None
     }
 
     fn link(&self, _board: &Board) -> Option<Link> {

@@ -4,7 +4,7 @@
 mod exits;
 mod payloads;
 
-use super::{Debugger, Showcase, Symbols, Template, Tool, Untaken, Variant};
+use super::{Debugger, Showcase, Symbols, Template, Tool, Untaken};
 use crate::build::linker::Link;
 use crate::build::payloads::Payload;
 use crate::explain::Event;
@@ -24,14 +24,6 @@ impl Tool for X86 {
     /// Returns a target without floating point, because its registers belong to the guests.
     fn target(&self) -> &'static str {
         "x86_64-unknown-none"
-    }
-
-    fn variants(&self) -> &'static [Variant] {
-        &[]
-    }
-
-    fn variant(&self, _board: &Board, _messages: bool) -> Option<&'static Variant> {
-        None
     }
 
     fn link(&self, _board: &Board) -> Option<Link> {

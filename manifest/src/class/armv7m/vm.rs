@@ -87,6 +87,7 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         sites: firmware.rewritten.sites,
         lookalikes,
         undefined: firmware.rewritten.undefined,
+        calls_debugger: spec.machine.semihosting.value && !firmware.rewritten.semihosting.is_empty(),
         residents: firmware.code,
         ..Guest::default()
     })

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The class binary of a system: with which parts of the kernel it is built, and its name.
+//!
+//! A class binary is `bulkhead-hypervisor-CLASS`, then the name of its set of parts, then the name of its
+//! hardware. A set is a variant that is built ahead, or `tailored`: exactly the parts of one system. The
+//! variant with everything adds nothing to the name.
+
+use crate::class::{self, Hardware, Tool};
+use crate::problem::Problem;
+use bulkhead_manifest::Board;
+use bulkhead_manifest::parts::{FULL, Parts, UsedPart, VARIANTS, Variant, set_of, variant_for};
+use sha2::{Digest, Sha256};
+use std::path::Path;
+
+/// Start of the name of a class binary.
+pub(super) const HYPERVISOR: &str = "bulkhead-hypervisor-";
+/// Second part of the name of a class binary that runs checks instead of the kernel.
+const CONFORMANCE: &str = "conformance-";
+/// The set of parts of a class binary that is built for one system.
+pub const TAILORED: &str = "tailored";
+
+/// The way in which the parts of a system's class binary are chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// The smallest variant that has the parts that the system uses.
+    #[default]
+    Smallest,
+    /// This variant.
+    Named(Variant),
+    /// Exactly the parts that the system uses, and tables of its size.
+    Tailored,
+}
+
+impl Choice {
+    /// Returns the choice of the variant with everything.
+    #[must_use]
+    pub fn full() -> Self {
+        named(FULL).map_or(Self::Smallest, Self::Named)
+    }
+
+    /// Returns the name of the set of parts for a system that uses these.
+    ///
+    /// # Errors
+    /// The variant that is asked for lacks a part.
+    pub fn set(self, used: &[UsedPart], manifest: &Path) -> Result<&'static str, Problem> {
+        match self {
+            Self::Smallest => Ok(variant_for(set_of(used)).name),
+            Self::Named(variant) => has_all(variant, used, manifest).map(|()| variant.name),
+            Self::Tailored => Ok(TAILORED),
+        }
+    }
+}
+
+/// Returns the variant of this name.
+#[must_use]
+pub fn named(name: &str) -> Option<Variant> {
+    VARIANTS.into_iter().find(|variant| variant.name == name)
+}
+
+/// Parses the name of a variant on the command line.
+///
+/// # Errors
+/// There is none of this name.
+pub fn parse(name: &str) -> Result<Variant, String> {
+    named(name).ok_or_else(|| {
+        let names = VARIANTS.map(|variant| variant.name);
+        format!("there is no variant `{name}`; there are {}", names.join(", "))
+    })
+}
+
+/// Checks that a variant has all parts that a system uses.
+fn has_all(variant: Variant, used: &[UsedPart], manifest: &Path) -> Result<(), Problem> {
+    let Some(lacking) = used.iter().find(|used| !variant.parts.has(used.part)) else {
+        return Ok(());
+    };
+    let place = lacking.line.map_or_else(String::new, |line| {
+        format!(", which line {line} of {} needs", manifest.display())
+    });
+    let smallest = variant_for(set_of(used)).name;
+    Err(Problem::new(format!(
+        "the variant `{}` lacks the part `{}`{place}: {}",
+        variant.name, lacking.part, lacking.why
+    ))
+    .remedy(format!(
+        "leave out --variant: `{smallest}` is the smallest variant with all parts of this system"
+    )))
+}
+
+/// A class binary for one system.
+#[derive(Clone, Debug)]
+pub struct Tailoring {
+    /// Its parts.
+    pub parts: Parts,
+    /// The records of its tables, as `abi/src/size.rs` reads them: `NAME=RECORDS`, with commas between.
+    pub tables: String,
+}
+
+impl Tailoring {
+    /// Returns a word that stands for the parts and tables.
+    pub(super) fn word(&self, name: &str) -> String {
+        let text = format!("{name} {} {}", self.parts.0, self.tables);
+        let digest = Sha256::digest(text);
+        digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// Returns the name of the class binary for a board, with this set of parts. With `conformance`, the class
+/// binary runs the checks of `arch/conformance`, and it has no set.
+#[must_use]
+pub fn class_binary(board: &Board, conformance: bool, set: &str) -> String {
+    let what = if conformance { CONFORMANCE } else { "" };
+    let set = match set {
+        _ if conformance => String::new(),
+        FULL => String::new(),
+        set => format!("-{set}"),
+    };
+    let hardware = class::of(board)
+        .hardware_of(board)
+        .map_or("", |hardware| hardware.suffix);
+    format!("{HYPERVISOR}{what}{}{set}{hardware}", board.class.name())
+}
+
+/// A name of a class binary, taken apart.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClassBinary<'a> {
+    /// The package of cargo.
+    pub package: &'a str,
+    /// The name of the set of parts, if the name has one.
+    pub set: Option<&'static str>,
+    /// The feature of the package that chooses the set.
+    set_feature: Option<&'static str>,
+    hardware: Option<&'static Hardware>,
+}
+
+impl<'a> ClassBinary<'a> {
+    /// Takes the name of a program apart; `None` if it is that of no class binary.
+    pub fn of(program: &'a str) -> Option<Self> {
+        let name = program.strip_prefix(HYPERVISOR)?;
+        let name = name.strip_prefix(CONFORMANCE).unwrap_or(name);
+        let is_its = |tool: &&dyn Tool| {
+            let rest = name.strip_prefix(tool.facts().name);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        };
+        let tool = class::all().find(is_its)?;
+        let mut all = tool.hardware().iter();
+        let hardware = all.find(|hardware| program.ends_with(hardware.suffix));
+        let general = program.strip_suffix(hardware.map_or("", |hardware| hardware.suffix))?;
+        let sets = VARIANTS.map(|variant| variant.name);
+        let found = sets.into_iter().chain([TAILORED]).find_map(|set| {
+            let package = general.strip_suffix(set)?.strip_suffix('-')?;
+            Some((package, set))
+        });
+        let binary = |package, set: Option<&'static str>, set_feature| Self {
+            package,
+            set,
+            set_feature,
+            hardware,
+        };
+        Some(match found {
+            Some((_, set)) if tool.sets_are_packages() => {
+                // The features of the package are the parts, if it has any.
+                binary(general, Some(set), (set == TAILORED).then_some(TAILORED))
+            }
+            Some((package, set)) => binary(package, Some(set), Some(set)),
+            None => binary(general, None, None),
+        })
+    }
+
+    /// Returns the word for what tells it from the usual class binary.
+    pub fn kind(&self) -> String {
+        let hardware = self.hardware.map_or("", |hardware| hardware.suffix);
+        format!("{}{hardware}", self.set.unwrap_or(""))
+    }
+
+    /// Returns the features with which its package is built.
+    pub fn features(&self, tailoring: Option<&Tailoring>) -> Vec<&'static str> {
+        let hardware = self.hardware.map(|hardware| hardware.feature);
+        let parts = tailoring.iter().flat_map(|own| own.parts.iter());
+        let own = self.set_feature.into_iter().chain(hardware);
+        own.chain(parts.map(|part| part.name())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bulkhead_manifest::parts::Part;
+
+    fn board(name: &str) -> Board {
+        let boards = bulkhead_manifest::boards();
+        boards.into_iter().find(|board| board.name == name).unwrap()
+    }
+
+    #[test]
+    fn the_name_of_a_class_binary_says_its_parts_and_hardware() {
+        let name = |own: &str, set: &str| class_binary(&board(own), false, set);
+        assert_eq!(name("qemu-virt-aarch64", "full"), "bulkhead-hypervisor-aarch64");
+        assert_eq!(
+            name("xlnx-zcu102", "ipc"),
+            "bulkhead-hypervisor-aarch64-ipc-gic-v2"
+        );
+        assert_eq!(name("mps2-an500", "static"), "bulkhead-hypervisor-armv7m-static");
+        let checks = class_binary(&board("xlnx-zcu102"), true, "static");
+        assert_eq!(checks, "bulkhead-hypervisor-conformance-aarch64-gic-v2");
+    }
+
+    #[test]
+    fn a_name_leads_to_a_package_and_its_features() {
+        let of = |name: &str| {
+            let name = format!("{HYPERVISOR}{name}");
+            let own = ClassBinary::of(&name).unwrap();
+            let package = own.package.strip_prefix(HYPERVISOR).unwrap();
+            format!("{package} {}", own.features(None).join(" "))
+        };
+        assert_eq!(of("aarch64"), "aarch64 ");
+        assert_eq!(of("aarch64-gic-v2"), "aarch64 gic-v2");
+        assert_eq!(of("aarch64-static"), "aarch64 static");
+        assert_eq!(of("aarch64-ipc-gic-v2"), "aarch64 ipc gic-v2");
+        assert_eq!(of("armv7m-ipc"), "armv7m-ipc ");
+        assert_eq!(of("armv7m-tailored"), "armv7m-tailored tailored");
+        assert_eq!(of("conformance-x86_64"), "conformance-x86_64 ");
+        assert_eq!(of("conformance-aarch64-gic-v2"), "conformance-aarch64 gic-v2");
+        assert!(ClassBinary::of("guest-static").is_none());
+    }
+
+    #[test]
+    fn a_tailored_binary_has_a_feature_for_each_part() {
+        let own = ClassBinary::of("bulkhead-hypervisor-x86_64-tailored").unwrap();
+        let tailoring = Tailoring {
+            parts: Parts::of(&[Part::Ports, Part::Edf]),
+            tables: String::new(),
+        };
+        assert_eq!(own.features(Some(&tailoring)), ["tailored", "ports", "edf"]);
+    }
+
+    #[test]
+    fn a_variant_without_a_part_is_refused_with_the_line() {
+        let used = [UsedPart {
+            part: Part::Ports,
+            line: Some(12),
+            why: "port `requests`".to_owned(),
+        }];
+        let set = |choice: Choice| choice.set(&used, Path::new("a.toml"));
+        assert_eq!(set(Choice::Smallest).unwrap(), "ipc");
+        assert_eq!(set(Choice::full()).unwrap(), "full");
+        assert_eq!(set(Choice::Tailored).unwrap(), "tailored");
+        let refused = set(Choice::Named(named("static").unwrap())).unwrap_err();
+        assert_eq!(
+            refused.message(),
+            "the variant `static` lacks the part `ports`, which line 12 of a.toml needs: port `requests`"
+        );
+        assert!(parse("tiny").unwrap_err().contains("static, ipc, full"));
+    }
+}
