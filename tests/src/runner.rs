@@ -93,6 +93,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
         conformance: case.conformance,
         parts: case.parts,
         quiet: false,
+        built_once: true,
     };
     let prepared = match prepare_text(&case.path, &case.manifest, &options, progress) {
         Ok(prepared) => prepared,
