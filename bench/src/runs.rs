@@ -260,6 +260,7 @@ pub(crate) fn launch() -> Launch {
         log_base: None,
         trace: false,
         kept: Vec::new(),
+        class: None,
     }
 }
 
