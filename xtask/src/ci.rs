@@ -2,7 +2,9 @@
 //! Everything continuous integration checks besides the tests, in one command.
 
 use crate::workspace::{Package, packages, root};
-use crate::{Findings, Outcome, classes, dependencies, english, size, spdx, stack, toolchain, unsafety};
+use crate::{
+    Findings, Outcome, classes, dependencies, english, parts, size, spdx, stack, toolchain, unsafety,
+};
 use std::process::Command;
 use std::time::Instant;
 
@@ -17,6 +19,7 @@ pub fn run() -> Outcome {
         ("unsafe budget", unsafety::check),
         ("licence lines", spdx::check),
         ("plain English", english::check),
+        ("parts of the kernel", parts::check),
         ("names of classes", classes::check),
         ("lints, host crates", lint_host),
         ("lints, target crates", lint_target),

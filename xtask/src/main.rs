@@ -11,6 +11,7 @@ mod classes;
 mod dependencies;
 mod english;
 mod fuzz;
+mod parts;
 mod picture;
 mod prose;
 mod size;
@@ -71,6 +72,15 @@ enum Command {
     },
     /// The deepest chain of calls of the class binary of microcontrollers, and whether its stack holds it
     Stack,
+    /// Lines and bytes of the parts of the kernel against `parts.toml`
+    Parts {
+        /// Count and measure them, and rewrite the file
+        #[arg(long)]
+        measure: bool,
+        /// Measure on this class only
+        #[arg(long, requires = "measure")]
+        class: Option<String>,
+    },
     /// Lines of code per crate
     Lines,
     /// Rewrite the generated files (C header, schema, reference, errors), and lower the budget of `english`
@@ -111,6 +121,8 @@ fn main() -> ExitCode {
             small,
             functions,
         } => size::check(elf.as_deref(), *small, *functions),
+        Command::Parts { measure: false, .. } => parts::check(),
+        Command::Parts { class, .. } => parts::measure(class.as_deref()),
         Command::Lines => size::lines(),
         Command::Stack => stack::check(),
         Command::Bless => bless::run(),

@@ -2,7 +2,7 @@
 //! Measures the size of a class binary, and checks that the binary has no heap.
 
 use crate::workspace::{Source, sources};
-use crate::{Outcome, toolchain};
+use crate::{Outcome, parts, toolchain};
 use bulkhead::build::artifacts::{Workspace, class_binaries};
 use bulkhead::ui::progress::Progress;
 use bulkhead_bench::{Lines, Sizes};
@@ -52,7 +52,10 @@ pub fn check_all() -> Outcome {
         let path = linked.map_err(|problem| problem.to_string())?;
         print!("{name:<32} ");
         let found = check(Some(&path), false, None)?;
-        findings.extend(found.into_iter().map(|finding| format!("{name}: {finding}")));
+        let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let large = parts::fits(&name, &Sizes::of(&bytes)?)?;
+        let found = found.into_iter().chain(large);
+        findings.extend(found.map(|finding| format!("{name}: {finding}")));
     }
     Ok(findings)
 }

@@ -202,6 +202,16 @@ impl Workspace {
         }
     }
 
+    /// Returns the repository as the place where class binaries are built one after the other to be measured.
+    #[must_use]
+    pub fn measured(&self, tailoring: Tailoring) -> Self {
+        Self {
+            root: self.root.clone(),
+            target: self.target.join(variant::TAILORED).join("measured"),
+            tailoring: Some(tailoring),
+        }
+    }
+
     /// Tells cargo with which features the package of a class binary is built.
     fn choose_parts(&self, command: &mut Command, binary: &ClassBinary<'_>) {
         if binary.set.is_some() {

@@ -3,6 +3,7 @@
 
 pub mod artifacts;
 pub mod c_guests;
+pub mod costs;
 pub mod debian;
 pub mod host;
 pub mod initramfs;

@@ -1,36 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The parts of the kernel that a system uses, for `bulkhead check`.
 
+use crate::build::costs::Costs;
 use crate::build::tables::table;
 use bulkhead_manifest::System;
-use bulkhead_manifest::parts::{UsedPart, set_of, variant_for};
+use bulkhead_manifest::parts::{UsedPart, Variant, set_of, variant_for};
 use comfy_table::Table;
 use serde_json::{Value, json};
 
-/// Returns each part with the line that needs it.
+/// Returns a number, or a dash.
+fn cell(number: Option<impl ToString>) -> String {
+    number.map_or_else(|| "-".to_owned(), |number| number.to_string())
+}
+
+/// Returns each part with its costs and the line that needs it.
 pub(super) fn parts(system: &System) -> Table {
-    let mut rows = table(&["part", "line", "needed by"]);
+    let (costs, class) = (Costs::built_in(), system.board().class.name());
+    let mut rows = table(&["part", "trusted lines", "bytes", "line", "needed by"]);
     for used in system.parts(false) {
-        let line = used.line.map_or_else(|| "-".to_owned(), |line| line.to_string());
-        rows.add_row([used.part.name().to_owned(), line, used.why]);
+        let name = used.part.name();
+        rows.add_row([
+            name.to_owned(),
+            cell(costs.lines(name)),
+            cell(costs.bytes(name, class)),
+            cell(used.line),
+            used.why,
+        ]);
     }
     rows
 }
 
+/// Returns the variant that `build` and `run` take, and the bytes of its code and constants.
+fn choice(system: &System) -> (Variant, Option<u64>) {
+    let variant = variant_for(set_of(&system.parts(false)));
+    let bytes = Costs::built_in().variant_bytes(variant.name, system.board().class.name());
+    (variant, bytes)
+}
+
 /// Returns the sentence that names the variant which `build` and `run` take.
 pub(super) fn variant(system: &System) -> String {
-    let used = system.parts(false);
-    let variant = variant_for(set_of(&used));
+    let (variant, bytes) = choice(system);
+    let size = bytes.map_or_else(String::new, |bytes| {
+        format!(", with {bytes} bytes of code and constants")
+    });
     format!(
-        "`build` and `run` take the variant `{}` of the hypervisor.",
+        "`build` and `run` take the variant `{}` of the hypervisor{size}.",
         variant.name
     )
 }
 
 /// Returns the parts and the variant for programs.
 pub(super) fn values(system: &System) -> (Vec<Value>, Value) {
-    let used = system.parts(false);
-    let variant = variant_for(set_of(&used)).name;
-    let value = |used: UsedPart| json!({ "part": used.part.name(), "line": used.line, "why": used.why });
-    (used.into_iter().map(value).collect(), json!(variant))
+    let (costs, class) = (Costs::built_in(), system.board().class.name());
+    let value = |used: UsedPart| {
+        let name = used.part.name();
+        json!({
+            "part": name,
+            "lines": costs.lines(name),
+            "bytes": costs.bytes(name, class),
+            "line": used.line,
+            "why": used.why,
+        })
+    };
+    let (variant, bytes) = choice(system);
+    let parts = system.parts(false).into_iter().map(value).collect();
+    (parts, json!({ "name": variant.name, "bytes": bytes }))
 }

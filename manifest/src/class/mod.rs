@@ -17,6 +17,8 @@ mod x86_64;
 use std::fmt;
 
 use bulkhead_abi::log::Layout;
+use bulkhead_abi::parts::{Part, Parts};
+use bulkhead_arch_api::class::DeviceRole;
 use bulkhead_arch_api::{ClassFacts, EntryState};
 use bulkhead_arch_regions::Region;
 
@@ -190,6 +192,24 @@ impl Class {
     #[must_use]
     pub fn name(self) -> &'static str {
         self.facts().name
+    }
+
+    /// Returns the parts of the kernel that systems on boards of the class can use.
+    #[must_use]
+    pub fn parts(self) -> Parts {
+        let facts = self.facts();
+        let has = |role: DeviceRole| facts.devices.iter().any(|device| device.role == role);
+        let limited = [
+            (Part::Functions, has(DeviceRole::Bridge)),
+            (Part::Networks, has(DeviceRole::Network)),
+            (Part::Flash, has(DeviceRole::Flash)),
+            (Part::Lent, facts.protects),
+            (Part::Services, self.host().finds_services()),
+            (Part::Upcalls, facts.upcalls),
+            (Part::Semihosting, facts.semihosting),
+        ];
+        let lacked = limited.into_iter().filter(|(_, can)| !can);
+        Parts::ALL.without(lacked.fold(Parts::NONE, |set, (part, _)| set.with(part)))
     }
 
     /// Returns the answers of the class.

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The variant of each example, and the table of the book with the costs of the parts. `BLESS=1` writes both.
+
+use bulkhead::build::costs::Costs;
+use bulkhead_manifest::parts::{Part, UsedPart, VARIANTS, set_of, variant_for};
+use bulkhead_manifest::{Class, Unchecked, read_manifest};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Compares a file with its text, or writes the file.
+fn is_in_file(path: &Path, text: &str) {
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(path, text).expect("the file can be written");
+    }
+    let found = fs::read_to_string(path).unwrap_or_default();
+    assert!(found == text, "{} is out of date:\n{text}", path.display());
+}
+
+/// A part that an example begins to use makes its class binary larger, so its author sees that here.
+#[test]
+fn each_example_has_the_smallest_variant_with_its_parts() {
+    let folders = fs::read_dir(root().join("examples")).expect("there are examples");
+    let mut paths: Vec<PathBuf> = folders
+        .filter_map(|entry| Some(entry.ok()?.path().join("system.toml")))
+        .filter(|path| path.is_file())
+        .collect();
+    paths.sort();
+    let mut text = String::new();
+    for path in paths {
+        let manifest = read_manifest(&path).expect("an example can be read");
+        let used: Vec<UsedPart> = Unchecked::read(&path, &manifest).parts(false);
+        let example = path.parent().and_then(Path::file_name).unwrap_or_default();
+        let names: Vec<&str> = used.iter().map(|used| used.part.name()).collect();
+        let variant = variant_for(set_of(&used)).name;
+        text.push_str(&format!("{} {variant} {}\n", example.display(), names.join(" ")));
+    }
+    is_in_file(&root().join("tests/texts/variants.txt"), &text);
+}
+
+/// Returns the table of the parts: a row each, a column for each class.
+fn part_table(costs: &Costs) -> String {
+    let names: Vec<&str> = Class::all().map(Class::name).collect();
+    let mut text = format!(
+        "| part | lines | bytes on {} |\n|---|---|{}\n",
+        names.join(" | "),
+        "---|".repeat(names.len())
+    );
+    for part in Part::ALL {
+        let name = part.name();
+        text.push_str(&format!("| `{name}` | {} |", costs.lines(name).unwrap_or(0)));
+        for class in Class::all() {
+            let bytes = costs.bytes(name, class.name());
+            let cell = match bytes.filter(|_| class.parts().has(*part)) {
+                Some(bytes) => bytes.to_string(),
+                None => "-".to_owned(),
+            };
+            text.push_str(&format!(" {cell} |"));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// Returns the table of the variants.
+fn variant_table(costs: &Costs) -> String {
+    let names: Vec<&str> = Class::all().map(Class::name).collect();
+    let mut text = format!(
+        "| variant | more than the one before | bytes on {} |\n|---|---|{}\n",
+        names.join(" | "),
+        "---|".repeat(names.len())
+    );
+    let mut before = bulkhead_manifest::parts::Parts::NONE;
+    for variant in VARIANTS {
+        let more: Vec<String> = variant
+            .parts
+            .without(before)
+            .iter()
+            .map(|part| format!("`{part}`"))
+            .collect();
+        before = variant.parts;
+        text.push_str(&format!("| `{}` | {} |", variant.name, more.join(", ")));
+        for class in names.iter() {
+            let bytes = costs.variant_bytes(variant.name, class);
+            let cell = bytes.map_or_else(|| "-".to_owned(), |bytes| bytes.to_string());
+            text.push_str(&format!(" {cell} |"));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+#[test]
+fn the_book_has_the_costs() {
+    let path = root().join("docs/parts.md");
+    let mut page = fs::read_to_string(&path).expect("there is a page");
+    let costs = Costs::built_in();
+    for (mark, table) in [("variants", variant_table(&costs)), ("parts", part_table(&costs))] {
+        let (start, end) = (format!("<!-- {mark} -->\n"), format!("<!-- end of {mark} -->"));
+        let from = page.find(&start).expect("the page has the mark") + start.len();
+        let to = page.find(&end).expect("the page has the end of the mark");
+        page.replace_range(from..to, &format!("\n{table}\n"));
+    }
+    is_in_file(&path, &page);
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The costs of the parts of the kernel, in `parts.toml`: lines of trusted code, and bytes of class binaries.
+//!
+//! The lines are counted at each check. The bytes take a build for each part and class, so they are measured
+//! on demand. What a check builds anyway, the variants, may not be larger than the file says.
+
+use crate::workspace::root;
+use crate::{Findings, Outcome};
+use bulkhead::build::artifacts::Workspace;
+use bulkhead::build::costs::{Costs, FILE, PerClass};
+use bulkhead::build::variant::{TAILORED, Tailoring, class_binary};
+use bulkhead::class;
+use bulkhead::ui::progress::Progress;
+use bulkhead_bench::{Lines, Sizes};
+use bulkhead_manifest::Board;
+use bulkhead_manifest::parts::{Part, Parts, VARIANTS};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The comment at the top of the file.
+const HEAD: &str = "\
+# SPDX-License-Identifier: Apache-2.0
+# The costs of the parts of the kernel (docs/parts.md). `files` is written by hand. `xtask parts --measure` counts
+# the lines of code in them, and measures the bytes of instructions and read-only data. `xtask parts` fails if the
+# lines differ, or if a class binary of a variant is larger.
+";
+
+/// Checks the lines of all parts.
+pub fn check() -> Outcome {
+    let costs = read()?;
+    let mut findings = Findings::new();
+    for (name, cost) in &costs.part {
+        let lines = lines(&cost.files)?;
+        if lines != cost.lines {
+            findings.push(format!(
+                "{FILE}: part `{name}` has {lines} lines, not {}: run `xtask parts --measure`",
+                cost.lines
+            ));
+        }
+    }
+    Ok(findings)
+}
+
+/// Returns a finding if the class binary of a variant, with this name and size, is larger than it may be.
+pub fn fits(name: &str, sizes: &Sizes) -> Result<Option<String>, String> {
+    let costs = read()?;
+    for board in usual_boards() {
+        for variant in VARIANTS {
+            let limit = costs.variant_bytes(variant.name, board.class.name());
+            let size = sizes.text + sizes.read_only;
+            if class_binary(&board, false, variant.name) == name
+                && let Some(limit) = limit
+                && size > limit
+            {
+                return Ok(Some(format!(
+                    "{size} bytes of code and constants, {limit} in {FILE}"
+                )));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Counts and measures everything, on one class or on all of them, and writes it into the file.
+pub fn measure(only: Option<&str>) -> Outcome {
+    let mut costs = read()?;
+    for cost in costs.part.values_mut() {
+        cost.lines = lines(&cost.files)?;
+    }
+    write(&costs)?;
+    for board in usual_boards() {
+        let name = board.class.name().to_owned();
+        if only.is_some_and(|only| only != name) {
+            continue;
+        }
+        for variant in VARIANTS {
+            let bytes = variant_bytes(&board, variant.name)?;
+            costs
+                .variant
+                .entry(variant.name.to_owned())
+                .or_default()
+                .insert(name.clone(), bytes);
+        }
+        for part in board.class.parts().iter() {
+            let bytes = part_bytes(&board, part)?;
+            println!("{name} {part}: {bytes} bytes");
+            if let Some(cost) = costs.part.get_mut(part.name()) {
+                cost.bytes.insert(name.clone(), bytes);
+            }
+        }
+        write(&costs)?;
+    }
+    Ok(Findings::new())
+}
+
+fn read() -> Result<Costs, String> {
+    let path = root().join(FILE);
+    let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Costs::parse(&text)
+}
+
+/// Writes the file, in the order of the parts.
+fn write(costs: &Costs) -> Result<(), String> {
+    let row = |numbers: &PerClass| {
+        let numbers = numbers
+            .iter()
+            .map(|(class, number)| format!("{class} = {number}"));
+        format!("{{ {} }}", numbers.collect::<Vec<_>>().join(", "))
+    };
+    let mut text = HEAD.to_owned();
+    for part in Part::ALL {
+        let Some(cost) = costs.part.get(part.name()) else {
+            return Err(format!("{FILE} has no part `{part}`"));
+        };
+        let _ = write!(text, "\n[part.{part}]\nlines = {}\n", cost.lines);
+        if !cost.bytes.is_empty() {
+            let _ = writeln!(text, "bytes = {}", row(&cost.bytes));
+        }
+        text.push_str("files = [\n");
+        for file in &cost.files {
+            let _ = writeln!(text, "    \"{file}\",");
+        }
+        text.push_str("]\n");
+    }
+    text.push_str("\n[variant]\n");
+    for variant in VARIANTS {
+        if let Some(numbers) = costs.variant.get(variant.name) {
+            let _ = writeln!(text, "{} = {}", variant.name, row(numbers));
+        }
+    }
+    std::fs::write(root().join(FILE), text).map_err(|error| format!("{FILE}: {error}"))
+}
+
+/// Counts the lines of code in files.
+fn lines(files: &[String]) -> Result<u64, String> {
+    let mut all = 0;
+    for file in files {
+        let text = std::fs::read_to_string(root().join(file)).map_err(|error| format!("{file}: {error}"))?;
+        all += Lines::of(&text, false).code as u64;
+    }
+    Ok(all)
+}
+
+/// Returns a board of each class, with the usual hardware of the class.
+fn usual_boards() -> Vec<Board> {
+    let mut found: Vec<Board> = Vec::new();
+    for board in bulkhead_manifest::boards() {
+        let is_usual = class::of(&board).hardware_of(&board).is_none();
+        if is_usual && found.iter().all(|other| other.class != board.class) {
+            found.push(board);
+        }
+    }
+    found
+}
+
+/// Returns the bytes of the class binary of a variant.
+fn variant_bytes(board: &Board, variant: &str) -> Result<u64, String> {
+    let workspace = Workspace::locate().map_err(|problem| problem.to_string())?;
+    bytes(&workspace, board, class_binary(board, false, variant))
+}
+
+/// Returns the bytes that a part adds to the others, but for those that are built on it.
+fn part_bytes(board: &Board, part: Part) -> Result<u64, String> {
+    let built_on = |user: &Part| user.needs().has(part);
+    let users: Vec<Part> = Part::ALL.iter().copied().filter(built_on).collect();
+    let with = board.class.parts().without(Parts::of(&users));
+    let without = with.without(Parts::of(&[part]));
+    Ok(own_bytes(board, with)?.saturating_sub(own_bytes(board, without)?))
+}
+
+/// Returns the bytes of a class binary with these parts.
+fn own_bytes(board: &Board, parts: Parts) -> Result<u64, String> {
+    let workspace = Workspace::locate().map_err(|problem| problem.to_string())?;
+    let tables = String::new();
+    let workspace = workspace.measured(Tailoring { parts, tables });
+    bytes(&workspace, board, class_binary(board, false, TAILORED))
+}
+
+/// Builds a class binary, and returns the bytes of its instructions and read-only data.
+fn bytes(workspace: &Workspace, board: &Board, name: String) -> Result<u64, String> {
+    let built = workspace.build(core::slice::from_ref(&name), &Progress::new());
+    built.map_err(|problem| problem.to_string())?;
+    let linked = workspace.class_binary(board, &name);
+    let path = linked.map_err(|problem| problem.to_string())?;
+    size(&path).map(|sizes| sizes.text + sizes.read_only)
+}
+
+fn size(path: &Path) -> Result<Sizes, String> {
+    let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Sizes::of(&bytes)
+}
