@@ -20,7 +20,7 @@ fn is_in_file(path: &Path, text: &str) {
     assert!(found == text, "{} is out of date:\n{text}", path.display());
 }
 
-/// A part that an example begins to use makes its class binary larger, so its author sees that here.
+// A part that an example begins to use makes its class binary larger, so its author sees that here.
 #[test]
 fn each_example_has_the_smallest_variant_with_its_parts() {
     let folders = fs::read_dir(root().join("examples")).expect("there are examples");

@@ -54,9 +54,8 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
         // There always is a limit, so that the hypervisor knows it is emulated.
         stop_after: Some(args.timeout.unwrap_or(NO_LIMIT)),
         trace_records: args.trace.as_ref().map(|_| TRACE_RECORDS),
-        conformance: false,
         parts: args.parts.choice(),
-        quiet: false,
+        ..Options::default()
     };
     let prepared = prepare(&args.system, &options, &progress)?;
     let (emulator, file) = prepared.start(args.iso)?;
