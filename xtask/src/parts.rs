@@ -21,8 +21,8 @@ use std::path::Path;
 const HEAD: &str = "\
 # SPDX-License-Identifier: Apache-2.0
 # The costs of the parts of the kernel (docs/parts.md). `files` is written by hand. `xtask parts --measure`
-# counts the lines of code in them, and measures the bytes of instructions and read-only data. `xtask ci` fails
-# if the lines differ, or if the class binary of a variant is larger.
+# counts the lines of code in them, and measures the bytes of instructions and read-only data. `xtask ci`
+# fails if the lines differ, or if the class binary of a variant is larger.
 ";
 
 /// Checks the lines of all parts.
