@@ -35,7 +35,7 @@ mod served;
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::Name;
 use crate::reader::Image;
-use bulkhead_abi::parts::{Part, Parts};
+use bulkhead_abi::parts::{PARTS, Part, Parts};
 
 /// A rule: whether the record of its table with this index, which there is, obeys it.
 type Rule = fn(&Image<'_>, u16) -> Result<(), Fault>;
@@ -114,9 +114,11 @@ fn require(holds: bool, fault: Fault) -> Result<(), Fault> {
     if holds { Ok(()) } else { Err(fault) }
 }
 
-/// Tells whether the image names a part as used.
+/// Tells whether an image can use a part. The host refuses an image that uses a part and does not name it. The
+/// target looks no closer than it must: it has the part.
 fn uses(image: &Image<'_>, part: Part) -> bool {
-    Parts(image.board().parts.get()).has(part)
+    let named = Parts(image.board().parts.get());
+    PARTS.has(part) && (named.has(part) || !cfg!(feature = "writer"))
 }
 
 /// Checks that `index` is the index of a record of a table with `count` records.

@@ -203,6 +203,7 @@ impl Shape {
     const fn of(self, part: Part) -> Self {
         Self {
             part: part as u8,
+            max: if PARTS.has(part) { self.max } else { 0 },
             ..self
         }
     }

@@ -364,33 +364,35 @@ pub fn decode<R: RelaxStrategy>(
             (capability.object, capability.rights)
         }
     };
-    let channel = ChannelId(object);
-    Ok(match operation.part() {
+    match operation.part() {
         #[cfg(feature = "upcalls")]
-        Some(Part::Upcalls) => Command::Upcall(PartitionId(object), upcall(call)?),
+        Some(Part::Upcalls) => Ok(Command::Upcall(PartitionId(object), upcall(call)?)),
         #[cfg(feature = "ports")]
-        Some(Part::Ports) => Command::Port(port(operation, call, (caller, object, held), spaces)?),
+        Some(Part::Ports) => port(operation, call, (caller, object, held), spaces),
         #[cfg(feature = "locks")]
-        Some(Part::Locks) => Command::Lock(LockId(object), lock(operation, x2)?),
+        Some(Part::Locks) => Ok(Command::Lock(LockId(object), lock(operation, x2)?)),
         #[cfg(feature = "channels")]
-        Some(Part::Channels) => Command::Channel(
-            channel,
-            if operation == Operation::ChannelPlace {
+        Some(Part::Channels) => {
+            let command = if operation == Operation::ChannelPlace {
                 ChannelCommand::Place
             } else {
                 ChannelCommand::Doorbell(x2)
-            },
-        ),
+            };
+            Ok(Command::Channel(ChannelId(object), command))
+        }
         #[cfg(feature = "lent")]
-        Some(Part::Lent) => Command::Lent(channel, lent(operation, (x1, x2), caller, spaces)?),
+        Some(Part::Lent) => {
+            let command = lent(operation, (x1, x2), caller, spaces)?;
+            Ok(Command::Lent(ChannelId(object), command))
+        }
         #[cfg(feature = "services")]
-        Some(Part::Services) => Command::Serve(PartitionId(object), service(operation, call)?),
-        _ => core(operation, call, (caller, object), spaces)?,
-    })
+        Some(Part::Services) => Ok(Command::Serve(PartitionId(object), service(operation, call)?)),
+        _ => core(operation, call, (caller, object), spaces),
+    }
 }
 
 /// Does [`decode`] for operations of the core.
-#[inline(never)]
+#[inline(always)]
 fn core<R: RelaxStrategy>(
     operation: Operation,
     call: &Hypercall,
@@ -502,13 +504,14 @@ fn service(operation: Operation, call: &Hypercall) -> Result<Service, Error> {
 }
 
 /// Does [`decode`] for operations on ports and replies. The object was found, with these rights.
+#[cfg(feature = "ports")]
 #[inline(never)]
 fn port<R: RelaxStrategy>(
     operation: Operation,
     call: &Hypercall,
     (caller, object, held): (PartitionId, u8, Rights),
     spaces: &Spaces<R>,
-) -> Result<PortCommand, Error> {
+) -> Result<Command, Error> {
     let [x1, x2, x3, x4, x5, x6] = call.arguments;
     let port = PortId(object);
     let until = |time: u64| (time != 0).then_some(time);
@@ -518,7 +521,7 @@ fn port<R: RelaxStrategy>(
             ..message(x2, x3)?
         })
     };
-    Ok(match operation {
+    Ok(Command::Port(match operation {
         Operation::PortSend => {
             let message = Message {
                 replaces: x4 & SEND_REPLACES != 0,
@@ -553,7 +556,7 @@ fn port<R: RelaxStrategy>(
             PortCommand::Reply(answering, given(gift(x4, caller, held, spaces)?)?)
         }
         _ => return Err(Error::NotSupported),
-    })
+    }))
 }
 
 /// Looks the capability up by which a reply is sent.

@@ -128,6 +128,7 @@ struct Text {
     unprivileged: Vec<String>,
     shift: Option<u8>,
     share: Option<Share>,
+    stall: Option<String>,
     damage: Option<Damage>,
     iso: Option<bool>,
     realtime: Option<bool>,
@@ -202,6 +203,8 @@ pub struct Case {
     /// The two stretches whose times are compared: start and end of the one, then of the other. Behind them
     /// is the greatest fraction.
     pub share: Option<([Pattern; 4], f64)>,
+    /// The warning of the tool of a guest that gets nowhere.
+    pub stall: Option<Pattern>,
     /// Damage to the flashable file.
     pub damage: Option<Damage>,
     /// True if the emulator starts from the ISO file.
@@ -376,6 +379,8 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
     };
     let share = case.share.as_ref().or(base.share.as_ref());
     let share = share.map(Share::patterns).transpose()?;
+    let stall = case.stall.as_ref().or(base.stall.as_ref());
+    let stall = stall.map(|text| Pattern::new(text)).transpose()?;
     Ok(Case {
         name,
         path: manifest.path.clone(),
@@ -409,6 +414,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         within_bound: [base.within_bound.as_slice(), &case.within_bound].concat(),
         unprivileged: [base.unprivileged.as_slice(), &case.unprivileged].concat(),
         share,
+        stall,
         damage,
         iso: case.iso.or(base.iso).unwrap_or(false),
         realtime: case.realtime.or(base.realtime).unwrap_or(false),

@@ -79,6 +79,7 @@ fn launch_of(case: &Case) -> Launch {
         log_base: None,
         trace: case.agrees_within_us.is_some() || case.exits_traced,
         kept: Vec::new(),
+        class: None,
     }
 }
 
@@ -93,6 +94,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
         conformance: case.conformance,
         parts: case.parts,
         quiet: false,
+        built_once: true,
     };
     let prepared = match prepare_text(&case.path, &case.manifest, &options, progress) {
         Ok(prepared) => prepared,
@@ -105,7 +107,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
     if let Some(shift) = case.shift {
         slow_down(&mut emulator.arguments, shift);
     }
-    launch.log_base = Some(prepared.system().log_base());
+    launch.look_at(prepared.system());
     let mut flash = file.into_owned();
     if let Some(damage) = &case.damage
         && let Err(why) = damage.apply(&mut flash, prepared.image().len(), prepared.class_binary())

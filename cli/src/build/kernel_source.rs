@@ -2,7 +2,8 @@
 //! Builds a Linux kernel from Debian's package of its source, for hardware that Debian has no kernel for.
 //!
 //! The configuration is `allnoconfig` and a list of options. Nothing of the source is changed. The build
-//! takes minutes, so the kernel is kept in the cache, and the build leaves the machine to others (`nice`).
+//! takes minutes, so the kernel is kept in the cache, under a name that changes with the recipe. The build
+//! leaves the machine to others (`nice`).
 
 use crate::build::debian;
 use crate::problem::Problem;
@@ -22,6 +23,17 @@ pub struct Recipe {
     pub compiler: &'static str,
     /// The options besides `allnoconfig`.
     pub options: &'static str,
+}
+
+/// The number changes whenever [`build`] makes another kernel of the same recipe.
+const RULE: u32 = 1;
+
+impl Recipe {
+    /// Returns all that the kernel depends on, besides the version of the package and of the compiler.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!("{RULE} {self:?}")
+    }
 }
 
 /// Builds the kernel of the source in the unpacked package `files`, and returns the path of its ELF file.

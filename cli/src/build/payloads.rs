@@ -120,7 +120,10 @@ impl Payloads {
     /// Tells whether the cache has the payload of that name as one file.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
-        self.is_good(name)
+        match find(name).map(|payload| payload.source) {
+            Some(Source::Built(recipe)) => self.is_good(&name_of_built(name, recipe)),
+            _ => self.is_good(name),
+        }
     }
 
     /// Returns the file of a payload, fetched or made if need be.
@@ -204,24 +207,25 @@ impl Payloads {
     /// Returns a kernel that is built from its source.
     fn built(&self, payload: &Payload, recipe: &Recipe, progress: &Progress) -> Result<PathBuf, Problem> {
         let (name, package_name) = (payload.name, format!("{}.deb", recipe.package));
-        if !self.is_good(name) {
+        let file = name_of_built(name, recipe);
+        if !self.is_good(&file) {
             let deb = self.fetch(&package_name, payload.architecture, progress, |archive| {
                 let package = archive.find(recipe.package)?;
                 Ok((archive.download(&package)?, package.origin()))
             })?;
             progress.step(&format!("building {name}, which takes minutes"), || {
                 let _lock = self.lock(name, progress)?;
-                if self.is_good(name) {
+                if self.is_good(&file) {
                     return Ok(());
                 }
                 let files = Unpacked::new(&deb, &self.folder, name)?;
                 let kernel = kernel_source::build(recipe, &files.0)?;
                 let bytes = fs::read(&kernel).map_err(Problem::io(kernel.display()))?;
                 let origin = self.origin(&package_name).unwrap_or_default();
-                self.store(name, &bytes, &origin)
+                self.store(&file, &bytes, &origin)
             })?;
         }
-        Ok(self.folder.join(name))
+        Ok(self.folder.join(file))
     }
 
     fn initramfs(&self, payload: &Payload, progress: &Progress) -> Result<PathBuf, Problem> {
@@ -347,6 +351,12 @@ impl Payloads {
     }
 }
 
+/// Returns the name in the cache of a kernel that is built from its source. It has a digest of the recipe in
+/// it, so a kernel of another configuration is never taken for this one.
+fn name_of_built(name: &str, recipe: &Recipe) -> String {
+    format!("{name}-{}", &sha256_hex(recipe.text().as_bytes())[..16])
+}
+
 /// Returns the title of the step in which this tool waits for another one that makes `what`.
 fn waiting(what: &str) -> String {
     format!("waiting for another bulkhead, which is making {what}")
@@ -426,6 +436,51 @@ mod tests {
         assert!(payloads.is_good("x"));
         fs::write(payloads.folder.join("x"), "goof").unwrap();
         assert!(!payloads.is_good("x"));
+        fs::remove_dir_all(&payloads.folder).unwrap();
+    }
+
+    #[test]
+    fn a_kernel_of_another_recipe_is_not_used() {
+        let payloads = Payloads::new(folder("recipe"));
+        let payload = find("linux-ppc405").unwrap();
+        let Source::Built(recipe) = payload.source else {
+            panic!("the kernel is not built from its source");
+        };
+        let others = [
+            Recipe {
+                options: "CONFIG_SMP=y\n",
+                ..*recipe
+            },
+            Recipe {
+                package: "linux-source-7.0",
+                ..*recipe
+            },
+            Recipe {
+                compiler: "powerpc64-linux-gnu-",
+                ..*recipe
+            },
+            Recipe {
+                architecture: "mips",
+                ..*recipe
+            },
+        ];
+        for other in &others {
+            let name = name_of_built(payload.name, other);
+            payloads.store(&name, b"other", "p 1").unwrap();
+            assert!(
+                payloads.is_good(&name) && !payloads.has(payload.name),
+                "{other:?}"
+            );
+        }
+        payloads.store(payload.name, b"of no recipe", "p 1").unwrap();
+        assert!(!payloads.has(payload.name));
+        let name = name_of_built(payload.name, recipe);
+        payloads.store(&name, b"own", "p 1").unwrap();
+        assert!(payloads.has(payload.name));
+        let provided = payloads
+            .provide(Request::Whole(payload), &Progress::new())
+            .unwrap();
+        assert_eq!(fs::read(provided).unwrap(), b"own");
         fs::remove_dir_all(&payloads.folder).unwrap();
     }
 

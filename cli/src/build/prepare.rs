@@ -43,6 +43,9 @@ pub struct Options {
     pub parts: Choice,
     /// True if warnings are not shown: nobody can do anything about those of our own manifests.
     pub quiet: bool,
+    /// True if programs that this process has built before are taken as they are. For a process that
+    /// prepares many systems while nobody changes the sources.
+    pub built_once: bool,
 }
 
 /// A system, ready to run.
@@ -224,7 +227,7 @@ pub fn prepare_text(
     let early = early.and_then(|set| Some(binary(manifest.board().as_ref()?, set)));
     let needs = Needs::new(&manifest, early)?;
     let system = needs
-        .check(manifest, progress)?
+        .check(manifest, options.built_once, progress)?
         .map_err(|report| refusal(&report))?;
     if !options.quiet {
         warn(&system);
@@ -296,7 +299,7 @@ pub fn inspect(path: &Path, progress: &Progress) -> Result<Result<System, Report
         Err(report) => return Ok(Err(report)),
     };
     let manifest = Unchecked::read(path, &text);
-    Needs::new(&manifest, None)?.check(manifest, progress)
+    Needs::new(&manifest, None)?.check(manifest, false, progress)
 }
 
 /// Returns the problem of a user whose manifest was refused with these findings.
@@ -359,8 +362,13 @@ impl Needs {
     }
 
     /// Builds and fetches side by side, then checks the manifest. For a manifest that is refused whatever its
-    /// payloads hold, nothing is built or fetched.
-    fn check(&self, manifest: Unchecked<'_>, progress: &Progress) -> Result<Result<System, Report>, Problem> {
+    /// payloads hold, nothing is built or fetched. With `built_once`, nothing is built again.
+    fn check(
+        &self,
+        manifest: Unchecked<'_>,
+        built_once: bool,
+        progress: &Progress,
+    ) -> Result<Result<System, Report>, Problem> {
         if let Some(report) = manifest.early_faults(&|name| self.unknown(name)) {
             return Ok(Err(report));
         }
@@ -373,6 +381,8 @@ impl Needs {
             });
             let built = if self.programs.is_empty() {
                 Ok(())
+            } else if built_once {
+                self.workspace.build_once(&self.programs, progress)
             } else {
                 self.workspace.build(&self.programs, progress)
             };

@@ -59,6 +59,14 @@ pub struct Untaken {
     pub vectors: String,
 }
 
+/// The answers about a program that a class needs to explain the registers behind a report.
+pub trait Code {
+    /// Tells whether the partition has memory at a guest-physical address.
+    fn is_memory(&self, address: u64) -> bool;
+    /// Tells whether the program has 16-bit instructions at an address (T32).
+    fn is_thumb(&self, address: u64) -> bool;
+}
+
 /// The facts that a debugger must be told.
 #[derive(Clone, Copy, Debug)]
 pub struct Debugger {
@@ -132,9 +140,19 @@ pub trait Tool: Sync {
     fn remedy(&self, event: &Event) -> Option<&'static str>;
     /// Returns the exception of the guest's own that its vectors could not take, if the registers behind a
     /// report show one. `register` gives a register by its name in the log.
-    fn untaken(&self, register: &dyn Fn(&str) -> Option<u64>) -> Option<Untaken> {
-        let _ = register;
+    fn untaken(&self, register: &dyn Fn(&str) -> Option<u64>, code: &dyn Code) -> Option<Untaken> {
+        let _ = (register, code);
         None
+    }
+    /// Returns what an address is, if it is one of a table of vectors where the class has such tables.
+    fn vector(&self, pc: u64) -> Option<String> {
+        let _ = pc;
+        None
+    }
+    /// Tells whether zeros in the place of vectors make the guest take one exception after the other, none
+    /// of which ends it, and whether the emulator can read what is at a guest's program counter.
+    fn faults_at_zeros(&self) -> bool {
+        false
     }
 }
 
@@ -170,9 +188,26 @@ pub fn default() -> &'static dyn Tool {
     named(Class::default())
 }
 
-fn named(class: Class) -> &'static dyn Tool {
+/// Returns the class.
+#[must_use]
+pub fn named(class: Class) -> &'static dyn Tool {
     let found = all().find(|tool| tool.facts() == class.facts());
     found.unwrap_or_else(|| unreachable!("a test sees to it that each class is here"))
+}
+
+/// A program of which nothing is known.
+#[cfg(test)]
+struct NoCode;
+
+#[cfg(test)]
+impl Code for NoCode {
+    fn is_memory(&self, _address: u64) -> bool {
+        false
+    }
+
+    fn is_thumb(&self, _address: u64) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

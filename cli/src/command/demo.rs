@@ -128,8 +128,7 @@ pub(super) fn run(class: Option<&str>) -> Result<Code, Problem> {
             stop_after: Some(LIMIT),
             trace_records: None,
             parts: Choice::Smallest,
-            conformance: false,
-            quiet: false,
+            ..Options::default()
         },
         &progress,
     )?;

@@ -60,7 +60,7 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
     let prepared = prepare(&args.system, &options, &progress)?;
     let (emulator, file) = prepared.start(args.iso)?;
     drop(progress);
-    launch.log_base = Some(prepared.system().log_base());
+    launch.look_at(prepared.system());
     let kept = kept_files(&prepared, &args)?;
     launch.kept = kept.iter().map(|(_, place)| *place).collect();
     let first = first_console(&prepared, args.console.as_deref())?;
@@ -143,6 +143,7 @@ fn launch_of(args: &RunArgs, interactive: bool) -> Launch {
         log_base: None,
         trace: args.trace.is_some(),
         kept: Vec::new(),
+        class: None,
     }
 }
 
@@ -365,11 +366,7 @@ impl Viewer<'_> {
             Ending::Exited(_) if wanted => ("the board was powered off".to_owned(), Code::Fault),
             Ending::Exited(_) => ("the board was powered off".to_owned(), Code::Done),
         };
-        let clock = if outcome.stall.is_some() {
-            ", and the board's clock stood still"
-        } else {
-            ""
-        };
+        let clock = outcome.stall.as_ref().map_or("", Stall::clock);
         let mut text = format!(
             "bulkhead: {why}{clock}; {}",
             self.summary

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `bulkhead test`: all tests, with one line per test program and one closing line with the totals.
 //!
-//! cargo runs the tests, and after them come the fuzz targets. The system tests are a test program of the
+//! cargo runs the tests, and beside them run the fuzz targets. The system tests are a test program of the
 //! crate `bulkhead-tests`, and the fuzz targets are a command of `xtask`: both speak the language of cargo's
 //! tests. The output of cargo is shown in full only for failures.
 
@@ -11,7 +11,7 @@ use self::scope::{SYSTEM_TESTS, Scope};
 use super::TestArgs;
 use crate::build::artifacts::Workspace;
 use crate::problem::{Code, Problem};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -28,19 +28,23 @@ pub(super) fn run(args: &TestArgs) -> Result<Code, Problem> {
         None => Scope::All,
     };
     let mut digest = Digest::new();
-    for mut command in commands(args, &workspace, &scope) {
-        run_tests(command.args(&args.filter), &mut digest)?;
-    }
-    let has_fuzz = match scope {
-        Scope::All => true,
-        Scope::Some { fuzz, .. } => fuzz,
-    };
-    if has_fuzz && !args.no_fuzz && !args.system {
-        let mut command = cargo(&workspace);
-        command.args(["run", "--quiet", "-p", "xtask", "--", "fuzz"]);
+    std::thread::scope(|threads| {
+        // cargo runs one test program after the other, and most of them use one CPU. The fuzz targets run
+        // beside them, and their output is shown behind that of cargo.
+        let fuzz = fuzz(args, &workspace, &scope).map(|mut command| threads.spawn(move || command.output()));
+        for mut command in commands(args, &workspace, &scope) {
+            run_tests(command.args(&args.filter), &mut digest)?;
+        }
+        let Some(fuzz) = fuzz else { return Ok(()) };
+        let output = fuzz
+            .join()
+            .unwrap_or_else(|_| Err(std::io::Error::other("panic")));
+        let output = output.map_err(Problem::io(FUZZ_TARGETS))?;
         digest.begin(FUZZ_TARGETS);
-        run_tests(command.args(&args.filter), &mut digest)?;
-    }
+        let failed_before = digest.totals.failed;
+        show(output.stdout.chain(output.stderr.as_slice()), &mut digest)?;
+        count_crash(output.status.success(), failed_before, &mut digest)
+    })?;
     let Digest {
         mut totals, failed, ..
     } = digest;
@@ -58,6 +62,18 @@ pub(super) fn run(args: &TestArgs) -> Result<Code, Problem> {
     } else {
         Code::Fault
     })
+}
+
+/// Returns the command that builds and runs the fuzz targets, if they are wanted.
+fn fuzz(args: &TestArgs, workspace: &Workspace, scope: &Scope) -> Option<Command> {
+    let has_fuzz = match scope {
+        Scope::All => true,
+        Scope::Some { fuzz, .. } => *fuzz,
+    };
+    let mut command = cargo(workspace);
+    command.args(["run", "--quiet", "-p", "xtask", "--", "fuzz"]);
+    command.args(&args.filter);
+    (has_fuzz && !args.no_fuzz && !args.system).then_some(command)
 }
 
 /// Returns the calls of cargo that build and run the test programs.
@@ -172,15 +188,25 @@ fn run_tests(command: &mut Command, digest: &mut Digest) -> Result<(), Problem> 
     // The command holds writing ends, too. Without this statement the pipe would never end.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let failed_before = digest.totals.failed;
-    for line in BufReader::new(reader).split(b'\n') {
+    show(BufReader::new(reader), digest)?;
+    let status = child.wait().map_err(Problem::io("cargo test"))?;
+    count_crash(status.success(), failed_before, digest)
+}
+
+/// Shows the digest of this output.
+fn show(output: impl BufRead, digest: &mut Digest) -> Result<(), Problem> {
+    for line in output.split(b'\n') {
         let line = line.map_err(Problem::io("cargo test"))?;
         for text in digest.line(&String::from_utf8_lossy(&line)) {
             super::print(&format!("{text}\n"))?;
         }
     }
-    let status = child.wait().map_err(Problem::io("cargo test"))?;
-    if !status.success() && digest.totals.failed == failed_before {
-        // The failure is not that of a test: the build failed, or a test program crashed.
+    Ok(())
+}
+
+/// Counts a failure that is not that of a test: the build failed, or a test program crashed.
+fn count_crash(success: bool, failed_before: u32, digest: &mut Digest) -> Result<(), Problem> {
+    if !success && digest.totals.failed == failed_before {
         super::print(&format!("{}\n", digest.section.join("\n")))?;
         digest.totals.failed += 1;
     }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a prepared system to a session: the emulator's command line, the flashable file on disk, limits.
 
-use crate::emulator::session::{self, Input, Limits, Memory, Outcome};
+use crate::class;
+use crate::emulator::session::{self, Input, Limits, Memory, Outcome, Watched};
 use crate::problem::Problem;
 use crate::serial::consoles::Observer;
 use crate::serial::framing::VirtualTime;
 use bulkhead_manifest::board::Emulator;
+use bulkhead_manifest::{Class, System};
 use std::fs;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
@@ -32,9 +34,17 @@ pub struct Launch {
     pub trace: bool,
     /// Stretches of the board's memory that are read at the end: address and bytes. This needs `log_base`.
     pub kept: Vec<(u64, usize)>,
+    /// The class of the board, whose guests are watched then.
+    pub class: Option<Class>,
 }
 
 impl Launch {
+    /// Lets the tool read the log of a system, and watch its guests.
+    pub fn look_at(&mut self, system: &System) {
+        self.log_base = Some(system.log_base());
+        self.class = Some(system.board().class);
+    }
+
     /// Returns the limits of the session. A system that hangs prints nothing, and then the tool does not see
     /// its clock. A limit on the board's clock therefore brings one on the wall clock with it.
     #[must_use]
@@ -167,7 +177,10 @@ pub fn run(
         log_base: launch.log_base,
         trace: launch.trace,
         kept: launch.kept.clone(),
-        counted: launch.deterministic && !board.0.deterministic.is_empty() && launch.gdb.is_none(),
+        watch: launch.gdb.is_none().then_some(Watched {
+            counted: launch.deterministic && !board.0.deterministic.is_empty(),
+            class: launch.class.map(class::named),
+        }),
     });
     let mut outcome = session::run(&command, launch.limits(), memory, observer, input, signals)?;
     outcome.messages = worth_reading(&outcome.messages, &board.0.ignore);

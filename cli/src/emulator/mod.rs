@@ -3,8 +3,10 @@
 
 pub mod attach;
 pub mod bare;
+mod cpu_registers;
 pub mod debugger;
 pub mod launch;
 pub mod monitor;
 pub mod session;
 pub mod stall;
+mod watch;

@@ -158,6 +158,31 @@ impl Monitor {
         self.ask(r#"{"execute":"human-monitor-command","arguments":{"command-line":"info registers -a"}}"#)
     }
 
+    /// Returns the two words at a virtual address of a CPU, or `None` if the CPU cannot read there.
+    ///
+    /// # Errors
+    /// The monitor refuses, or answers otherwise than expected.
+    pub fn words(&mut self, cpu: usize, address: u64) -> Result<Option<[u32; 2]>, Problem> {
+        let command = format!(
+            r#"{{"execute":"human-monitor-command","arguments":{{"command-line":"x /2xw {address:#x}","cpu-index":{cpu}}}}}"#
+        );
+        let answer = self.value(&command)?;
+        let text = answer.as_str().unwrap_or_default();
+        if text.contains("Cannot access memory") {
+            return Ok(None);
+        }
+        let numbers = text
+            .split_ascii_whitespace()
+            .filter_map(|word| word.strip_prefix("0x"));
+        let words: Vec<u32> = numbers
+            .filter_map(|digits| u32::from_str_radix(digits, 16).ok())
+            .collect();
+        let words: Result<[u32; 2], _> = words.try_into();
+        words
+            .map(Some)
+            .map_err(|_| Problem::new(format!("the emulator's answer to {command}: {text}")))
+    }
+
     /// Ends the emulator.
     ///
     /// # Errors
@@ -330,6 +355,21 @@ mod tests {
         talk(&[AGREED, RUNS, CPUS], |monitor| {
             assert_eq!(monitor.cpu_threads().unwrap(), [71, 72]);
         });
+    }
+
+    #[test]
+    fn words_are_read_where_a_cpu_can_read() {
+        const WORDS: &str = "{\"return\": \"00100700: 0x00000000 0x14000000\\r\\n\"}\r\n";
+        const NOTHING: &str = "{\"return\": \"0000000000000200: Cannot access memory\\r\\n\"}\r\n";
+        let heard = talk(&[AGREED, RUNS, WORDS, NOTHING, AGREED], |monitor| {
+            assert_eq!(monitor.words(1, 0x10_0700).unwrap(), Some([0, 0x1400_0000]));
+            assert_eq!(monitor.words(0, 0x200).unwrap(), None);
+            assert!(monitor.words(0, 0x200).is_err(), "this one says nothing");
+        });
+        assert!(
+            heard[2].contains(r#""x /2xw 0x100700","cpu-index":1"#),
+            "{heard:?}"
+        );
     }
 
     #[test]

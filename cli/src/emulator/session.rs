@@ -10,8 +10,10 @@
 //! Virtual limits are counted on the tags of the consoles. Only the wall clock ends a system that says
 //! nothing any more, so unattended runs should always set [`Limits::real`].
 
+use crate::class::Tool;
 use crate::emulator::monitor::Monitor;
-use crate::emulator::stall::{ClockWatch, Stall};
+use crate::emulator::stall::Stall;
+use crate::emulator::watch::Watch;
 use crate::log::log_area::{self, LogArea};
 use crate::problem::Problem;
 use crate::serial::consoles::{Consoles, Control, Observer};
@@ -78,7 +80,7 @@ pub struct Outcome {
     pub trace: Option<Trace>,
     /// The stretches of memory that were to be read at the end, or nothing if they could not all be read.
     pub kept: Option<Vec<Vec<u8>>>,
-    /// The board's clock was found to stand still.
+    /// A guest was found to get nowhere, perhaps with the board's clock.
     pub stall: Option<Stall>,
 }
 
@@ -93,8 +95,27 @@ pub struct Memory {
     pub trace: bool,
     /// Stretches of memory that are read at the end: address and bytes.
     pub kept: Vec<(u64, usize)>,
+    /// Looks whether a guest gets nowhere.
+    pub watch: Option<Watched>,
+}
+
+/// The facts of a run that is watched.
+#[derive(Clone, Copy)]
+pub struct Watched {
     /// True if the board's clock counts instructions, and so can stand still.
     pub counted: bool,
+    /// The class of the board, if it is known.
+    pub class: Option<&'static dyn Tool>,
+}
+
+impl std::fmt::Debug for Watched {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let class = self.class.map(|class| class.facts().name);
+        to.debug_struct("Watched")
+            .field("counted", &self.counted)
+            .field("class", &class)
+            .finish()
+    }
 }
 
 /// Turns the user's typing into requests.
@@ -223,8 +244,8 @@ pub fn run(
         kept: None,
         watch: memory
             .as_ref()
-            .filter(|memory| memory.counted)
-            .map(|_| ClockWatch::new(emulator.0.id())),
+            .and_then(|memory| memory.watch)
+            .map(|watched| (Watch::new(emulator.0.id(), watched.counted), watched)),
         stall: None,
         trace: memory
             .filter(|memory| memory.trace)
@@ -327,7 +348,7 @@ struct Session {
     /// Stretches of memory to be read at the end, and their contents once they are read.
     to_keep: Vec<(u64, usize)>,
     kept: Option<Vec<Vec<u8>>>,
-    watch: Option<ClockWatch>,
+    watch: Option<(Watch, Watched)>,
     stall: Option<Stall>,
     /// When the rings were emptied last.
     collected: Instant,
@@ -369,7 +390,7 @@ impl Session {
             if ready.input && !input.ready(&mut self.control) {
                 return Ok(Ending::Interrupted);
             }
-            self.watch_clock(ready.output, observer);
+            self.watch_guests(observer);
             if ready.output {
                 quiet = false;
             } else if !quiet && !ready.errors && !ready.room && !ready.input {
@@ -418,14 +439,12 @@ impl Session {
         self.let_go();
     }
 
-    /// Looks whether the board's clock stands still, if the board has been silent for a while.
-    fn watch_clock(&mut self, is_heard: bool, observer: &mut dyn Observer) {
-        let (Some(watch), Some(monitor)) = (&mut self.watch, &mut self.monitor) else {
+    /// Looks whether a guest gets nowhere.
+    fn watch_guests(&mut self, observer: &mut dyn Observer) {
+        let (Some((watch, watched)), Some(monitor)) = (&mut self.watch, &mut self.monitor) else {
             return;
         };
-        if is_heard {
-            watch.heard();
-        } else if let Some(stall) = watch.look(monitor, self.log_base) {
+        if let Some(stall) = watch.look(monitor, self.log_base, watched.class) {
             observer.stalled(&stall, &mut self.control);
             self.stall = Some(stall);
         }
@@ -483,7 +502,7 @@ impl Session {
         let idle = self.line.outgoing.is_empty() && !self.typed.is_empty();
         let pause = idle.then(|| self.line.pause_left());
         let watch = self.watch.as_ref().filter(|_| self.monitor.is_some());
-        let watch = watch.map(ClockWatch::patience);
+        let watch = watch.map(|(watch, _)| watch.patience());
         [deadline, rest, pause, collect, watch]
             .into_iter()
             .flatten()

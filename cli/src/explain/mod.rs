@@ -23,10 +23,11 @@ mod remedy;
 mod symbols;
 
 use crate::build::prepare::Prepared;
-use crate::class;
+use crate::class::{self, Code, Untaken};
 use bulkhead_manifest::System;
-use bulkhead_manifest::system::Partition;
+use bulkhead_manifest::system::{Mapping, Partition};
 use registers::Registers;
+use std::cell::RefCell;
 use symbols::Symbols;
 
 pub use event::Event;
@@ -43,6 +44,29 @@ pub struct Explainer<'a> {
     own: Symbols,
     explained: Vec<(String, String, Option<u64>)>,
     registers: Registers,
+    /// The exceptions that were told, each with its partition.
+    untaken: Vec<(String, Untaken)>,
+}
+
+/// The program of a partition, for the class.
+struct Program<'a> {
+    memory: Vec<Mapping>,
+    symbols: RefCell<&'a mut Symbols>,
+}
+
+impl Code for Program<'_> {
+    fn is_memory(&self, address: u64) -> bool {
+        let covers = |mapping: &Mapping| {
+            address
+                .checked_sub(mapping.guest)
+                .is_some_and(|at| at < mapping.size)
+        };
+        self.memory.iter().any(covers)
+    }
+
+    fn is_thumb(&self, address: u64) -> bool {
+        self.symbols.borrow_mut().is_thumb(address)
+    }
 }
 
 impl<'a> Explainer<'a> {
@@ -62,6 +86,7 @@ impl<'a> Explainer<'a> {
             own: Symbols::of(Some(prepared.class_binary().to_owned())),
             explained: Vec::new(),
             registers: Registers::default(),
+            untaken: Vec::new(),
         }
     }
 
@@ -110,13 +135,22 @@ impl<'a> Explainer<'a> {
     /// report.
     fn explain_registers(&mut self) -> Option<String> {
         let registers = &self.registers;
-        let untaken = class::of(self.system.board()).untaken(&|name| registers.value(name))?;
+        let name = registers.partition();
         let partitions = self.system.partitions();
-        let number = partitions
-            .iter()
-            .position(|partition| partition.name() == registers.partition())?;
-        let place = self.symbols.get_mut(number)?.find(untaken.pc);
-        let name = self.registers.partition();
+        let number = partitions.iter().position(|partition| partition.name() == name)?;
+        let symbols = self.symbols.get_mut(number)?;
+        let program = Program {
+            memory: partitions[number].mappings(),
+            symbols: RefCell::new(symbols),
+        };
+        let untaken = class::of(self.system.board()).untaken(&|name| registers.value(name), &program)?;
+        let known = (name.to_owned(), untaken);
+        if self.untaken.len() >= EVENTS || self.untaken.contains(&known) {
+            return None;
+        }
+        let place = symbols.find(known.1.pc);
+        self.untaken.push(known);
+        let (name, untaken) = self.untaken.last()?;
         let pc = untaken.pc;
         Some(format!(
             "  why | {name}, vCPU {}: before that, its own program {}\n      | at {}\n      | {}\n      | likely \

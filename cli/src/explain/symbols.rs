@@ -14,11 +14,14 @@ const NEAR: u64 = 0x100;
 pub enum Symbols {
     /// Not read yet.
     File(PathBuf),
-    /// Read: the debug information, and the symbols of code by their addresses.
-    Loaded(Box<Loader>, Vec<Label>),
+    /// Read: the debug information, the symbols of code by their addresses, and the stretches of A32 and T32.
+    Loaded(Box<Loader>, Vec<Label>, Vec<Stretch>),
     /// There are no symbols: a raw binary, a kernel without symbols, or no file.
     Nothing,
 }
+
+/// The first address of a stretch of 32-bit Arm code, and whether it is T32.
+type Stretch = (u64, bool);
 
 /// A symbol of code.
 pub struct Label {
@@ -50,12 +53,8 @@ impl Symbols {
 
     /// Returns `function (file:line)`, and the functions it was inlined into, as far as the symbols tell.
     pub fn find(&mut self, address: u64) -> Option<String> {
-        if let Self::File(path) = self {
-            *self = Loader::new(&*path).map_or(Self::Nothing, |loader| {
-                Self::Loaded(Box::new(loader), labels(path).unwrap_or_default())
-            });
-        }
-        let Self::Loaded(loader, labels) = self else {
+        self.load();
+        let Self::Loaded(loader, labels, _) = self else {
             return None;
         };
         // The library asks for the successor of the address, and the last address has none.
@@ -67,6 +66,45 @@ impl Symbols {
         }
         Some(format!("{address:#x}: {}", places.join(", in ")))
     }
+
+    /// Tells whether the code at an address is T32, by the symbols that assemblers write for that.
+    pub fn is_thumb(&mut self, address: u64) -> bool {
+        self.load();
+        let Self::Loaded(_, _, stretches) = self else {
+            return false;
+        };
+        let behind = stretches.partition_point(|(first, _)| *first <= address);
+        let before = behind.checked_sub(1).and_then(|last| stretches.get(last));
+        before.is_some_and(|(_, is_thumb)| *is_thumb)
+    }
+
+    /// Reads the file, if that has not been done yet.
+    fn load(&mut self) {
+        if let Self::File(path) = self {
+            *self = Loader::new(&*path).map_or(Self::Nothing, |loader| {
+                let (labels, stretches) = (labels(path), stretches(path));
+                Self::Loaded(
+                    Box::new(loader),
+                    labels.unwrap_or_default(),
+                    stretches.unwrap_or_default(),
+                )
+            });
+        }
+    }
+}
+
+/// Reads the mapping symbols of code of a file (Arm IHI 0044, 5.5.5), in ascending order.
+fn stretches(path: &Path) -> Option<Vec<Stretch>> {
+    let bytes = std::fs::read(path).ok()?;
+    let file = object::File::parse(&*bytes).ok()?;
+    let stretch = |symbol: object::Symbol<'_, '_>| match symbol.name().ok()?.get(..2)? {
+        "$t" => Some((symbol.address(), true)),
+        "$a" => Some((symbol.address(), false)),
+        _ => None,
+    };
+    let mut stretches: Vec<Stretch> = file.symbols().filter_map(stretch).collect();
+    stretches.sort_unstable();
+    Some(stretches)
 }
 
 /// Reads the symbols of code of a file, in ascending order.

@@ -173,6 +173,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Destroys a capability if it is one to reply by, and ends the call. Returns whether it was one.
+    #[inline]
     pub(super) fn refuse_if_reply(&mut self, holder: PartitionId, index: u64) -> bool {
         if !has(Part::Ports) {
             return false;

@@ -279,6 +279,7 @@ pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
         .find(|(at, magic, _)| starts(*at, magic))
         .map(|(_, _, what)| *what)
         .or_else(|| is_text(bytes).then_some("plain text"))
+        .or_else(|| is_wide_text(bytes).then_some("text in UTF-16"))
 }
 
 /// Bytes of a file that are looked at to tell text from code.
@@ -287,8 +288,23 @@ const TEXT_LOOKED_AT: usize = 512;
 /// Tells whether a file is text. Code of so many bytes without any that text does not have is nowhere.
 fn is_text(bytes: &[u8]) -> bool {
     let start = bytes.get(..TEXT_LOOKED_AT).unwrap_or(bytes);
-    let text = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~');
-    start.iter().all(text)
+    start.iter().all(is_letter)
+}
+
+fn is_letter(byte: &u8) -> bool {
+    matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~')
+}
+
+/// Tells whether a file is text in UTF-16 of either byte order, as editors of Windows save it: a mark of the
+/// order or none, and then zeros between letters.
+fn is_wide_text(bytes: &[u8]) -> bool {
+    const MARKS: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
+    let start = bytes.get(..TEXT_LOOKED_AT).unwrap_or(bytes);
+    let marked = MARKS.iter().find_map(|mark| start.strip_prefix(*mark));
+    let (pairs, _) = marked.unwrap_or(start).as_chunks::<2>();
+    let little = pairs.iter().all(|[low, high]| is_letter(low) && *high == 0);
+    let big = pairs.iter().all(|[high, low]| is_letter(low) && *high == 0);
+    !pairs.is_empty() && (little || big)
 }
 
 /// Tells whether Linux takes a file as initial RAM disk.
@@ -304,4 +320,24 @@ pub(crate) fn is_ramdisk(bytes: &[u8]) -> bool {
         b"\x5d\0\0",
     ];
     KNOWN.iter().any(|magic| bytes.starts_with(magic))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::foreign;
+
+    #[test]
+    fn a_text_is_no_program_in_any_encoding() {
+        let text = "A text, and no program.\n";
+        let wide = |order: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(order).collect::<Vec<u8>>();
+        let (little, big) = (wide(u16::to_le_bytes), wide(u16::to_be_bytes));
+        let marked = [&b"\xff\xfe"[..], &little].concat();
+        for bytes in [little, big, marked] {
+            assert_eq!(foreign(&bytes), Some("text in UTF-16"));
+        }
+        assert_eq!(foreign(text.as_bytes()), Some("plain text"));
+        // B ., and zeros: code, and nothing yet.
+        assert_eq!(foreign(&[0, 0, 0, 0x14, 0, 0, 0, 0]), None);
+        assert_eq!(foreign(&[0; 64]), None);
+    }
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Class `aarch64`.
 
+mod narrow;
 mod payloads;
 mod syndrome;
 
-use super::{Debugger, Hardware, Showcase, Symbols, Template, Tool, Untaken};
+use super::{Code, Debugger, Hardware, Showcase, Symbols, Template, Tool, Untaken};
 use crate::build::linker::Link;
 use crate::build::payloads::Payload;
 use crate::explain::Event;
@@ -108,15 +109,30 @@ impl Tool for Aarch64 {
         syndrome::is_asynchronous(syndrome)
     }
 
-    fn untaken(&self, register: &dyn Fn(&str) -> Option<u64>) -> Option<Untaken> {
+    fn untaken(&self, register: &dyn Fn(&str) -> Option<u64>, code: &dyn Code) -> Option<Untaken> {
         let [pc, vectors, elr, esr] = ["pc", "vbar", "elr", "esr"].map(register);
+        if vectors.is_none() {
+            return narrow::untaken(register, code);
+        }
         let (pc, vectors, esr) = (pc?, vectors?, esr?);
         // A table of vectors has 16 entries of 128 bytes (Arm ARM DDI 0487, D1.3.1).
-        (pc.wrapping_sub(vectors) < 0x800 && pc.is_multiple_of(0x80)).then(|| Untaken {
+        let is_vector = pc.wrapping_sub(vectors) < 0x800 && pc.is_multiple_of(0x80);
+        // An abort at the vector itself, which the hypervisor handed to the guest, says nothing new.
+        (is_vector && elr != Some(pc)).then(|| Untaken {
             what: format!("took an exception: syndrome {esr:#x}: {}", syndrome::fields(esr)),
             pc: elr.unwrap_or_default().wrapping_sub(syndrome::length_before(esr)),
             vectors: format!("its vectors are at {vectors:#x} (VBAR_EL1)"),
         })
+    }
+
+    fn vector(&self, pc: u64) -> Option<String> {
+        let (base, offset) = (pc & !0x7FF, pc & 0x7FF);
+        let is_one = offset.is_multiple_of(0x80);
+        is_one.then(|| format!("the vector at offset {offset:#x} of a table at {base:#x} (VBAR_EL1)"))
+    }
+
+    fn faults_at_zeros(&self) -> bool {
+        true
     }
 
     fn emulated_forms(&self) -> &'static str {
@@ -132,6 +148,7 @@ impl Tool for Aarch64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::class::NoCode;
 
     #[test]
     fn an_exception_whose_vectors_are_not_there_is_named() {
@@ -140,6 +157,11 @@ mod tests {
         assert!(untaken.what.contains("floating point"), "{untaken:?}");
         assert_eq!(named(0x210, 0x1FE0_0000), None);
         assert_eq!(named(0x4000_0000, 0x1FE0_0000), None);
+    }
+
+    #[test]
+    fn an_abort_of_the_vector_itself_is_not_told_again() {
+        assert_eq!(named_at(0x200, 0x8600_0010, 0x200), None);
     }
 
     /// Checks the instruction of a call, whose return address is the one behind it: of A64, and of T32, which
@@ -153,9 +175,23 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_vector_is_known_by_its_address() {
+        let vector = Aarch64.vector(0x4010_0200).expect("it is one");
+        assert!(
+            vector.contains("offset 0x200 of a table at 0x40100000"),
+            "{vector}"
+        );
+        assert_eq!(Aarch64.vector(0x4010_0204), None);
+    }
+
     fn named(pc: u64, esr: u64) -> Option<Untaken> {
-        let registers = [("pc", pc), ("vbar", 0), ("elr", 0x4000_0008), ("esr", esr)];
+        named_at(pc, esr, 0x4000_0008)
+    }
+
+    fn named_at(pc: u64, esr: u64, elr: u64) -> Option<Untaken> {
+        let registers = [("pc", pc), ("vbar", 0), ("elr", elr), ("esr", esr)];
         let value = |name: &str| Some(registers.iter().find(|(own, _)| *own == name)?.1);
-        Aarch64.untaken(&value)
+        Aarch64.untaken(&value, &NoCode)
     }
 }

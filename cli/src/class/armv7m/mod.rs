@@ -3,7 +3,7 @@
 
 mod fault_status;
 
-use super::{Debugger, Symbols, Template, Tool, Untaken};
+use super::{Code, Debugger, Symbols, Template, Tool, Untaken};
 use crate::build::linker::Link;
 use crate::explain::Event;
 use bulkhead_arch_api::ClassFacts;
@@ -14,6 +14,8 @@ use bulkhead_manifest::system::Partition;
 /// Numbers of exceptions.
 const HARD_FAULT: u64 = 3;
 const SUPERVISOR_CALL: u64 = 11;
+/// CFSR.INVSTATE: also set by the first instruction behind a vector of 0.
+const INVALID_STATE: u64 = 1 << 17;
 
 /// The class.
 pub struct Armv7m;
@@ -78,7 +80,7 @@ impl Tool for Armv7m {
         fault_status::is_asynchronous(syndrome)
     }
 
-    fn untaken(&self, register: &dyn Fn(&str) -> Option<u64>) -> Option<Untaken> {
+    fn untaken(&self, register: &dyn Fn(&str) -> Option<u64>, _code: &dyn Code) -> Option<Untaken> {
         let [pc, from, status, state] = ["pc", "from", "cfsr", "state"].map(register);
         if pc != Some(0) {
             return None;
@@ -92,6 +94,20 @@ impl Tool for Armv7m {
                 format!("was interrupted by {}", fault_status::exception(exception)),
                 from,
                 exception,
+            ),
+            // Its vector was taken for an address to go on at, and lost the bit of Thumb with that.
+            HARD_FAULT if from == 0 => (
+                "took an exception whose vector is 0, too: the frame of that one is the next on its stack, behind \
+                 the one at `sp`"
+                    .to_owned(),
+                0,
+                HARD_FAULT,
+            ),
+            // Of all causes these two alone leave no bit.
+            HARD_FAULT if status & !INVALID_STATE == 0 => (
+                "executed BKPT, or an entry of its vector table could not be read".to_owned(),
+                from,
+                HARD_FAULT,
             ),
             exception if status != 0 => (
                 format!("had a fault: {}", fault_status::fields(status)),
@@ -122,6 +138,7 @@ impl Tool for Armv7m {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::class::NoCode;
 
     #[test]
     fn the_fault_behind_a_lock_up_is_named() {
@@ -149,9 +166,30 @@ mod tests {
         }
     }
 
+    /// Checks a breakpoint, which leaves no bit: with address 0 outside of the program, and in its code.
+    #[test]
+    fn a_breakpoint_without_a_vector_is_named() {
+        for status in [0, INVALID_STATE] {
+            let untaken = named(0, status, 3).expect("it is at no code");
+            assert!(untaken.pc == 0x22 && untaken.what.contains("BKPT"), "{untaken:?}");
+        }
+    }
+
+    /// Checks a call whose vector is 0 in a program with code at 0. The fault there has no vector, either.
+    #[test]
+    fn a_vector_of_zero_behind_a_vector_of_zero_is_named() {
+        let untaken = from(0, INVALID_STATE, 3, 0).expect("it is at no code");
+        assert!(untaken.what.contains("next on its stack"), "{untaken:?}");
+        assert!(untaken.vectors.contains("HardFault is 0"), "{untaken:?}");
+    }
+
     fn named(pc: u64, status: u64, state: u64) -> Option<Untaken> {
-        let registers = [("pc", pc), ("from", 0x22), ("cfsr", status), ("state", state)];
+        from(pc, status, state, 0x22)
+    }
+
+    fn from(pc: u64, status: u64, state: u64, from: u64) -> Option<Untaken> {
+        let registers = [("pc", pc), ("from", from), ("cfsr", status), ("state", state)];
         let value = |name: &str| Some(registers.iter().find(|(own, _)| *own == name)?.1);
-        Armv7m.untaken(&value)
+        Armv7m.untaken(&value, &NoCode)
     }
 }

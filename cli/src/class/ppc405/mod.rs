@@ -4,7 +4,7 @@
 mod payloads;
 mod syndrome;
 
-use super::{Debugger, Symbols, Template, Tool, Untaken};
+use super::{Code, Debugger, Symbols, Template, Tool, Untaken};
 use crate::build::linker::Link;
 use crate::build::payloads::Payload;
 use crate::explain::Event;
@@ -15,6 +15,8 @@ use bulkhead_manifest::system::Partition;
 
 /// The offset of the vector of system calls.
 const SYSTEM_CALL: u64 = 0xC00;
+/// The offset of the vector of illegal instructions.
+const PROGRAM: u64 = 0x700;
 
 /// The class.
 pub struct Ppc405;
@@ -67,7 +69,7 @@ impl Tool for Ppc405 {
         false
     }
 
-    fn untaken(&self, register: &dyn Fn(&str) -> Option<u64>) -> Option<Untaken> {
+    fn untaken(&self, register: &dyn Fn(&str) -> Option<u64>, _code: &dyn Code) -> Option<Untaken> {
         let [pc, from, cause, vectors] = ["pc", "srr0", "esr", "evpr"].map(register);
         let (from, cause, vectors) = (from?, cause?, vectors?);
         let offset = pc?.checked_sub(vectors)?;
@@ -92,6 +94,17 @@ impl Tool for Ppc405 {
         })
     }
 
+    fn vector(&self, pc: u64) -> Option<String> {
+        let (base, offset) = (pc & !0xFFFF, pc & 0xFFFF);
+        // The illegal instruction is at the vector for just that.
+        (offset == PROGRAM)
+            .then(|| format!("the vector at offset {offset:#x} of a table at {base:#x} (EVPR)"))
+    }
+
+    fn faults_at_zeros(&self) -> bool {
+        true
+    }
+
     fn remedy(&self, _event: &Event) -> Option<&'static str> {
         None
     }
@@ -100,6 +113,7 @@ impl Tool for Ppc405 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::class::NoCode;
 
     #[test]
     fn an_exception_whose_vectors_are_not_there_is_named() {
@@ -111,7 +125,7 @@ mod tests {
                 ("evpr", 0x100_0000),
             ];
             let value = |name: &str| Some(registers.iter().find(|(own, _)| *own == name)?.1);
-            Ppc405.untaken(&value)
+            Ppc405.untaken(&value, &NoCode)
         };
         let call = named(0xC00, 0).expect("it is at a vector");
         assert_eq!((call.pc, call.what.as_str()), (0x100C, "executed SC"));
@@ -126,5 +140,12 @@ mod tests {
             "{timer:?}"
         );
         assert_eq!((named(0x704, 0), named(0x800_0000, 0)), (None, None));
+    }
+
+    #[test]
+    fn a_vector_is_known_by_its_address() {
+        let vector = Ppc405.vector(0x10_0700).expect("it is one");
+        assert!(vector.contains("offset 0x700 of a table at 0x100000"), "{vector}");
+        assert_eq!(Ppc405.vector(0x10_0704), None);
     }
 }

@@ -4,7 +4,7 @@
 mod exits;
 mod payloads;
 
-use super::{Debugger, Showcase, Symbols, Template, Tool, Untaken};
+use super::{Code, Debugger, Showcase, Symbols, Template, Tool, Untaken};
 use crate::build::linker::Link;
 use crate::build::payloads::Payload;
 use crate::explain::Event;
@@ -78,7 +78,7 @@ impl Tool for X86 {
         false
     }
 
-    fn untaken(&self, register: &dyn Fn(&str) -> Option<u64>) -> Option<Untaken> {
+    fn untaken(&self, register: &dyn Fn(&str) -> Option<u64>, _code: &dyn Code) -> Option<Untaken> {
         let [exit, event, pc, idt] = ["exit", "event", "pc", "idt"].map(register);
         let event = event.filter(|event| exit == Some(exits::SHUTDOWN) && event & 1 << 31 != 0)?;
         let vector = event as u8;
@@ -109,13 +109,14 @@ impl Tool for X86 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::class::NoCode;
 
     #[test]
     fn the_exception_behind_a_triple_fault_is_named() {
         let named = |exit: u64, event: u64| {
             let registers = [("pc", 0x10_0004), ("idt", 0), ("event", event), ("exit", exit)];
             let value = |name: &str| Some(registers.iter().find(|(own, _)| *own == name)?.1);
-            X86.untaken(&value)
+            X86.untaken(&value, &NoCode)
         };
         let untaken = named(exits::SHUTDOWN, 0x8000_0306).expect("an event is on its way");
         assert!(
