@@ -20,8 +20,8 @@ use bulkhead_sched::{PcpuPolicy, Slot};
 const FRAME: usize = 8 * UPCALL_WORDS;
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
-    /// Carries out [`bulkhead_abi::Operation::EventUpcall`]. Returns the answer, or `None` if the task goes on
-    /// elsewhere.
+    /// Carries out [`bulkhead_abi::Operation::EventUpcall`]. Returns the answer, or `None` if the task goes
+    /// on elsewhere.
     pub(crate) fn want_upcall(
         &mut self,
         slot: Slot,
