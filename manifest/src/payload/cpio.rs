@@ -2,7 +2,8 @@
 //! Reads an initial RAM disk as Linux unpacks it: cpio archives in the format `newc`, plain or compressed by
 //! gzip (kernel documentation, `driver-api/early-userspace/buffer-format`).
 //!
-//! What is not understood to the last byte is not read at all: then nobody knows what Linux finds.
+//! The reader takes nothing from bytes that it does not understand to the last one: then nobody knows what
+//! Linux finds.
 
 use flate2::bufread::GzDecoder;
 use std::collections::BTreeMap;
