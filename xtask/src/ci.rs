@@ -26,7 +26,7 @@ pub fn run() -> Outcome {
         ("a class is a folder", stub_class),
         ("documentation", documentation),
         ("sizes, no heap", size::check_all),
-        ("stack, small", stack::check),
+        ("stacks", || stack::check(None, false)),
     ];
     let mut findings = Findings::new();
     for (name, step) in steps {

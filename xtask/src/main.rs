@@ -70,8 +70,14 @@ enum Command {
         #[arg(long)]
         functions: Option<usize>,
     },
-    /// The deepest chain of calls of the class binary of microcontrollers, and whether its stack holds it
-    Stack,
+    /// The deepest chains of calls of the class binaries, and whether their stacks hold them
+    Stack {
+        /// The file; without it the class binaries are built and measured
+        elf: Option<PathBuf>,
+        /// Show the chains
+        #[arg(long)]
+        chains: bool,
+    },
     /// Lines and bytes of the parts of the kernel against `parts.toml`
     Parts {
         /// Count and measure them, and rewrite the file
@@ -124,7 +130,7 @@ fn main() -> ExitCode {
         Command::Parts { measure: false, .. } => parts::check(),
         Command::Parts { class, .. } => parts::measure(class.as_deref()),
         Command::Lines => size::lines(),
-        Command::Stack => stack::check(),
+        Command::Stack { elf, chains } => stack::check(elf.as_deref(), *chains),
         Command::Bless => bless::run(),
         Command::Stretch {
             system,
