@@ -26,7 +26,7 @@ pub fn run() -> Outcome {
         ("a class is a folder", stub_class),
         ("documentation", documentation),
         ("sizes, no heap", size::check_all),
-        ("stacks", || stack::check(None, false)),
+        ("stacks", || stack::check_all(false, false)),
     ];
     let mut findings = Findings::new();
     for (name, step) in steps {

@@ -77,6 +77,9 @@ enum Command {
         /// Show the chains
         #[arg(long)]
         chains: bool,
+        /// Lower the limits in `parts.toml` to what is measured
+        #[arg(long, conflicts_with = "elf")]
+        lower: bool,
     },
     /// Lines and bytes of the parts of the kernel against `parts.toml`
     Parts {
@@ -130,7 +133,12 @@ fn main() -> ExitCode {
         Command::Parts { measure: false, .. } => parts::check(),
         Command::Parts { class, .. } => parts::measure(class.as_deref()),
         Command::Lines => size::lines(),
-        Command::Stack { elf, chains } => stack::check(elf.as_deref(), *chains),
+        Command::Stack {
+            elf: Some(elf),
+            chains,
+            ..
+        } => stack::check(elf, *chains),
+        Command::Stack { chains, lower, .. } => stack::check_all(*chains, *lower),
         Command::Bless => bless::run(),
         Command::Stretch {
             system,

@@ -11,14 +11,18 @@ mod class;
 mod program;
 
 use crate::workspace::root;
-use crate::Outcome;
+use crate::{Outcome, parts};
 use bulkhead::build::artifacts::{Workspace, class_binaries};
+use bulkhead::build::costs::FILE;
 use bulkhead::ui::progress::Progress;
 use bulkhead_abi::log::SMALL;
 use class::{Room, Way};
 use program::{BY_ADDRESS, Program, symbol};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+/// The name of each class binary begins so.
+const PREFIX: &str = "bulkhead-hypervisor-";
 
 /// The needs of the stack, in bytes.
 struct Needs {
@@ -68,7 +72,8 @@ fn size(room: &Room, file: &object::File<'_>) -> Result<u32, String> {
     match room {
         Room::Symbols(bottom, top) => Ok(symbol(file, top)? - symbol(file, bottom)?),
         Room::Constant(name, constant) => {
-            let text = std::fs::read_to_string(root().join(name)).map_err(|error| format!("{name}: {error}"))?;
+            let text =
+                std::fs::read_to_string(root().join(name)).map_err(|error| format!("{name}: {error}"))?;
             product(&text, constant).ok_or(format!("{name} has no number {constant}"))
         }
     }
@@ -78,7 +83,10 @@ fn size(room: &Room, file: &object::File<'_>) -> Result<u32, String> {
 fn product(text: &str, constant: &str) -> Option<u32> {
     let (_, rest) = text.split_once(&format!("const {constant}: usize = "))?;
     let (value, _) = rest.split_once(';')?;
-    value.split('*').map(|factor| factor.trim().parse::<u32>().ok()).product()
+    value
+        .split('*')
+        .map(|factor| factor.trim().parse::<u32>().ok())
+        .product()
 }
 
 /// Computes the needs of a class binary's stacks. Prints them, and the deepest chain if `is_long`. It is a
@@ -108,7 +116,11 @@ fn measure(bytes: &[u8], way: &dyn Way, is_long: bool) -> Result<(u32, Vec<Strin
         "stack {stack}  deepest chain {}  a frame {}  a crash record {crash}",
         chain.0, needs.frame
     );
-    for function in chain.1.iter().filter_map(|address| program.functions.get(address)) {
+    for function in chain
+        .1
+        .iter()
+        .filter_map(|address| program.functions.get(address))
+    {
         if is_long {
             let name = rustc_demangle::demangle(&function.name);
             println!("{:>7}  {name:#}", function.size);
@@ -118,39 +130,71 @@ fn measure(bytes: &[u8], way: &dyn Way, is_long: bool) -> Result<(u32, Vec<Strin
     if let Some(own) = own {
         let own = size(&own, &file)?;
         if crash > own {
-            findings.push(format!("a crash record takes {crash} bytes, and its own stack has {own}"));
+            findings.push(format!(
+                "a crash record takes {crash} bytes, and its own stack has {own}"
+            ));
         }
     }
     Ok((chain.0, findings))
 }
 
-/// Checks the stacks of a class binary, or of those of all boards. `is_long` prints the deepest chains.
-pub fn check(elf: Option<&Path>, is_long: bool) -> Outcome {
-    let paths = match elf {
-        Some(elf) => vec![elf.to_owned()],
-        None => all()?,
-    };
+/// Measures a class binary.
+fn of_file(name: &str, path: &Path, is_long: bool) -> Result<(u32, Vec<String>), String> {
+    let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    print!("{name:<38} ");
+    measure(&bytes, class::of(name)?, is_long).map_err(|why| format!("{name}: {why}"))
+}
+
+/// Checks the stacks of a class binary. `is_long` prints the deepest chain.
+pub fn check(elf: &Path, is_long: bool) -> Outcome {
+    let name = elf.file_name().unwrap_or_default().to_string_lossy();
+    of_file(&name, elf, is_long).map(|(_, findings)| findings)
+}
+
+/// Checks the stacks of the class binaries of all boards, also against the limits. `is_long` prints the deepest
+/// chains, and `is_lower` lowers the limits to what was measured.
+pub fn check_all(is_long: bool, is_lower: bool) -> Outcome {
+    let limits = parts::stacks()?;
     let mut findings = Vec::new();
-    for path in paths {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        print!("{name:<62} ");
-        let found = measure(&bytes, class::of(&name)?, is_long);
-        let found = found.map_or_else(|why| vec![why], |(_, found)| found);
+    let mut measured = BTreeMap::new();
+    for (name, path) in all()? {
+        let (deepest, mut found) = of_file(&name, &path, is_long)?;
+        let name = name.strip_prefix(PREFIX).unwrap_or(&name).to_owned();
+        if !is_lower {
+            found.extend(over(deepest, limits.get(&name).copied()));
+        }
         findings.extend(found.into_iter().map(|finding| format!("{name}: {finding}")));
+        measured.insert(name, deepest.into());
+    }
+    if is_lower {
+        parts::lower_stacks(&measured)?;
     }
     Ok(findings)
 }
 
-/// Builds the class binaries of all boards, and returns their paths.
-fn all() -> Result<Vec<PathBuf>, String> {
+/// Returns a finding if a chain is deeper than the file says.
+fn over(deepest: u32, limit: Option<u64>) -> Option<String> {
+    match limit {
+        None => Some(format!("{FILE} has no limit: run `xtask stack --lower`")),
+        Some(limit) if u64::from(deepest) > limit => Some(format!(
+            "the deepest chain of calls takes {deepest} bytes, {limit} in {FILE}"
+        )),
+        Some(_) => None,
+    }
+}
+
+/// Builds the class binaries of all boards, and returns their names and paths.
+fn all() -> Result<Vec<(String, PathBuf)>, String> {
     let workspace = Workspace::locate().map_err(|problem| problem.to_string())?;
     let names: Vec<String> = class_binaries().into_iter().collect();
     let built = workspace.build(&names, &Progress::new());
     built.map_err(|problem| problem.to_string())?;
-    let linked = names.iter().map(|name| workspace.any_class_binary(name));
-    let paths: Result<Vec<PathBuf>, _> = linked.collect();
-    paths.map_err(|problem| problem.to_string())
+    let linked = names.into_iter().map(|name| {
+        let path = workspace.any_class_binary(&name);
+        path.map(|path| (name, path))
+            .map_err(|problem| problem.to_string())
+    });
+    linked.collect()
 }
 
 #[cfg(test)]
@@ -177,6 +221,14 @@ mod tests {
         assert_eq!(finds(Some(499 + words), 7000 + FRAME), 1);
         assert_eq!(finds(Some(500 + words), 7000 + FRAME - 1), 1);
         assert_eq!(finds(Some(7000), 7000 + FRAME), 1);
+    }
+
+    #[test]
+    fn a_chain_may_not_grow() {
+        assert_eq!(over(7000, Some(7000)), None);
+        assert_eq!(over(6000, Some(7000)), None);
+        assert!(over(7001, Some(7000)).is_some());
+        assert!(over(7000, None).is_some());
     }
 
     #[test]

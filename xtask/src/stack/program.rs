@@ -14,9 +14,13 @@ const CRASH_ROOM: &str = "bulkhead_crash_room";
 pub(super) const BY_ADDRESS: u32 = 3;
 /// Functions that may be active twice, as the code says, and never are on one pCPU: `end_pause` takes all
 /// events of a gate before it asks whether the gate has more. Only another pCPU can have sent one by then.
-const ONCE_ON_ONE_PCPU: [&str; 1] = ["::wake_all"];
+const ONCE_ON_ONE_PCPU: [&str; 2] = ["::wake_all", "::end_pause"];
 /// The crate whose closures and iterators nobody else calls: it hands none out.
 const CHECKS: &str = "bulkhead_image";
+
+/// Functions that refuse some orders of memory by a panic. Ours are constants of the source, and none of those.
+const ATOMICS: &str = "core::sync::atomic::";
+const PANICS: &str = "core::panicking::";
 
 /// A function: its name, the bytes it takes from the stack, where it branches to, and whether it also calls
 /// by an address.
@@ -70,10 +74,11 @@ impl Program {
             }
         }
         program.disassemble(file, way)?;
-        for name in way.firsts().iter().chain(way.uncalled()) {
-            let address = program.named(name)?;
-            program.taken.remove(&address);
-        }
+        let functions = &program.functions;
+        program.taken.retain(|address| {
+            let name = functions.get(address).map_or("", |function| &function.name);
+            !way.firsts().contains(&name) && !way.is_uncalled(name)
+        });
         let handlers: Vec<u32> = match way.traps() {
             Traps::Table { except, .. } => {
                 let is_of_guests = |address: &&u32| {
@@ -106,7 +111,10 @@ impl Program {
                 continue;
             }
             let address = symbol.address() as u32;
-            let address = way.pointed(address | 1).filter(|even| *even & 1 == 0).unwrap_or(address);
+            let address = way
+                .pointed(address | 1)
+                .filter(|even| *even & 1 == 0)
+                .unwrap_or(address);
             let function = self.functions.entry(address).or_default();
             if is_typed || function.name.is_empty() || function.name.starts_with("__") {
                 name.clone_into(&mut function.name);
@@ -164,7 +172,9 @@ impl Program {
         }
         let is_code = |address: u32| map.range(..=address).next_back().is_none_or(|(_, code)| *code);
         let disassembler = way.disassembler().map_err(|error| error.to_string())?;
-        let texts = file.sections().filter(|section| section.kind() == SectionKind::Text);
+        let texts = file
+            .sections()
+            .filter(|section| section.kind() == SectionKind::Text);
         for section in texts.filter(|section| section.size() != 0) {
             let (start, data) = (section.address() as u32, section.data().unwrap_or(&[]));
             let mut at = 0;
@@ -187,7 +197,10 @@ impl Program {
                         Some((first, found.map_err(|error| error.to_string())?))
                     }
                 };
-                match found.as_ref().and_then(|(first, found)| Some((*first, found.first()?))) {
+                match found
+                    .as_ref()
+                    .and_then(|(first, found)| Some((*first, found.first()?)))
+                {
                     Some((first, instruction)) => {
                         registers.next = address + instruction.len() as u32;
                         self.add(first, way, &mut registers, instruction)?;
@@ -217,14 +230,26 @@ impl Program {
         };
         let step = step.map_err(|why| format!("{name}: {why}"))?;
         let to = step.to.and_then(to).filter(|to| *to != own);
-        let makes = step.makes.into_iter().filter(|address| self.functions.contains_key(address));
-        self.taken.extend(makes.filter(|address| *address != own).collect::<Vec<_>>());
+        let makes = step
+            .makes
+            .into_iter()
+            .filter(|address| self.functions.contains_key(address));
+        self.taken
+            .extend(makes.filter(|address| *address != own).collect::<Vec<_>>());
         if let Some(function) = self.functions.get_mut(&own) {
             function.size += step.takes;
             function.calls.extend(to);
             function.calls_by_address |= step.by_address;
         }
         Ok(())
+    }
+
+    /// Returns the path of a function in the source.
+    fn path(&self, address: u32) -> String {
+        let function = self.functions.get(&address);
+        function.map_or_else(String::new, |function| {
+            format!("{:#}", rustc_demangle::demangle(&function.name))
+        })
     }
 
     /// Returns the address of a function, by its symbol or by its path.
@@ -239,22 +264,15 @@ impl Program {
     }
 
     fn may_be_active_twice(&self, address: u32) -> bool {
-        let function = self.functions.get(&address);
-        function.is_some_and(|function| {
-            let name = format!("{:#}", rustc_demangle::demangle(&function.name));
-            ONCE_ON_ONE_PCPU.iter().any(|known| name.ends_with(known))
-        })
+        let path = self.path(address);
+        ONCE_ON_ONE_PCPU.iter().any(|known| path.ends_with(known))
     }
 
     /// Ends a chain at a function that is active already, or refuses it.
     fn cycle(&self, from: u32, active: &[u32]) -> Result<Chain, String> {
         let start = active.iter().position(|address| *address == from).unwrap_or(0);
         let cycle = active.get(start..).unwrap_or(&[]);
-        let names: Vec<String> = cycle
-            .iter()
-            .filter_map(|address| self.functions.get(address))
-            .map(|function| format!("{:#}", rustc_demangle::demangle(&function.name)))
-            .collect();
+        let names: Vec<String> = cycle.iter().map(|address| self.path(*address)).collect();
         let is_known = |name: &String| ONCE_ON_ONE_PCPU.iter().any(|known| name.ends_with(known));
         if names.iter().any(is_known) {
             return Ok((0, Vec::new()));
@@ -286,6 +304,8 @@ impl Program {
             callees.extend(&self.handlers);
         }
         let mut deepest: Chain = (0, Vec::new());
+        let is_atomic = self.path(from).contains(ATOMICS);
+        callees.retain(|callee| !(is_atomic && self.path(*callee).starts_with(PANICS)));
         for callee in callees {
             let chain = self.deepest(callee, by_address, known, active)?;
             if chain.0 > deepest.0 {

@@ -38,6 +38,13 @@ impl Way for Aarch64 {
         };
         let parts: Vec<&str> = operands.split(',').map(str::trim).collect();
         match (mnemonic, parts.as_slice()) {
+            // A large frame is taken page by page, down to an address that is computed first.
+            ("sub", [to, "sp", ..]) if *to != "sp" => {
+                registers.constant.insert(PROBED.to_owned(), step.takes);
+            }
+            ("sub", ["sp", "sp", "#1", "lsl #12"]) if registers.constant.remove(PROBED).is_some() => {
+                step.takes = 0
+            }
             ("adrp", [to, page]) => {
                 let pages = registers.upper.entry((*to).to_owned()).or_default();
                 pages.extend(number(page));
@@ -82,6 +89,9 @@ impl Way for Aarch64 {
     }
 }
 
+/// The name under which the bytes of a large frame are remembered.
+const PROBED: &str = "probed";
+
 /// Returns the bytes by which an instruction lowers the stack pointer.
 fn taken_by(mnemonic: &str, operands: &str) -> Result<u32, String> {
     let unknown = || unknown(mnemonic, operands);
@@ -93,8 +103,10 @@ fn taken_by(mnemonic: &str, operands: &str) -> Result<u32, String> {
     }
     let parts: Vec<&str> = operands.split(',').map(str::trim).collect();
     match (mnemonic, parts.as_slice()) {
-        ("sub", ["sp", _, low]) => number(low).ok_or_else(unknown),
-        ("sub", ["sp", _, low, "lsl #12"]) => number(low).map(|low| low << 12).ok_or_else(unknown),
+        ("sub", ["sp", _, low] | [_, "sp", low]) => number(low).ok_or_else(unknown),
+        ("sub", ["sp", _, low, "lsl #12"] | [_, "sp", low, "lsl #12"]) => {
+            number(low).map(|low| low << 12).ok_or_else(unknown)
+        }
         ("sub", ["sp", ..]) | ("and", ["sp", ..]) => Err(unknown()),
         // Where the stack begins, and where another takes its place.
         _ => Ok(0),
@@ -103,7 +115,8 @@ fn taken_by(mnemonic: &str, operands: &str) -> Result<u32, String> {
 
 /// Returns the address that an instruction branches to, if it is a constant.
 fn target(mnemonic: &str, operands: &str) -> Option<u32> {
-    let is_branch = matches!(mnemonic, "b" | "bl" | "cbz" | "cbnz" | "tbz" | "tbnz") || mnemonic.starts_with("b.");
+    let is_branch =
+        matches!(mnemonic, "b" | "bl" | "cbz" | "cbnz" | "tbz" | "tbnz") || mnemonic.starts_with("b.");
     let last = operands.rsplit(',').next()?;
     number(last).filter(|_| is_branch)
 }
@@ -120,12 +133,23 @@ mod tests {
         assert_eq!(taken_by("ldp", "x29, x30, [sp], #0x60"), Ok(0));
         assert_eq!(taken_by("sub", "sp, sp, #0x150"), Ok(336));
         assert_eq!(taken_by("sub", "sp, sp, #1, lsl #12"), Ok(4096));
-        assert_eq!(taken_by("sub", "x0, sp, #0x20"), Ok(0));
+        assert_eq!(taken_by("sub", "x9, sp, #6, lsl #12"), Ok(0x6000));
+        assert_eq!(taken_by("sub", "x9, x8, #0x20"), Ok(0));
         assert!(taken_by("sub", "sp, sp, x9").is_err());
         assert_eq!(target("bl", "#0x1234"), Some(0x1234));
         assert_eq!(target("tbnz", "w0, #3, #0x1234"), Some(0x1234));
         assert_eq!(target("b.eq", "#0x1234"), Some(0x1234));
         assert_eq!(target("bic", "x0, x0, #1"), None);
+    }
+
+    #[test]
+    fn a_frame_of_many_pages_counts_once() {
+        let mut registers = Registers::default();
+        let mut takes = |operands| Aarch64.step(&mut registers, "sub", operands).unwrap().takes;
+        assert_eq!(takes("x9, sp, #6, lsl #12"), 0x6000);
+        assert_eq!(takes("sp, sp, #1, lsl #12"), 0);
+        assert_eq!(takes("sp, sp, #0x150"), 336);
+        assert_eq!(takes("sp, sp, #1, lsl #12"), 4096);
     }
 
     #[test]

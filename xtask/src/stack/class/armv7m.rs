@@ -3,9 +3,9 @@
 //! line may come anywhere, and so may a fault of the hypervisor's own.
 
 use super::{Registers, Room, Step, Traps, Way, unknown};
+use capstone::Capstone;
 use capstone::arch::arm::{ArchExtraMode, ArchMode};
 use capstone::arch::{BuildsCapstone, BuildsCapstoneExtraMode};
-use capstone::Capstone;
 
 pub(super) struct Armv7m;
 

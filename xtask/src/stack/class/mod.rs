@@ -90,9 +90,9 @@ pub(super) trait Way: Sync {
     fn step(&self, registers: &mut Registers, mnemonic: &str, operands: &str) -> Result<Step, String>;
     /// Returns the functions with which a stack begins.
     fn firsts(&self) -> &'static [&'static str];
-    /// Returns other functions that are never called, though their addresses are in the binary.
-    fn uncalled(&self) -> &'static [&'static str] {
-        &[]
+    /// Tells whether a function is never called by its address, though the binary has the address.
+    fn is_uncalled(&self, _function: &str) -> bool {
+        false
     }
     /// Returns the functions on top of the one that leaves for a guest.
     fn traps(&self) -> Traps;
@@ -107,8 +107,11 @@ pub(super) trait Way: Sync {
 
 /// Returns the class of a class binary.
 pub(super) fn of(binary: &str) -> Result<&'static dyn Way, String> {
-    let rest = binary.strip_prefix("bulkhead-hypervisor-").unwrap_or(binary);
-    let of_class = |name: &str| rest.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+    let rest = binary.strip_prefix(super::PREFIX).unwrap_or(binary);
+    let of_class = |name: &str| {
+        rest.strip_prefix(name)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    };
     let found = CLASSES.iter().find(|way| of_class(way.name()));
     found
         .copied()

@@ -48,7 +48,9 @@ impl Way for Ppc405 {
                 let uppers = registers.upper.get(*from).into_iter().flatten();
                 step.makes.extend(uppers.map(|upper| upper.wrapping_add(low)));
                 match registers.constant.get(*from) {
-                    Some(upper) => registers.constant.insert((*to).to_owned(), upper.wrapping_add(low)),
+                    Some(upper) => registers
+                        .constant
+                        .insert((*to).to_owned(), upper.wrapping_add(low)),
                     None => registers.constant.remove(*to),
                 };
             }
@@ -64,11 +66,13 @@ impl Way for Ppc405 {
             ("subfic", [to, from, value]) => {
                 let value = number(value).unwrap_or(0);
                 match registers.constant.get(*from) {
-                    Some(low) => registers.constant.insert((*to).to_owned(), value.wrapping_sub(*low)),
+                    Some(low) => registers
+                        .constant
+                        .insert((*to).to_owned(), value.wrapping_sub(*low)),
                     None => registers.constant.remove(*to),
                 };
             }
-            ("subf" | "subfc" , [to, low, from]) => {
+            ("subf" | "subfc", [to, low, from]) => {
                 let difference = registers.constant.get(*from).zip(registers.constant.get(*low));
                 match difference.map(|(from, low)| from.wrapping_sub(*low)) {
                     Some(value) => registers.constant.insert((*to).to_owned(), value),
@@ -95,6 +99,11 @@ impl Way for Ppc405 {
 
     fn firsts(&self) -> &'static [&'static str] {
         &["bulkhead_start"]
+    }
+
+    fn is_uncalled(&self, function: &str) -> bool {
+        // A register of the CPU has the address, and the vectors go on by a table.
+        function == "bulkhead_vectors" || function.starts_with("short_")
     }
 
     fn traps(&self) -> Traps {
@@ -146,7 +155,11 @@ mod tests {
     #[test]
     fn an_instruction_takes_what_the_manual_says() {
         let mut registers = Registers::default();
-        let mut takes = |mnemonic, operands| Ppc405.step(&mut registers, mnemonic, operands).map(|step| step.takes);
+        let mut takes = |mnemonic, operands| {
+            Ppc405
+                .step(&mut registers, mnemonic, operands)
+                .map(|step| step.takes)
+        };
         assert_eq!(takes("stwu", "r1, -0x20(r1)"), Ok(32));
         assert_eq!(takes("stwu", "r3, -16(r1)"), Ok(16));
         assert_eq!(takes("stwu", "r3, 4(r9)"), Ok(0));

@@ -56,10 +56,11 @@ impl Way for X86 {
         };
         if !is_branch {
             step.makes.extend(parts.last().and_then(|last| number(last)));
-            let beyond = operands
-                .split_once("[rip ")
-                .and_then(|(_, rest)| number(&rest.trim_end_matches(']').replace("+ ", "").replace("- ", "-")));
-            step.makes.extend(beyond.map(|beyond| registers.next.wrapping_add(beyond)));
+            let beyond = operands.split_once("[rip ").and_then(|(_, rest)| {
+                number(&rest.trim_end_matches(']').replace("+ ", "").replace("- ", "-"))
+            });
+            step.makes
+                .extend(beyond.map(|beyond| registers.next.wrapping_add(beyond)));
         }
         if let Some(first) = parts.first() {
             registers.writer.insert((*first).to_owned(), mnemonic.to_owned());
@@ -71,9 +72,9 @@ impl Way for X86 {
         &["primary_main", "secondary_main"]
     }
 
-    fn uncalled(&self) -> &'static [&'static str] {
-        // The table of interrupts has their addresses.
-        &["__stubs", "__trampoline_start", "__trampoline_end"]
+    fn is_uncalled(&self, function: &str) -> bool {
+        // The table of interrupts has the addresses of the stubs.
+        matches!(function, "__stubs" | "__trampoline_start" | "__trampoline_end")
     }
 
     fn traps(&self) -> Traps {
@@ -102,13 +103,23 @@ fn taken_by(mnemonic: &str, operands: &str) -> Result<u32, String> {
     match mnemonic {
         "push" | "pushfq" => Ok(8),
         "sub" if operands.starts_with("rsp,") => {
-            let by = operands.split_once(',').and_then(|(_, by)| number(by)).ok_or_else(unknown)?;
+            let by = operands
+                .split_once(',')
+                .and_then(|(_, by)| number(by))
+                .ok_or_else(unknown)?;
             Ok(if by > i32::MAX as u32 { 0 } else { by })
         }
         // 128 have a shorter instruction as a negative number.
         "add" if operands.starts_with("rsp,") => {
-            let by = operands.split_once(',').and_then(|(_, by)| number(by)).ok_or_else(unknown)?;
-            Ok(if by > i32::MAX as u32 { by.wrapping_neg() } else { 0 })
+            let by = operands
+                .split_once(',')
+                .and_then(|(_, by)| number(by))
+                .ok_or_else(unknown)?;
+            Ok(if by > i32::MAX as u32 {
+                by.wrapping_neg()
+            } else {
+                0
+            })
         }
         // Alignment.
         "and" if operands.starts_with("rsp,") => {
