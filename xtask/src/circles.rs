@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The files of a crate import each other one way.
 //!
-//! A file may import from its own folder's file, and so on. Files that import each other in a circle can only
-//! be read together. `circles-budget.toml` has the crates with such circles, and how many files the largest of
+//! Files that import each other in a circle can only be read together. What a file takes from the file that
+//! stands for its folder does not count, as a folder is a module with parts. `circles-budget.toml` has the crates with such circles, and how many files the largest of
 //! each has. The numbers may only fall: more than the number, but also fewer, is a finding. A file is a module,
 //! tests are left out, and a module that is written within a file counts for the file. The root of a crate is
 //! not looked at, as it declares the others.
@@ -24,12 +24,17 @@ type Graph = BTreeMap<Module, BTreeSet<Module>>;
 pub fn check() -> Outcome {
     let path = root().join(FILE);
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let budgets: BTreeMap<String, usize> = toml::from_str(&text).map_err(|error| format!("{FILE}: {error}"))?;
+    let budgets: BTreeMap<String, usize> =
+        toml::from_str(&text).map_err(|error| format!("{FILE}: {error}"))?;
     let mut findings = Findings::new();
     let graphs = graphs()?;
     for (folder, graph) in &graphs {
         let circle = largest_circle(graph);
-        findings.extend(verdict(folder, &circle, budgets.get(folder).copied().unwrap_or(0)));
+        findings.extend(verdict(
+            folder,
+            &circle,
+            budgets.get(folder).copied().unwrap_or(0),
+        ));
     }
     let gone = budgets.keys().filter(|folder| !graphs.contains_key(*folder));
     findings.extend(gone.map(|folder| format!("{FILE} has {folder}, which is no crate")));
@@ -60,7 +65,13 @@ fn verdict(folder: &str, circle: &[Module], budget: usize) -> Option<String> {
             "{folder}: the largest circle has {size} files, {budget} in {FILE}: write the lower number"
         ));
     }
-    let names = || circle.iter().map(|module| module.join("::")).collect::<Vec<_>>().join(", ");
+    let names = || {
+        circle
+            .iter()
+            .map(|module| module.join("::"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     (size > budget).then(|| {
         format!(
             "{folder}: {size} files import each other in a circle, {budget} in {FILE}: {}",
@@ -72,8 +83,10 @@ fn verdict(folder: &str, circle: &[Module], budget: usize) -> Option<String> {
 /// Reads all crates.
 fn graphs() -> Result<BTreeMap<String, Graph>, String> {
     let folders: BTreeSet<String> = packages()?.iter().map(|package| package.folder()).collect();
-    let mut texts: BTreeMap<String, BTreeMap<Module, String>> =
-        folders.into_iter().map(|folder| (folder, BTreeMap::new())).collect();
+    let mut texts: BTreeMap<String, BTreeMap<Module, String>> = folders
+        .into_iter()
+        .map(|folder| (folder, BTreeMap::new()))
+        .collect();
     for Source { path, name, folder } in sources()? {
         let inside = name.strip_prefix(&format!("{folder}/src/"));
         let Some(module) = inside.and_then(module_of) else {
@@ -83,7 +96,9 @@ fn graphs() -> Result<BTreeMap<String, Graph>, String> {
         texts.entry(folder).or_default().insert(module, text);
     }
     let graph = |(folder, texts): (String, BTreeMap<Module, String>)| {
-        graph(&texts).map(|graph| (folder.clone(), graph)).map_err(|why| format!("{folder}: {why}"))
+        graph(&texts)
+            .map(|graph| (folder.clone(), graph))
+            .map_err(|why| format!("{folder}: {why}"))
     };
     texts.into_iter().map(graph).collect()
 }
@@ -134,6 +149,8 @@ impl Imports<'_> {
         let mut absolute = match names.first().map(String::as_str) {
             Some("crate") => Module::new(),
             Some("self" | "super") => self.place.clone(),
+            // A file of the own folder.
+            Some(name) if self.has(name) => self.place.clone(),
             _ => return,
         };
         for name in names {
@@ -145,12 +162,17 @@ impl Imports<'_> {
                 _ => absolute.push(name.clone()),
             }
         }
-        while !absolute.is_empty() && !self.modules.contains(&absolute) {
-            absolute.pop();
-        }
-        if !absolute.is_empty() && absolute != *self.own {
+        while !self.modules.contains(&absolute) && absolute.pop().is_some() {}
+        if !self.own.starts_with(&absolute) {
             self.found.insert(absolute);
         }
+    }
+
+    /// Tells whether the folder of the file has another with this name.
+    fn has(&self, name: &str) -> bool {
+        let mut file = self.place.clone();
+        file.push(name.to_owned());
+        self.modules.contains(&file)
     }
 
     fn add_tree(&mut self, before: &mut Vec<String>, tree: &syn::UseTree) {
@@ -189,15 +211,17 @@ impl<'ast> Visit<'ast> for Imports<'_> {
     }
 
     fn visit_item_use(&mut self, found: &'ast syn::ItemUse) {
-        // A file hands out names of the files in its folder.
-        let is_handed_out = !matches!(found.vis, syn::Visibility::Inherited);
-        if !is_for_tests(&found.attrs) && !is_handed_out {
+        if !is_for_tests(&found.attrs) {
             self.add_tree(&mut Vec::new(), &found.tree);
         }
     }
 
     fn visit_path(&mut self, found: &'ast syn::Path) {
-        let names: Vec<String> = found.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        let names: Vec<String> = found
+            .segments
+            .iter()
+            .map(|segment| segment.ident.to_string())
+            .collect();
         self.add(&names);
         visit::visit_path(self, found);
     }
@@ -227,11 +251,15 @@ fn reached<'a>(graph: &'a Graph, from: &'a Module) -> BTreeSet<&'a Module> {
 
 /// Returns the largest set of modules of which each reaches each other.
 fn largest_circle(graph: &Graph) -> Vec<Module> {
-    let reached: BTreeMap<&Module, BTreeSet<&Module>> =
-        graph.keys().map(|module| (module, reached(graph, module))).collect();
+    let reached: BTreeMap<&Module, BTreeSet<&Module>> = graph
+        .keys()
+        .map(|module| (module, reached(graph, module)))
+        .collect();
     let reaches = |from: &Module, to: &Module| reached.get(from).is_some_and(|found| found.contains(to));
     let circle = |module: &Module| -> Vec<Module> {
-        let others = graph.keys().filter(|other| reaches(module, other) && reaches(other, module));
+        let others = graph
+            .keys()
+            .filter(|other| reaches(module, other) && reaches(other, module));
         others.cloned().collect()
     };
     graph.keys().map(circle).max_by_key(Vec::len).unwrap_or_default()
@@ -242,24 +270,39 @@ mod tests {
     use super::*;
 
     fn circle(texts: &[(&str, &str)]) -> Vec<String> {
-        let texts = texts.iter().map(|(file, text)| (module_of(file).unwrap(), (*text).to_owned()));
+        let texts = texts
+            .iter()
+            .map(|(file, text)| (module_of(file).unwrap(), (*text).to_owned()));
         let graph = graph(&texts.collect()).unwrap();
-        largest_circle(&graph).iter().map(|module| module.join("::")).collect()
+        largest_circle(&graph)
+            .iter()
+            .map(|module| module.join("::"))
+            .collect()
     }
 
     #[test]
     fn a_circle_is_found() {
         let b = ("b.rs", "use crate::{c, a::Y};");
-        assert_eq!(circle(&[("a.rs", "use crate::b::X;"), b, ("c.rs", "")]), ["a", "b"]);
+        assert_eq!(
+            circle(&[("a.rs", "use crate::b::X;"), b, ("c.rs", "")]),
+            ["a", "b"]
+        );
         assert_eq!(circle(&[("a.rs", "use crate::c::X;"), b, ("c.rs", "")]), [""; 0]);
         assert_eq!(circle(&[("a.rs", "fn f() { crate::b::x(); }"), b]), ["a", "b"]);
     }
 
     #[test]
-    fn a_file_and_its_folder_are_two() {
+    fn a_part_may_know_its_folder() {
         let part = ("a/part.rs", "use super::X;");
-        assert_eq!(circle(&[("a.rs", "mod part;\nuse part::Y;"), part]), [""; 0]);
-        assert_eq!(circle(&[("a/mod.rs", "use self::part::Y;"), part]), ["a", "a::part"]);
+        assert_eq!(circle(&[("a.rs", "mod part;\npub use part::Y;"), part]), [""; 0]);
+        assert_eq!(
+            circle(&[("a.rs", "mod part;\nuse part::Y;"), part]),
+            ["a", "a::part"]
+        );
+        assert_eq!(
+            circle(&[("a/mod.rs", "use self::part::Y;"), part]),
+            ["a", "a::part"]
+        );
     }
 
     #[test]

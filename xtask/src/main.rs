@@ -7,6 +7,7 @@
 
 mod bless;
 mod ci;
+mod circles;
 mod classes;
 mod dependencies;
 mod english;
@@ -45,6 +46,11 @@ enum Command {
     Ci,
     /// The dependency rule: which crate of the workspace may use which
     Deps,
+    /// Files of a crate that import each other, against `circles-budget.toml`
+    Circles {
+        /// List the largest circle of this crate instead
+        folder: Option<String>,
+    },
     /// Unsafe code per crate against `unsafe-budget.toml`
     Unsafe,
     /// The SPDX line at the top of every source file
@@ -120,6 +126,8 @@ fn main() -> ExitCode {
     let outcome = match &arguments.command {
         Command::Ci => ci::run(),
         Command::Deps => dependencies::check(),
+        Command::Circles { folder: None } => circles::check(),
+        Command::Circles { folder: Some(folder) } => circles::list(folder),
         Command::Unsafe => unsafety::check(),
         Command::Spdx => spdx::check(),
         Command::English { folder: None } => english::check(),
