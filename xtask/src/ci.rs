@@ -3,7 +3,7 @@
 
 use crate::workspace::{Package, packages, root};
 use crate::{
-    Findings, Outcome, classes, dependencies, english, parts, size, spdx, stack, toolchain, unsafety,
+    Findings, Outcome, circles, classes, dependencies, english, parts, size, spdx, stack, toolchain, unsafety,
 };
 use std::process::Command;
 use std::time::Instant;
@@ -16,6 +16,7 @@ pub fn run() -> Outcome {
     let steps: &[Step] = &[
         ("format", format),
         ("dependency rule", dependencies::check),
+        ("circles of files", circles::check),
         ("unsafe budget", unsafety::check),
         ("licence lines", spdx::check),
         ("plain English", english::check),
@@ -26,7 +27,7 @@ pub fn run() -> Outcome {
         ("a class is a folder", stub_class),
         ("documentation", documentation),
         ("sizes, no heap", size::check_all),
-        ("stack, small", stack::check),
+        ("stacks", || stack::check_all(false, false)),
     ];
     let mut findings = Findings::new();
     for (name, step) in steps {

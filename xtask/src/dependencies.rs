@@ -3,12 +3,11 @@
 //!
 //! The table is the list of the design charter. Only normal dependencies count: tests may reach further,
 //! nothing that runs on a board may. A second rule: every outside crate that is linked into a class
-//! binary is named, with its reason, in `docs/dependencies.md`.
+//! binary of any class is named, with its reason, in `docs/dependencies.md`.
 
 use crate::workspace::{Package, output, packages, root};
 use crate::{Findings, Outcome, toolchain};
-use std::collections::BTreeMap;
-use std::process::Command;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Folder, and the folders it may use. A `*` at the end stands for any rest.
 const RULES: &[(&str, &[&str])] = &[
@@ -123,7 +122,10 @@ const RULES: &[(&str, &[&str])] = &[
 pub fn check() -> Outcome {
     let packages = packages()?;
     let mut findings = arrows(&packages);
-    findings.extend(unexplained(&linked_into_class_binary()?, &dependencies_page()?));
+    findings.extend(unexplained(
+        &linked_into_class_binaries(&packages)?,
+        &dependencies_page()?,
+    ));
     Ok(findings)
 }
 
@@ -165,31 +167,45 @@ fn arrows(packages: &[Package]) -> Findings {
     findings
 }
 
-/// Outside crates that cargo links into the class binary; procedural macros stay on the host.
-fn linked_into_class_binary() -> Result<Vec<String>, String> {
-    let class = toolchain::Class::usual();
-    let mut command = Command::new(toolchain::cargo());
-    command
-        .args(["tree", "-p", &class.binary(), "--target", class.target()])
-        .args([
-            "-e",
-            "normal,no-proc-macro",
-            "--prefix",
-            "none",
-            "--format",
-            "{p}",
-        ])
-        .current_dir(root());
+/// Outside crates that cargo links into a class binary of any class; procedural macros stay on the host.
+fn linked_into_class_binaries(packages: &[Package]) -> Result<Vec<String>, String> {
+    let mut names = BTreeSet::new();
+    for (package, class) in class_binaries(packages) {
+        names.extend(linked_into(&package, class)?);
+    }
+    Ok(names.into_iter().collect())
+}
+
+/// Returns the packages of class binaries, each with its class. Those of the conformance suite run on boards of
+/// developers only.
+fn class_binaries(packages: &[Package]) -> Vec<(String, toolchain::Class)> {
+    let mut found = Vec::new();
+    for package in packages {
+        let folder = package.folder();
+        if folder.starts_with("hypervisor/") && !folder.starts_with("hypervisor/conformance-") {
+            let classes = toolchain::Class::all();
+            let own = classes.filter(|class| class.has_binary(&folder));
+            found.extend(own.map(|class| (package.name.clone(), class)));
+        }
+    }
+    found
+}
+
+/// Returns the outside crates of a package of a class, with all its features.
+fn linked_into(package: &str, class: toolchain::Class) -> Result<BTreeSet<String>, String> {
+    let mut command = toolchain::for_target(class, "tree");
+    command.args(["-p", package, "--all-features"]).args([
+        "-e",
+        "normal,no-proc-macro",
+        "--prefix",
+        "none",
+        "--format",
+        "{p}",
+    ]);
     let listed = output(&mut command)?;
-    let mut names: Vec<String> = listed
-        .lines()
-        .filter(|line| !line.contains('/'))
-        .filter_map(|line| line.split_whitespace().next())
-        .map(str::to_owned)
-        .collect();
-    names.sort();
-    names.dedup();
-    Ok(names)
+    let outside = listed.lines().filter(|line| !line.contains('/'));
+    let names = outside.filter_map(|line| line.split_whitespace().next());
+    Ok(names.map(str::to_owned).collect())
 }
 
 fn dependencies_page() -> Result<String, String> {
@@ -263,6 +279,21 @@ mod tests {
         let page = "| `spin` | locks |\n";
         assert_eq!(unexplained(&["spin".into()], page), Findings::new());
         assert_eq!(unexplained(&["sp".into()], page).len(), 1);
+    }
+
+    #[test]
+    fn the_crates_of_each_class_are_looked_at() {
+        let binaries = class_binaries(&packages().unwrap());
+        for class in toolchain::Class::all() {
+            let own = binaries.iter().filter(|(_, of)| of.target() == class.target());
+            assert_ne!(own.count(), 0, "{}", class.target());
+        }
+        let folders = packages().unwrap();
+        let all = folders.iter().map(Package::folder);
+        let variants = all.filter(|folder| {
+            folder.starts_with("hypervisor/") && !folder.starts_with("hypervisor/conformance-")
+        });
+        assert_eq!(binaries.len(), variants.count());
     }
 
     /// Returns the names of all packages of the workspace that are built for the tests of one of them.

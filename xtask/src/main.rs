@@ -7,6 +7,7 @@
 
 mod bless;
 mod ci;
+mod circles;
 mod classes;
 mod dependencies;
 mod english;
@@ -45,6 +46,11 @@ enum Command {
     Ci,
     /// The dependency rule: which crate of the workspace may use which
     Deps,
+    /// Files of a crate that import each other, against `circles-budget.toml`
+    Circles {
+        /// List the largest circle of this crate instead
+        folder: Option<String>,
+    },
     /// Unsafe code per crate against `unsafe-budget.toml`
     Unsafe,
     /// The SPDX line at the top of every source file
@@ -70,8 +76,17 @@ enum Command {
         #[arg(long)]
         functions: Option<usize>,
     },
-    /// The deepest chain of calls of the class binary of microcontrollers, and whether its stack holds it
-    Stack,
+    /// The deepest chains of calls of the class binaries, and whether their stacks hold them
+    Stack {
+        /// The file; without it the class binaries are built and measured
+        elf: Option<PathBuf>,
+        /// Show the chains
+        #[arg(long)]
+        chains: bool,
+        /// Lower the limits in `parts.toml` to what is measured
+        #[arg(long, conflicts_with = "elf")]
+        lower: bool,
+    },
     /// Lines and bytes of the parts of the kernel against `parts.toml`
     Parts {
         /// Count and measure them, and rewrite the file
@@ -111,6 +126,8 @@ fn main() -> ExitCode {
     let outcome = match &arguments.command {
         Command::Ci => ci::run(),
         Command::Deps => dependencies::check(),
+        Command::Circles { folder: None } => circles::check(),
+        Command::Circles { folder: Some(folder) } => circles::list(folder),
         Command::Unsafe => unsafety::check(),
         Command::Spdx => spdx::check(),
         Command::English { folder: None } => english::check(),
@@ -124,7 +141,12 @@ fn main() -> ExitCode {
         Command::Parts { measure: false, .. } => parts::check(),
         Command::Parts { class, .. } => parts::measure(class.as_deref()),
         Command::Lines => size::lines(),
-        Command::Stack => stack::check(),
+        Command::Stack {
+            elf: Some(elf),
+            chains,
+            ..
+        } => stack::check(elf, *chains),
+        Command::Stack { chains, lower, .. } => stack::check_all(*chains, *lower),
         Command::Bless => bless::run(),
         Command::Stretch {
             system,

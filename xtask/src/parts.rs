@@ -14,6 +14,7 @@ use bulkhead::ui::progress::Progress;
 use bulkhead_bench::{Lines, Sizes};
 use bulkhead_manifest::Board;
 use bulkhead_manifest::parts::{Part, Parts, VARIANTS};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -22,7 +23,9 @@ const HEAD: &str = "\
 # SPDX-License-Identifier: Apache-2.0
 # The costs of the parts of the kernel (docs/parts.md). `files` is written by hand. `xtask parts --measure`
 # counts the lines of code in them, and measures the bytes of instructions and read-only data. `xtask ci`
-# fails if the lines differ, or if the class binary of a variant is larger.
+# fails if the lines differ, or if the class binary of a variant is larger. `stack` has the bytes of the
+# deepest chain of calls of each class binary. `xtask stack` fails if one is deeper, and `xtask stack --lower`
+# lowers them.
 ";
 
 /// Checks the lines of all parts.
@@ -93,6 +96,22 @@ pub fn measure(only: Option<&str>) -> Outcome {
     Ok(Findings::new())
 }
 
+/// Returns the bytes that the deepest chain of calls of each class binary may take.
+pub fn stacks() -> Result<BTreeMap<String, u64>, String> {
+    read().map(|costs| costs.stack)
+}
+
+/// Writes the bytes of the deepest chains of calls. None of them may grow.
+pub fn lower_stacks(measured: &BTreeMap<String, u64>) -> Result<(), String> {
+    let mut costs = read()?;
+    let lower = |(name, bytes): (&String, &u64)| {
+        let limit = costs.stack.get(name).map_or(*bytes, |limit| *limit.min(bytes));
+        (name.clone(), limit)
+    };
+    costs.stack = measured.iter().map(lower).collect();
+    write(&costs)
+}
+
 fn read() -> Result<Costs, String> {
     let path = root().join(FILE);
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -127,6 +146,10 @@ fn write(costs: &Costs) -> Result<(), String> {
         if let Some(numbers) = costs.variant.get(variant.name) {
             let _ = writeln!(text, "{} = {}", variant.name, row(numbers));
         }
+    }
+    text.push_str("\n[stack]\n");
+    for (name, bytes) in &costs.stack {
+        let _ = writeln!(text, "{name} = {bytes}");
     }
     std::fs::write(root().join(FILE), text).map_err(|error| format!("{FILE}: {error}"))
 }

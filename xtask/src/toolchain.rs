@@ -66,6 +66,14 @@ impl Class {
             .is_some_and(|owner| owner.name() == self.name())
     }
 
+    /// Tells whether a folder has a class binary of the class, in one of its variants.
+    pub fn has_binary(self, folder: &str) -> bool {
+        let rest = folder
+            .strip_prefix("hypervisor/")
+            .and_then(|own| own.strip_prefix(self.name()));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    }
+
     /// Tells whether the folder has the name of the class, or a guest is for a CPU of the class.
     fn claims(self, folder: &str, target: Option<&str>) -> bool {
         let (room, own) = folder.split_once('/').unwrap_or_default();
@@ -84,17 +92,24 @@ pub fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".into())
 }
 
-/// `cargo SUBCOMMAND --target ...` for packages of a class.
-pub fn target_command(class: Class, subcommand: &str) -> Result<Command, String> {
+/// `cargo SUBCOMMAND --target ...`, which builds nothing.
+pub fn for_target(class: Class, subcommand: &str) -> Command {
     let mut command = Command::new(cargo());
     command.args([subcommand, "--target"]).current_dir(root());
     let own = root().join(format!("hypervisor/{}/{}.json", class.name(), class.target()));
     if own.is_file() {
         // The compiler does not know the target.
         command.arg(own).arg("-Zjson-target-spec");
+        command.env("RUSTC_BOOTSTRAP", "1");
     } else {
         command.arg(class.target());
     }
+    command
+}
+
+/// `cargo SUBCOMMAND --target ...` for packages of a class.
+pub fn target_command(class: Class, subcommand: &str) -> Result<Command, String> {
+    let mut command = for_target(class, subcommand);
     if has_library_source()? {
         command.env("RUSTC_BOOTSTRAP", "1");
         command.args(["-Zbuild-std=core,compiler_builtins"]);

@@ -22,6 +22,9 @@ pub struct Costs {
     /// Bytes of instructions and read-only data of each variant's class binary.
     #[serde(default)]
     pub variant: BTreeMap<String, PerClass>,
+    /// Bytes of the deepest chain of calls of each class binary, by its name.
+    #[serde(default)]
+    pub stack: BTreeMap<String, u64>,
 }
 
 /// The cost of a part.
