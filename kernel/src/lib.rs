@@ -37,19 +37,18 @@ extern crate self as bulkhead_kernel;
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-mod bell;
 pub mod boot;
 pub mod cap;
+mod channel;
 pub mod console;
 pub mod dispatch;
 pub mod event;
 pub mod flash;
 pub mod function;
 pub mod health;
-mod hold;
 pub mod hypercall;
 pub mod input;
-mod line;
+mod lent;
 pub mod load;
 pub mod local;
 pub mod lock;
@@ -62,6 +61,7 @@ mod parts;
 mod policy;
 pub mod port;
 mod record;
+mod semihosting;
 mod service;
 mod shared;
 mod system;
@@ -69,6 +69,7 @@ mod table;
 mod terminal;
 pub mod time;
 pub mod trace;
+mod upcall;
 
 /// The type that a class binary gives to [`boot::primary`] to have all policies of the manifest.
 pub use bulkhead_sched::AnyPolicy;

@@ -36,7 +36,7 @@ const KEPT: usize = limit(2, 4);
 /// States that wait at a time.
 const STATES: usize = limit(2, 8);
 /// Partitions that are told of a state at a time. The others follow in steps of their own.
-pub(super) const TOLD_AT_ONCE: usize = 4;
+pub(crate) const TOLD_AT_ONCE: usize = 4;
 /// Partitions that can be told later. Where there are few, all are told at once.
 const WATCHERS: usize = limit(0, MAX_PARTITIONS);
 /// Lines of a report.
@@ -87,7 +87,7 @@ impl Reports {
     }
 
     /// Keeps an event of a partition's gate. Returns false if there is no place for the event.
-    pub(super) fn defer(&mut self, watcher: u8, event: u64) -> bool {
+    pub(crate) fn defer(&mut self, watcher: u8, event: u64) -> bool {
         let Some(place) = self.events.get_mut(usize::from(watcher)) else {
             return false;
         };
@@ -153,7 +153,7 @@ impl Reports {
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Keeps the vCPU's registers, to be reported.
-    pub(super) fn keep_registers(&mut self, vcpu: VcpuId) {
+    pub(crate) fn keep_registers(&mut self, vcpu: VcpuId) {
         let Some(place) = self.local.reports.free() else {
             return self.leave_out(vcpu);
         };
@@ -174,7 +174,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Keeps a state that the partition has entered, to be told to the log.
-    pub(super) fn keep_state(&mut self, partition: PartitionId, state: PartitionState) {
+    pub(crate) fn keep_state(&mut self, partition: PartitionId, state: PartitionState) {
         let entered = Entered {
             at: self.machine.now(),
             partition,
@@ -204,7 +204,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Lets the work that is due be done before anything runs, in steps of its own.
-    pub(super) fn come_at_once(&mut self) {
+    pub(crate) fn come_at_once(&mut self) {
         let now = self.machine.now();
         self.local.drain_by(now);
         self.local.reschedule = true;
@@ -248,7 +248,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Holds the vCPU in `slot` back, if the vCPU is ready, until its report is written.
-    pub(super) fn report_first(&mut self, slot: Slot, vcpu: VcpuId) {
+    pub(crate) fn report_first(&mut self, slot: Slot, vcpu: VcpuId) {
         let its_own = self.local.reports.has(vcpu);
         let state = self.local.slot_mut(slot);
         if its_own && state.activity == Activity::Ready {
@@ -257,7 +257,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Writes one line, in the time of the vCPU in `slot`, or in the idle time of the pCPU.
-    pub(super) fn report_in_turn(&mut self, slot: Option<Slot>) {
+    pub(crate) fn report_in_turn(&mut self, slot: Option<Slot>) {
         // The steps that have led here may have taken as long as the line will take.
         if let Some(exit) = self.machine.poll() {
             return self.handle_common(&exit);
@@ -276,7 +276,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Plans the lines or the output that are due. The slot `before` ran before the decision. If another slot
     /// runs now, that slot comes first, but not twice.
-    pub(super) fn plan_chore(&mut self, before: Option<Slot>) {
+    pub(crate) fn plan_chore(&mut self, before: Option<Slot>) {
         let running = self.local.running();
         self.local.chore = match self.local.chore {
             Chore::None if running.is_some() && running != before => self.put_off(),
@@ -300,7 +300,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Writes one line, or hands one call's part of the output to the transmitter, between two looks at
     /// interrupts.
     #[inline(never)]
-    pub(super) fn do_chore(&mut self) {
+    pub(crate) fn do_chore(&mut self) {
         let chore = core::mem::replace(&mut self.local.chore, Chore::None);
         if let Some(exit) = self.machine.poll() {
             self.handle_common(&exit);
@@ -330,7 +330,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Writes all reports that are left. Bounded by the lines of the reports kept.
-    pub(super) fn finish_reports(&mut self) {
+    pub(crate) fn finish_reports(&mut self) {
         for _ in 0..STATES {
             self.tell_oldest_state();
         }
@@ -348,7 +348,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Tells some of the watchers of a partition. Returns whether there were any.
-    pub(super) fn tell_watchers(&mut self) -> bool {
+    pub(crate) fn tell_watchers(&mut self) -> bool {
         let mut told = false;
         for _ in 0..TOLD_AT_ONCE {
             let Some((watcher, events)) = self.local.reports.take_events() else {

@@ -40,7 +40,7 @@ pub(crate) struct Short<'s, 'i, R> {
 }
 
 impl<'s, 'i, R: RelaxStrategy> Short<'s, 'i, R> {
-    pub(super) const fn new(shared: &'s Shared<'i, R>, system: &'s System<'i>, is_traced: bool) -> Self {
+    pub(crate) const fn new(shared: &'s Shared<'i, R>, system: &'s System<'i>, is_traced: bool) -> Self {
         Self {
             shared,
             system,

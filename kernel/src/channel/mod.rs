@@ -5,6 +5,10 @@
 //! of the image. All other channels have no bell, and their doorbells go the long way
 //! ([`crate::dispatch`]).
 
+mod ring;
+
+pub(crate) use ring::MAY_WRITE;
+
 use crate::hypercall::ChannelId;
 use crate::parts::{Part, entries};
 use crate::table::{Id, Table};

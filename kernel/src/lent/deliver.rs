@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Carries out what holders of lines do, and delivers the interrupts of lines ([`crate::line`]).
+//! Carries out what holders of lines do, and delivers the interrupts of lines ([`crate::lent::line`]).
 
-use super::Pcpu;
-use super::basis::RECEIVES;
+use crate::dispatch::Pcpu;
+use crate::dispatch::basis::RECEIVES;
 use crate::hypercall::{ChannelId, LineStep};
-use crate::line::{Binding, Mark, Progress};
+use crate::lent::line::{Binding, Mark, Progress};
 use crate::parts::{Part, has};
 use crate::port::PortId;
 use bulkhead_abi::atomic::AtomicU64;
@@ -17,12 +17,12 @@ use bulkhead_sched::PcpuPolicy;
 /// Bytes of the message of a line.
 const LENGTH: u16 = 8;
 /// The results that a receiver of such a message finds besides the bytes.
-pub(super) const RESULTS: [u64; 4] = [LENGTH as u64, LINE_SENDER, 0, 0];
+pub(crate) const RESULTS: [u64; 4] = [LENGTH as u64, LINE_SENDER, 0, 0];
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Carries out a step of the holder of a line, by the capability at `index`.
     #[inline(never)]
-    pub(super) fn change_line(
+    pub(crate) fn change_line(
         &mut self,
         caller: PartitionId,
         device: ChannelId,
@@ -120,7 +120,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Ends one binding that lacks its capability, or that belongs to this partition, which is about to be
     /// loaded. Returns true if there is none. The line of a binding that has ended is masked on every pCPU.
     #[inline]
-    pub(super) fn are_lines_right(&mut self, loaded: Option<PartitionId>) -> bool {
+    pub(crate) fn are_lines_right(&mut self, loaded: Option<PartitionId>) -> bool {
         !has(Part::Lent) || self.shared.lines.is_empty() || !self.end_wrong_line(loaded)
     }
 
@@ -152,7 +152,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Takes the interrupt of a line that is lent, and masks the line. Another line is left alone.
     #[inline(never)]
-    pub(super) fn take_line(&mut self, line: Line) {
+    pub(crate) fn take_line(&mut self, line: Line) {
         if !has(Part::Lent) {
             return;
         }
@@ -214,7 +214,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Takes note that the message of a line was received. With the lock of its port held.
-    pub(super) fn line_received(
+    pub(crate) fn line_received(
         &self,
         mark: Mark,
         receiver: VcpuId,

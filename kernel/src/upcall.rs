@@ -6,8 +6,8 @@
 //! [`Activity::Calling`]. The registers are changed in the next step, in the task's own time: by then every
 //! answer to the task is written.
 
-use super::Pcpu;
-use super::basis::WATCHES;
+use crate::dispatch::Pcpu;
+use crate::dispatch::basis::WATCHES;
 use crate::hypercall::UpcallWish;
 use crate::local::{Activity, Upcall};
 use crate::parts::{Part, has};
@@ -20,9 +20,9 @@ use bulkhead_sched::{PcpuPolicy, Slot};
 const FRAME: usize = 8 * UPCALL_WORDS;
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
-    /// Carries out [`bulkhead_abi::Operation::EventUpcall`]. Returns the answer, or `None` if the task goes on
-    /// elsewhere.
-    pub(super) fn want_upcall(
+    /// Carries out [`bulkhead_abi::Operation::EventUpcall`]. Returns the answer, or `None` if the task goes
+    /// on elsewhere.
+    pub(crate) fn want_upcall(
         &mut self,
         slot: Slot,
         vcpu: VcpuId,
@@ -101,7 +101,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Makes a task that is ready and waits for an upcall be interrupted, if there is a reason to.
     #[inline]
-    pub(super) fn look_for_upcall(&mut self, slot: Slot) {
+    pub(crate) fn look_for_upcall(&mut self, slot: Slot) {
         if A::HAS_UPCALLS && has(Part::Upcalls) && self.local.is_watching(slot) {
             self.look_at_upcall(slot);
         }
@@ -126,7 +126,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Interrupts a task.
     #[inline(never)]
-    pub(super) fn interrupt_task(&mut self, slot: Slot, vcpu: VcpuId) {
+    pub(crate) fn interrupt_task(&mut self, slot: Slot, vcpu: VcpuId) {
         let upcall = self.local.upcall(slot);
         self.end_upcall(slot, vcpu);
         self.local.slot_mut(slot).activity = Activity::Ready;
@@ -145,7 +145,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Takes back the upcall that a task waits for, if there is one.
-    pub(super) fn end_upcall(&mut self, slot: Slot, vcpu: VcpuId) {
+    pub(crate) fn end_upcall(&mut self, slot: Slot, vcpu: VcpuId) {
         if let Some(upcall) = self.local.set_upcall(slot, None) {
             self.shared.partition(upcall.gate).gate.leave(vcpu);
         }

@@ -8,8 +8,8 @@
 //!
 //! **Order of locks.** A lock of this kind counts as a port ([`crate::port`]): it comes before a seat.
 
-use super::Pcpu;
-use super::basis::TAKES;
+use crate::dispatch::Pcpu;
+use crate::dispatch::basis::TAKES;
 use crate::hypercall::LockCommand;
 use crate::local::{Activity, Pause};
 use crate::lock::{LockId, Taking};
@@ -28,7 +28,7 @@ const fn taken(is_broken: bool) -> [u64; 4] {
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Carries out a hypercall about a lock. Returns the answer, or `None` if the vCPU waits.
     #[inline(never)]
-    pub(super) fn call_at_lock(
+    pub(crate) fn call_at_lock(
         &mut self,
         slot: Slot,
         vcpu: VcpuId,
@@ -125,7 +125,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Gives the lock of `owner` to the next one. Returns false if `owner` does not own the lock.
-    pub(super) fn pass_lock(&mut self, owner: VcpuId, lock: LockId, is_broken: bool) -> bool {
+    pub(crate) fn pass_lock(&mut self, owner: VcpuId, lock: LockId, is_broken: bool) -> bool {
         let (shared, system) = (self.shared, self.system);
         let next = {
             let mut state = shared.locks.of(lock).lock();
@@ -150,7 +150,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Makes the waiters of this pCPU lend their places to the present owner, if the owner is here. A step
     /// per waiter.
-    pub(super) fn relend(&mut self, lock: LockId) {
+    pub(crate) fn relend(&mut self, lock: LockId) {
         let state = *self.shared.locks.of(lock).lock();
         let waiters = state.waiters();
         if waiters.is_empty() {
@@ -182,7 +182,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Corrects the loan of a vCPU that was woken and waits on: another pCPU may have taken the lock from the
     /// owner that it lends to.
-    pub(super) fn check_loan(&mut self, slot: Slot, pause: Pause) {
+    pub(crate) fn check_loan(&mut self, slot: Slot, pause: Pause) {
         if has(Part::Locks)
             && let Pause::Lock(lock, ..) = pause
         {
@@ -192,7 +192,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Takes the vCPU from the waiters of a lock. Returns `error`, unless the lock has come meanwhile.
-    pub(super) fn give_up_lock(&self, vcpu: VcpuId, lock: LockId, error: Error) -> Outcome {
+    pub(crate) fn give_up_lock(&self, vcpu: VcpuId, lock: LockId, error: Error) -> Outcome {
         if self.shared.locks.of(lock).lock().leave(vcpu) {
             return Err(error);
         }
@@ -201,7 +201,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Takes the vCPU, which is being switched off, from the waiters of a lock, if it waits for one, and its
     /// locks from it. Its next owners are told. Bounded by the locks.
-    pub(super) fn leave_locks(&mut self, vcpu: VcpuId, activity: Activity) {
+    pub(crate) fn leave_locks(&mut self, vcpu: VcpuId, activity: Activity) {
         if !has(Part::Locks) {
             return;
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Accesses that another partition answers: the client's side and the server's ([`crate::service`]).
 
-use super::Pcpu;
+use crate::dispatch::Pcpu;
 use crate::hypercall::{Service, Transfer};
 use crate::local::{Activity, Pause};
 use crate::mailbox::{bit, bits};
@@ -29,7 +29,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
     /// Lets the server of a window answer an access. Returns whether the access is answered already, or
     /// `None` if it is to no window.
     #[inline(never)]
-    pub(super) fn ask(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) -> Option<bool> {
+    pub(crate) fn ask(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) -> Option<bool> {
         let partition = self.system.binding(vcpu).partition;
         if access.space != AddressSpace::Memory {
             return None;
@@ -118,7 +118,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
     }
 
     /// Ends the wait of a vCPU in its own time: with the answer, or because the time is up.
-    pub(super) fn end_access(&mut self, slot: Slot, vcpu: VcpuId, until: Ticks) {
+    pub(crate) fn end_access(&mut self, slot: Slot, vcpu: VcpuId, until: Ticks) {
         let is_late = until <= self.machine.now();
         let Some((access, window, answer)) = self.finish(vcpu, is_late) else {
             let pause = Pause::Access(until);
@@ -160,12 +160,12 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
     }
 
     /// Tells whether the access of a vCPU is answered.
-    pub(super) fn has_answer(&self, vcpu: VcpuId) -> bool {
+    pub(crate) fn has_answer(&self, vcpu: VcpuId) -> bool {
         self.shared.services.request(vcpu).lock().answer.is_some()
     }
 
     /// Forgets the access of a vCPU that is being switched off.
-    pub(super) fn drop_access(&self, vcpu: VcpuId) {
+    pub(crate) fn drop_access(&self, vcpu: VcpuId) {
         if !has(Part::Services) {
             return;
         }
@@ -174,7 +174,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
 
     /// Prepares the new life of a partition: that of a client closes its windows, that of a server lets its
     /// clients wait again. The work is bounded by the number of windows. No vCPU of the partition runs.
-    pub(super) fn begin_service(&mut self, partition: PartitionId) {
+    pub(crate) fn begin_service(&mut self, partition: PartitionId) {
         if !has(Part::Services) {
             return;
         }
@@ -235,7 +235,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
     }
 
     /// Lets the devices of a task interrupt this pCPU, which is that of the task's vCPU.
-    pub(super) fn enable_task_lines(&mut self, partition: PartitionId) {
+    pub(crate) fn enable_task_lines(&mut self, partition: PartitionId) {
         if !has(Part::Services) || self.system.facts_of(partition).kind != PartitionKind::Task {
             return;
         }
@@ -246,7 +246,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
     }
 
     /// Raises the event of an interrupt of a task's device. The work grows with the interrupts of the image.
-    pub(super) fn tell_task(&mut self, line: Line) {
+    pub(crate) fn tell_task(&mut self, line: Line) {
         if !has(Part::Services) {
             return;
         }
@@ -260,7 +260,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
     /// Carries out a step of a server. `holder` is the partition that calls, and `server` the one whose
     /// clients the capability is for.
     #[inline(never)]
-    pub(super) fn serve(&mut self, holder: PartitionId, server: PartitionId, step: &Service) -> Answer {
+    pub(crate) fn serve(&mut self, holder: PartitionId, server: PartitionId, step: &Service) -> Answer {
         if !has(Part::Services) {
             return Err(Error::NotSupported);
         }

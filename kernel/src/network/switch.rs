@@ -7,7 +7,7 @@
 //! sends. Frames from outside interrupt only while one of their receivers would be let run
 //! (`Network::open_network`).
 
-use super::Pcpu;
+use crate::dispatch::Pcpu;
 use crate::log::LogLine;
 use crate::network::{Address, Frames, NicFacts, NicId, NicWindow, OUTSIDE, word_at};
 use crate::parts::{Part, has};
@@ -64,7 +64,7 @@ const fn destination([low, high]: [u32; 2]) -> Address {
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Runs a vCPU, with its interface, if it has one, at hand.
     #[inline(always)]
-    pub(super) fn run_vcpu(&mut self, vcpu: VcpuId) -> Exit {
+    pub(crate) fn run_vcpu(&mut self, vcpu: VcpuId) -> Exit {
         if D::HAS_NETWORK && has(Part::Networks) && self.system.has_nic(vcpu) {
             self.run_beside_nic(vcpu)
         } else {
@@ -87,7 +87,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Carries out an access to the virtual interface of a partition.
-    pub(super) fn access_nic(
+    pub(crate) fn access_nic(
         &mut self,
         partition: PartitionId,
         offset: u64,
@@ -249,7 +249,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Takes a frame after an interrupt of the board's interface. Returns false if there is no time for
     /// another frame.
-    pub(super) fn take_frame(&mut self) -> bool {
+    pub(crate) fn take_frame(&mut self) -> bool {
         let began = self.machine.now();
         if let Some(received) = self.drivers.next_frame()
             && let Some(bytes) = received
@@ -271,14 +271,14 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Opens the board's interface again: there is time again for frames from outside.
     #[inline(never)]
-    pub(super) fn listen_again(&mut self) {
+    pub(crate) fn listen_again(&mut self) {
         if let Some(line) = self.drivers.network_line() {
             self.machine.complete(line);
         }
     }
 
     /// Puts the interface of a partition that starts anew into its state after a reset.
-    pub(super) fn reset_nic(&mut self, nic: NicId) {
+    pub(crate) fn reset_nic(&mut self, nic: NicId) {
         let address = self.system.nic(nic).address;
         *self.shared.nics.of(nic).lock() = crate::network::Nic::new(address);
     }

@@ -14,6 +14,8 @@
 //!
 //! **Work bounds.** To take a lock is constant work. To release one is a step per waiter.
 
+mod take;
+
 use crate::parts::{Part, entries};
 use crate::table::{Id, Table};
 use bulkhead_arch_api::{VcpuId, VcpuSet};

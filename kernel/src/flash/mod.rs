@@ -8,6 +8,8 @@
 //! Flash keeps its contents when the partition starts again: the image's contents are copied at the first
 //! start only.
 
+mod access;
+
 use crate::parts::{Part, entries};
 use bulkhead_arch_api::{MAX_PARTITIONS, VirtualDevice};
 use bulkhead_devices::flash::Bank;

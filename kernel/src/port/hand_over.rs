@@ -9,14 +9,14 @@
 //!
 //! If anything is unusual (an error, a capability on its way, a pending interrupt, an upcall, a message that
 //! waits already), nobody can tell that the short way was tried, and the call goes the long way
-//! ([`super::port`]), which decides. There both give the same results. A late refusal may leave the message
+//! ([`super::message`]), which decides. There both give the same results. A late refusal may leave the message
 //! in the buffer of the receiver. The receiver still waits, and no content of the buffer is promised to a
 //! receiver that waits. The long way writes the buffer again.
 //!
 //! **Work bounds.** One message is copied with the port's lock held, as by a send.
 
-use super::Pcpu;
-use super::basis::{CALLS, RECEIVES};
+use crate::dispatch::Pcpu;
+use crate::dispatch::basis::{CALLS, RECEIVES};
 use crate::local::{Activity, Pause};
 use crate::parts::{Part, has};
 use crate::port::{CallState, Named, PortId};
@@ -31,7 +31,7 @@ const REPLY_RECEIVE: u16 = Operation::PortReceiveDonate as u16;
 
 /// Tells whether this operation may take the short way. Where size counts, none does.
 #[inline(always)]
-pub(super) const fn is_handed_over(operation: u16) -> bool {
+pub(crate) const fn is_handed_over(operation: u16) -> bool {
     !IS_SMALL && has(Part::Ports) && (operation == CALL || operation == REPLY_RECEIVE)
 }
 
@@ -41,7 +41,7 @@ type Chosen = (Slot, VcpuId);
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Carries out a call or a reply. Returns the vCPU that runs next, if that is known without a decision.
     #[inline(never)]
-    pub(super) fn call_or_hand_over(&mut self, slot: Slot, vcpu: VcpuId, call: &Hypercall) -> Option<Chosen> {
+    pub(crate) fn call_or_hand_over(&mut self, slot: Slot, vcpu: VcpuId, call: &Hypercall) -> Option<Chosen> {
         let next = if call.operation == CALL {
             self.pass_call(slot, vcpu, call)
         } else {

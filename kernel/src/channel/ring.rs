@@ -7,7 +7,7 @@
 //! that rings all the time costs the others no more than one interrupt at a time, which they mask and end as
 //! any other.
 
-use super::Pcpu;
+use crate::dispatch::Pcpu;
 use crate::function::FunctionFacts;
 use crate::hypercall::{ChannelCommand, ChannelId};
 use crate::mailbox::bit;
@@ -19,12 +19,12 @@ use bulkhead_image::layout::{NONE, SIDE_FUNCTION, SIDE_WRITES, SideRecord};
 use bulkhead_sched::PcpuPolicy;
 
 /// The bit in the third result of `ChannelPlace`: the caller may write the memory.
-pub(super) const MAY_WRITE: u64 = 1 << 16;
+pub(crate) const MAY_WRITE: u64 = 1 << 16;
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Carries out a hypercall about a channel.
     #[inline(never)]
-    pub(super) fn call_at_channel(
+    pub(crate) fn call_at_channel(
         &mut self,
         caller: PartitionId,
         channel: ChannelId,
@@ -41,7 +41,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Rings at the sides in this bitmap, at all if it is empty, and never at the caller's own. The work is
     /// bounded by the number of sides.
-    pub(super) fn ring(&mut self, caller: PartitionId, channel: ChannelId, wanted: u64) {
+    pub(crate) fn ring(&mut self, caller: PartitionId, channel: ChannelId, wanted: u64) {
         let sides = self.system.image.sides_of(channel.0.into());
         for (side, number) in sides.iter().zip(0_u8..) {
             let partition = PartitionId(side.partition.get() as u8);
@@ -72,7 +72,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Returns the results of `ChannelPlace`.
-    pub(super) fn place_of_channel(
+    pub(crate) fn place_of_channel(
         &self,
         caller: PartitionId,
         channel: ChannelId,

@@ -6,7 +6,7 @@
 //! Switches are recorded after the decision that stands. States and health are recorded where they are
 //! announced.
 
-use super::Pcpu;
+use crate::dispatch::Pcpu;
 use crate::local::{Activity, Pause};
 use bulkhead_abi::trace::{BlockReason, Event, ExitCause};
 use bulkhead_arch_api::{Arch, Drivers, Exit, Ticks, VcpuId};
@@ -15,7 +15,7 @@ use bulkhead_sched::{PcpuPolicy, Slot};
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Records an event of a partition or of the pCPU at this moment.
     #[inline]
-    pub(super) fn trace(&self, event: Event) {
+    pub(crate) fn trace(&self, event: Event) {
         if self.local.tracer.is_on() {
             self.local.tracer.record(self.machine.now(), event);
         }
@@ -23,13 +23,13 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Records the decision that was taken at `now` and stands.
     #[inline(never)]
-    pub(super) fn trace_decision(&mut self, now: Ticks) {
+    pub(crate) fn trace_decision(&mut self, now: Ticks) {
         self.local.trace_decision(now);
     }
 
     /// Records the exit that has ended a vCPU's run, or the wait of the pCPU.
     #[inline(never)]
-    pub(super) fn trace_exit(&self, vcpu: Option<VcpuId>, exit: &Exit) {
+    pub(crate) fn trace_exit(&self, vcpu: Option<VcpuId>, exit: &Exit) {
         let (cause, argument) = describe(exit);
         self.trace(Event::Exit {
             vcpu: vcpu.map(|vcpu| vcpu.0),
@@ -40,7 +40,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Records that the slot which ran does not go on, if so. The policy is told at the next decision.
     #[inline(never)]
-    pub(super) fn trace_block(&self, slot: Slot, vcpu: VcpuId) {
+    pub(crate) fn trace_block(&self, slot: Slot, vcpu: VcpuId) {
         if let Some(why) = block_reason(self.local.slot(slot).activity) {
             self.trace(Event::Block { vcpu: vcpu.0, why });
         }

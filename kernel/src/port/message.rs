@@ -2,17 +2,17 @@
 //! Messages through ports, calls and their replies.
 //!
 //! Whoever completes a wait of another vCPU writes the outcome into that vCPU's seat, lets all locks go, and
-//! wakes the vCPU. The vCPU takes the outcome on its own pCPU, as it takes events ([`super::exit`]).
+//! wakes the vCPU. The vCPU takes the outcome on its own pCPU, as it takes events ([`crate::dispatch`]).
 //!
 //! **Donation.** A caller that donates lends its place to the vCPU that serves the port, if both are on this
 //! pCPU. That is the vCPU that waits for the message, or the one that received last. If another vCPU takes
 //! the message, the loan goes over to that one. The loan ends when the caller's wait ends, for whatever
 //! reason, and when the server stops.
 
-use super::Pcpu;
-use super::basis::{CALLS, RECEIVES};
+use crate::dispatch::Pcpu;
+use crate::dispatch::basis::{CALLS, RECEIVES};
 use crate::hypercall::{Answering, Buffer, CallMode, Message, PortCommand};
-use crate::line::Mark;
+use crate::lent::line::Mark;
 use crate::local::{Activity, Pause};
 use crate::parts::{HAS_SEATS, Part, has};
 use crate::port::{Basis, CallState, Caller, Letter, Named, Outcome, PortFacts, PortId, Queue, Room};
@@ -23,7 +23,7 @@ use bulkhead_sched::{PcpuPolicy, PolicyError, Slot};
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Carries out a hypercall about ports and replies. Returns the answer, or `None` if the vCPU waits.
     #[inline(never)]
-    pub(super) fn call_at_port(
+    pub(crate) fn call_at_port(
         &mut self,
         slot: Slot,
         vcpu: VcpuId,
@@ -174,7 +174,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Destroys a capability if it is one to reply by, and ends the call. Returns whether it was one.
     #[inline]
-    pub(super) fn refuse_if_reply(&mut self, holder: PartitionId, index: u64) -> bool {
+    pub(crate) fn refuse_if_reply(&mut self, holder: PartitionId, index: u64) -> bool {
         if !has(Part::Ports) {
             return false;
         }
@@ -203,7 +203,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Ends the calls that a partition has received and has not answered. None of its vCPUs runs. Bounded by
     /// the slots of a capability space.
-    pub(super) fn refuse_replies(&mut self, partition: PartitionId) {
+    pub(crate) fn refuse_replies(&mut self, partition: PartitionId) {
         if !has(Part::Ports) {
             return;
         }
@@ -216,7 +216,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Ends whatever the vCPU waits for at ports and locks, and takes its locks: the vCPU is being switched
     /// off. Requires: settled, or the vCPU is not running.
     #[inline]
-    pub(super) fn leave_ports(&mut self, slot: Slot, vcpu: VcpuId) {
+    pub(crate) fn leave_ports(&mut self, slot: Slot, vcpu: VcpuId) {
         if HAS_SEATS && self.local.is_any_engaged() {
             self.leave_engaged(slot, vcpu);
         }
@@ -248,7 +248,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Returns the outcome of a wait for a message that was completed.
-    pub(super) fn received(&self, vcpu: VcpuId) -> Option<Outcome> {
+    pub(crate) fn received(&self, vcpu: VcpuId) -> Option<Outcome> {
         let (outcome, basis) = {
             let mut seat = self.shared.seats.of(vcpu).lock();
             (seat.received.take(), seat.basis)
@@ -262,7 +262,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Returns the outcome of the vCPU's call, if the call is done. There is no call then.
-    pub(super) fn replied(&self, vcpu: VcpuId) -> Option<Outcome> {
+    pub(crate) fn replied(&self, vcpu: VcpuId) -> Option<Outcome> {
         let mut seat = self.shared.seats.of(vcpu).lock();
         let CallState::Done(outcome) = seat.call.state else {
             return None;
@@ -278,7 +278,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Takes the vCPU from the waiters of a port. Returns `error`, unless a message has come meanwhile.
-    pub(super) fn give_up_message(&self, vcpu: VcpuId, port: PortId, error: Error) -> Outcome {
+    pub(crate) fn give_up_message(&self, vcpu: VcpuId, port: PortId, error: Error) -> Outcome {
         if self.shared.ports.of(port).lock().leave(vcpu) {
             return Err(error);
         }
@@ -287,7 +287,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Ends the wait for a reply. Returns `error`, unless the reply has come meanwhile. An interrupt leaves
     /// the call open.
-    pub(super) fn give_up_reply(&self, vcpu: VcpuId, error: Error) -> Outcome {
+    pub(crate) fn give_up_reply(&self, vcpu: VcpuId, error: Error) -> Outcome {
         if let Some(outcome) = self.replied(vcpu) {
             return outcome;
         }
@@ -460,7 +460,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Raises the events of messages that wait in ports for a partition which begins a new life: the events
     /// of its last life are gone. Bounded by the ports.
-    pub(super) fn raise_for_messages(&mut self, partition: PartitionId) {
+    pub(crate) fn raise_for_messages(&mut self, partition: PartitionId) {
         if !has(Part::Ports) {
             return;
         }
@@ -655,7 +655,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         outcome
     }
 
-    pub(super) fn deadline_of(&self, until: Option<u64>) -> Ticks {
+    pub(crate) fn deadline_of(&self, until: Option<u64>) -> Ticks {
         until.map_or(Ticks::NEVER, |nanoseconds| self.system.time.at(nanoseconds))
     }
 
@@ -664,7 +664,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     ///
     /// # Errors
     /// [`Error::DonationCycle`].
-    pub(super) fn lend_to(&mut self, donor: Slot, server: VcpuId) -> Result<(), Error> {
+    pub(crate) fn lend_to(&mut self, donor: Slot, server: VcpuId) -> Result<(), Error> {
         let there = self.system.binding(server);
         if !self.is_here(there.pcpu) || !self.local.can_borrow(there.slot) {
             return Ok(());
@@ -708,7 +708,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Lets a slot, which is switched on or loads its partition, have the places of the callers of this pCPU
     /// that wait for its vCPU, or for any vCPU of its partition if it loads. Bounded by the slots in use.
     #[inline]
-    pub(super) fn relend_to(&mut self, slot: Slot) {
+    pub(crate) fn relend_to(&mut self, slot: Slot) {
         if HAS_SEATS && self.local.is_any_engaged() {
             self.relend_callers(slot);
         }
@@ -735,14 +735,14 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Lends the place of a caller that waits on, after a look at why it was woken.
-    pub(super) fn relend_call(&mut self, slot: Slot) {
+    pub(crate) fn relend_call(&mut self, slot: Slot) {
         if let Some(server) = self.server_of(self.local.slot(slot).vcpu) {
             let _without = self.lend_to(slot, server);
         }
     }
 
     /// Ends the loan of a slot whose vCPU goes on.
-    pub(super) fn end_loan(&mut self, slot: Slot) {
+    pub(crate) fn end_loan(&mut self, slot: Slot) {
         if self.local.is_lending(slot) {
             let now = self.machine.now();
             self.local.end_loan(slot, now);

@@ -10,6 +10,8 @@
 //! reader loses no record without knowing it. Entries are stored before they are counted. So every entry that
 //! the count covers is whole.
 
+mod records;
+
 use crate::parts::{Part, has};
 use bulkhead_abi::log::Pcpu;
 use bulkhead_abi::size::IS_SMALL;

@@ -2,7 +2,7 @@
 //! The virtual PCI host bridge of a VM: its configuration space (ECAM, PCI Express 3.0, 7.2.2) and the
 //! registers of its functions, which are the sides of channels.
 
-use super::Pcpu;
+use crate::dispatch::Pcpu;
 use crate::function::{FunctionFacts, FunctionId};
 use crate::mailbox::bit;
 use bulkhead_arch_api::{Access, AccessKind, Arch, Drivers, PartitionId, Reply, VcpuSet};
@@ -17,7 +17,7 @@ const FUNCTIONS_PER_DEVICE: u64 = 8;
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Carries out an access to a window of the bridge. Where no function is, a load gives all ones.
     #[inline(never)]
-    pub(super) fn access_bridge(
+    pub(crate) fn access_bridge(
         &mut self,
         partition: PartitionId,
         (window, offset): (u8, u64),
@@ -72,7 +72,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Changes a function. Its lock is kept while the interrupt line follows, so that the last change
     /// decides.
-    pub(super) fn with_function<T>(
+    pub(crate) fn with_function<T>(
         &mut self,
         id: FunctionId,
         facts: &FunctionFacts,
@@ -94,7 +94,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Puts the functions of a VM into their first state.
-    pub(super) fn reset_functions(&mut self, partition: PartitionId) {
+    pub(crate) fn reset_functions(&mut self, partition: PartitionId) {
         let system = self.system;
         for (id, facts) in system
             .functions()

@@ -4,7 +4,7 @@
 //! The lock of a flash is held while its bytes change, at most for one step of an erasure. Only vCPUs of the
 //! same partition wait for it.
 
-use super::Pcpu;
+use crate::dispatch::Pcpu;
 use crate::parts::{Part, has};
 use bulkhead_arch_api::class::DeviceRole;
 use bulkhead_arch_api::{
@@ -28,7 +28,7 @@ const fn rights(is_array: bool) -> Permissions {
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Carries out an access to a bank of the partition's flash.
     #[inline(never)]
-    pub(super) fn access_flash(
+    pub(crate) fn access_flash(
         &mut self,
         partition: PartitionId,
         device: &VirtualDevice,
@@ -98,7 +98,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Puts the banks of the partition's flash into array mode, and notes that their contents are there.
-    pub(super) fn reset_flash(&mut self, partition: PartitionId) {
+    pub(crate) fn reset_flash(&mut self, partition: PartitionId) {
         if !has(Part::Flash) {
             return;
         }
@@ -123,7 +123,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Tells whether a piece of a payload is not to be copied at a start: it belongs to a flash that has its
     /// contents.
-    pub(super) fn is_kept_in_flash(&self, partition: PartitionId, guest: GuestPhys) -> bool {
+    pub(crate) fn is_kept_in_flash(&self, partition: PartitionId, guest: GuestPhys) -> bool {
         if !has(Part::Flash) || !self.shared.flashes.of(partition).lock().is_filled {
             return false;
         }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Carries out holds of channels ([`crate::hold`]).
+//! Carries out holds of channels ([`crate::lent::hold`]).
 
-use super::Pcpu;
-use crate::hold::Hold;
+use crate::dispatch::Pcpu;
 use crate::hypercall::ChannelId;
+use crate::lent::hold::Hold;
 use crate::parts::{Part, has};
 use bulkhead_abi::{Error, ObjectKind, Rights};
 use bulkhead_arch_api::{Arch, Drivers, GuestPhys, PartitionId, Permissions};
@@ -22,7 +22,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
     /// Maps the window of the caller's side with the rights of the capability in a slot, or ends the hold of
     /// the side if no slot is given.
     #[inline(never)]
-    pub(super) fn change_hold(
+    pub(crate) fn change_hold(
         &mut self,
         caller: PartitionId,
         channel: ChannelId,
@@ -54,7 +54,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
             if !permissions.write
                 && let [_, _, shape, _] = &mut answer
             {
-                *shape &= !super::channel::MAY_WRITE;
+                *shape &= !crate::channel::MAY_WRITE;
             }
             Ok(answer)
         })
@@ -64,7 +64,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
     /// loaded, or the binding of a line likewise. Returns true if there is none. No CPU can use the memory of
     /// a hold that has ended.
     #[inline]
-    pub(super) fn are_holds_right(&mut self, loaded: Option<PartitionId>) -> bool {
+    pub(crate) fn are_holds_right(&mut self, loaded: Option<PartitionId>) -> bool {
         !has(Part::Lent)
             || (self.shared.holds.is_empty() || !self.end_wrong_hold(loaded)) && self.are_lines_right(loaded)
     }
@@ -93,7 +93,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
     /// Tells whether a stretch of memory, which the partition may access now, touches a window of this kind.
     /// Nothing that comes later may be stored there, because the memory may be taken away until then.
     #[inline]
-    pub(super) fn can_be_taken(&self, partition: PartitionId, guest: GuestPhys, length: u64) -> bool {
+    pub(crate) fn can_be_taken(&self, partition: PartitionId, guest: GuestPhys, length: u64) -> bool {
         has(Part::Lent) && !self.shared.holds.is_empty() && self.touches_window(partition, guest, length)
     }
 

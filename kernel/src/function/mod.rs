@@ -4,6 +4,8 @@
 //! A function is at the device number that counts the sides of its VM with a function, on bus 0. Its
 //! registers are a page of the window of the bridge, at the same number.
 
+mod bridge;
+
 use crate::hypercall::ChannelId;
 use bulkhead_arch_api::{PartitionId, VirtualDevice, VirtualLine};
 use bulkhead_devices::ivshmem::{Place, REGISTERS_SIZE};

@@ -6,6 +6,8 @@
 //! where the frames of others go. Frames wait in memory that the system image sets aside for their receiver.
 //! A receiver that does not take its frames loses its own frames, and nobody else's.
 
+mod switch;
+
 use crate::parts::{Part, entries};
 use crate::table::{Id, Table};
 use crate::time::Timebase;

@@ -6,16 +6,16 @@
 //! interrupt is pending that the guest masks, the vCPU asks again at once, in its own time, as a driver does
 //! that polls a register.
 
-use super::Pcpu;
-use super::device::Change;
 use crate::console::DRAIN_PERIOD_NS;
+use crate::dispatch::Pcpu;
+use crate::dispatch::device::Change;
 use crate::local::Activity;
 use bulkhead_arch_api::{Arch, Drivers, HOST_BYTES, HostCall, Reply, VcpuId};
 use bulkhead_sched::{PcpuPolicy, Slot};
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     #[inline(never)]
-    pub(super) fn host_call(&mut self, slot: Slot, vcpu: VcpuId, call: &HostCall) {
+    pub(crate) fn host_call(&mut self, slot: Slot, vcpu: VcpuId, call: &HostCall) {
         let partition = self.system.binding(vcpu).partition;
         let mut bytes = [0; HOST_BYTES];
         let part = |most: u8| usize::from(most).min(HOST_BYTES);

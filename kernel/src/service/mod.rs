@@ -20,6 +20,8 @@
 //! **Work bounds.** To take an access costs a look at each vCPU that waits. All else is constant, but for a
 //! copy, which has at most [`MAX_COPY`](bulkhead_abi::hypercall::MAX_COPY) bytes.
 
+mod serve;
+
 use crate::table::{Id, Table};
 use bulkhead_abi::hypercall::{KEPT_GROUP, KEPT_WORDS};
 use bulkhead_arch_api::{Access, MAX_PARTITIONS, MAX_VCPUS, PartitionId, VcpuId, VcpuSet};

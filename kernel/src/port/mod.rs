@@ -24,9 +24,14 @@
 //! [`MAX_MESSAGE`](bulkhead_abi::hypercall::MAX_MESSAGE) bytes. A receive may skip requests whose callers
 //! have given up: at most as many as the port holds, each in constant time.
 
+mod hand_over;
+mod message;
+
+pub(crate) use hand_over::is_handed_over;
+
 use crate::cap::Capability;
 use crate::hypercall::Gift;
-use crate::line::Mark;
+use crate::lent::line::Mark;
 use crate::lock::LockId;
 use crate::parts::{Part, entries};
 use crate::table::{Id, Table};
