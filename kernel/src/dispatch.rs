@@ -50,7 +50,7 @@ mod tests;
 mod trace;
 mod upcall;
 
-pub use report::Reports;
+pub use crate::reports::Reports;
 
 use self::hand_over::is_handed_over;
 use crate::local::{Activity, Chore, Local};

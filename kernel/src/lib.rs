@@ -62,6 +62,7 @@ mod parts;
 mod policy;
 pub mod port;
 mod record;
+mod reports;
 mod service;
 mod shared;
 mod system;

@@ -7,7 +7,8 @@
 //! access. Whatever else is tried reads as zero and changes nothing.
 
 use crate::fields::set_enable_quietly as set_enable;
-use crate::state::{RECHECK, shared_word};
+use crate::lines::shared_word;
+use crate::state::RECHECK;
 use crate::{Bank, FIRST_SPECIAL, Hardware, PRIVATE_LINES, Vgic, bit};
 use core::sync::atomic::Ordering::SeqCst;
 
