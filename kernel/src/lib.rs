@@ -61,6 +61,7 @@ pub mod partition;
 mod parts;
 mod policy;
 pub mod port;
+mod port_id;
 mod record;
 mod reports;
 mod service;
