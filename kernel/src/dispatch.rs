@@ -35,7 +35,7 @@ mod short;
 #[cfg(test)]
 mod tests;
 
-pub use report::Reports;
+pub use crate::reports::Reports;
 
 use crate::local::{Activity, Chore, Local};
 use crate::mailbox::{Mailbox, Post, bit, bits};

@@ -9,7 +9,7 @@
 use crate::cap::{Capability, Spaces};
 use crate::lock::LockId;
 use crate::parts::Part;
-use crate::port::PortId;
+use crate::port_id::PortId;
 use bulkhead_abi::hypercall::{
     CAPABILITY_NAME, KEPT_GROUP, KEPT_WORDS, MAX_COPY, MAX_MESSAGE, MESSAGE_ALIGN, OWN_MEMORY, SEND_REPLACES,
 };

@@ -13,7 +13,6 @@ use bulkhead_sched::{
     SlotSet, StopReason,
 };
 
-use crate::dispatch::Reports;
 use crate::load::Cursor;
 use crate::lock::LockId;
 use crate::mailbox::{bit, bits};
@@ -21,6 +20,7 @@ use crate::network::Intake;
 use crate::orders::Orders;
 use crate::port::PortId;
 use crate::record::add_ticks;
+use crate::reports::Reports;
 use crate::time::Timebase;
 use crate::trace::Tracer;
 use bulkhead_abi::atomic::AtomicU64;

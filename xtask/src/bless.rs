@@ -2,8 +2,8 @@
 //! Rewrites what is generated, and lowers the budget of hard sentences: run it, then read the difference as
 //! code.
 
-use crate::workspace::root;
-use crate::{Outcome, english, toolchain};
+use crate::workspace::{cargo, root};
+use crate::{Outcome, english};
 use std::process::Command;
 
 /// Packages whose tests compare a committed file with a generated one, and rewrite it under `BLESS=1`.
@@ -13,7 +13,7 @@ const GENERATORS: &[&str] = &["bulkhead-abi", "bulkhead-manifest", "bulkhead-sch
 pub fn run() -> Outcome {
     let mut findings = Vec::new();
     for package in GENERATORS {
-        let status = Command::new(toolchain::cargo())
+        let status = Command::new(cargo())
             .args(["test", "--quiet", "-p", package])
             .env("BLESS", "1")
             .current_dir(root())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Everything continuous integration checks besides the tests, in one command.
 
-use crate::workspace::{Package, packages, root};
+use crate::workspace::{self, Package, packages, root};
 use crate::{
     Findings, Outcome, circles, classes, dependencies, english, parts, size, spdx, stack, toolchain, unsafety,
 };
@@ -57,7 +57,7 @@ fn failed_steps(findings: &[String], steps: &[Step]) -> usize {
 }
 
 fn cargo(arguments: &[&str]) -> Command {
-    let mut command = Command::new(toolchain::cargo());
+    let mut command = Command::new(workspace::cargo());
     command.args(arguments).current_dir(root());
     command
 }

@@ -282,6 +282,16 @@ mod tests {
     }
 
     #[test]
+    fn every_crate_on_a_target_has_a_reason() {
+        let linked = linked_into_class_binaries(&packages().unwrap()).unwrap();
+        assert!(linked.iter().any(|name| name == "spin"), "{linked:?}");
+        assert_eq!(
+            unexplained(&linked, &dependencies_page().unwrap()),
+            Findings::new()
+        );
+    }
+
+    #[test]
     fn the_crates_of_each_class_are_looked_at() {
         let binaries = class_binaries(&packages().unwrap());
         for class in toolchain::Class::all() {

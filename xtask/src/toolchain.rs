@@ -4,7 +4,7 @@
 //! On-target code is built with the compiler's own `core` from source where the toolchain has it
 //! (`-Zbuild-std`, allowed on a stable compiler by `RUSTC_BOOTSTRAP`), else with the prebuilt target.
 
-use crate::workspace::{output, root};
+use crate::workspace::{cargo, output, root};
 use bulkhead::class::{self, Tool};
 use bulkhead_abi::size::Tables;
 use std::path::Path;
@@ -85,11 +85,6 @@ impl Class {
             _ => false,
         }
     }
-}
-
-/// Returns the cargo that runs us, so that every step uses one toolchain.
-pub fn cargo() -> String {
-    std::env::var("CARGO").unwrap_or_else(|_| "cargo".into())
 }
 
 /// `cargo SUBCOMMAND --target ...`, which builds nothing.

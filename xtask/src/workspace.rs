@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The workspace as cargo and git see it.
 
-use crate::toolchain;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -49,6 +48,11 @@ impl Package {
     }
 }
 
+/// Returns the cargo that runs us, so that every step uses one toolchain.
+pub fn cargo() -> String {
+    std::env::var("CARGO").unwrap_or_else(|_| "cargo".into())
+}
+
 /// Returns the root of the repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -59,7 +63,7 @@ pub fn root() -> PathBuf {
 
 /// Returns all packages of the workspace.
 pub fn packages() -> Result<Vec<Package>, String> {
-    let mut command = Command::new(toolchain::cargo());
+    let mut command = Command::new(cargo());
     command
         .args(["metadata", "--format-version", "1", "--no-deps"])
         .current_dir(root());

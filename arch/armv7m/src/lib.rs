@@ -53,6 +53,7 @@ mod trapped;
 mod traps;
 mod vcpu;
 mod window;
+mod words;
 
 pub use console::Serial;
 pub use crash::panic;

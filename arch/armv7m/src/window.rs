@@ -7,7 +7,7 @@
 //!
 //! [`Frames::run_beside`]: bulkhead_arch_api::Frames::run_beside
 
-use crate::network::Words;
+use crate::words::Words;
 use bulkhead_arch_api::{Stored, VirtualDevice, Window};
 use core::ptr::null_mut;
 

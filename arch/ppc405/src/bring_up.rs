@@ -4,7 +4,7 @@
 use crate::buffer::Buffer;
 use crate::context::{ContextTable, Registers};
 use crate::crash::halt;
-use crate::irq::Lines;
+use crate::lines::Lines;
 use crate::machine::Machine;
 use crate::regions::SpaceTable;
 use crate::sysreg::{self, PID, PIT, TCR, TSR, ZPR};

@@ -4,63 +4,10 @@
 //! A line that has interrupted is masked. One of the hypervisor's own is enabled again when the kernel has
 //! completed it; one of a partition when the guest has cleared it in its own controller.
 
+use crate::lines::{LINES, Route, bit};
 use crate::machine::Machine;
-use crate::sysreg::{self, UIC_CRITICAL, UIC_ENABLE, UIC_MASKED_STATUS, UIC_STATUS};
+use crate::sysreg::{self, UIC_MASKED_STATUS, UIC_STATUS};
 use bulkhead_arch_api::{Exit, Irqs, Line, LineRoute, PartitionId, VcpuSet};
-
-/// Lines of the controller.
-const LINES: usize = 32;
-
-/// The way of a partition's line.
-#[derive(Clone, Copy)]
-struct Route {
-    partition: PartitionId,
-    virtual_line: u8,
-    is_critical: bool,
-}
-
-/// The lines.
-pub(crate) struct Lines {
-    routes: [Option<Route>; LINES],
-    /// Lines that may interrupt.
-    enabled: u32,
-    /// Lines of partitions that wait for their guests.
-    held: u32,
-}
-
-/// Returns the bit of a line: line 0 is the most significant one.
-const fn bit(line: u32) -> u32 {
-    if line < LINES as u32 {
-        0x8000_0000 >> line
-    } else {
-        0
-    }
-}
-
-impl Lines {
-    pub(crate) const fn new() -> Self {
-        Self {
-            routes: [None; LINES],
-            enabled: 0,
-            held: 0,
-        }
-    }
-
-    /// Masks all lines and forgets what is pending. At boot.
-    pub(crate) fn init(&mut self) {
-        sysreg::write_dcr::<UIC_ENABLE>(0);
-        sysreg::write_dcr::<UIC_CRITICAL>(0);
-        sysreg::write_dcr::<UIC_STATUS>(u32::MAX);
-    }
-
-    fn apply(&self) {
-        sysreg::write_dcr::<UIC_ENABLE>(self.enabled & !self.held);
-    }
-
-    fn route_of(&self, line: u32) -> Option<Route> {
-        self.routes.get(line as usize).copied().flatten()
-    }
-}
 
 impl Machine {
     /// Forgets everything about a partition's lines, when the partition starts anew or has ended. At most 32

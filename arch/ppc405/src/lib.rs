@@ -33,6 +33,7 @@ mod entry;
 mod instruction;
 mod irq;
 mod layout;
+mod lines;
 mod log;
 mod machine;
 mod memory;

@@ -4,7 +4,7 @@
 
 use crate::buffer::Buffer;
 use crate::context::{Context, ContextTable, Registers};
-use crate::irq::Lines;
+use crate::lines::Lines;
 use crate::regions::{Space, SpaceTable};
 use bulkhead_arch_api::{Arch, ClassFacts, Exit, MAX_PARTITIONS, PartitionId, Ticks, VcpuId, class};
 

@@ -21,6 +21,7 @@ mod guest;
 mod machine;
 mod memory;
 mod network;
+mod uplink;
 mod world;
 
 pub use classes::{
@@ -28,7 +29,7 @@ pub use classes::{
     REGISTER_UART, Sim, SimClass,
 };
 pub use guest::{Action, Guest, Outcome, script};
-pub use machine::{CONSOLE_LINE, Halted, SimMachine};
+pub use machine::{Halted, SimMachine};
 pub use memory::Memory;
-pub use network::{NETWORK_LINE, Uplink};
-pub use world::{External, Record, What, World};
+pub use uplink::{NETWORK_LINE, Uplink};
+pub use world::{CONSOLE_LINE, External, Record, What, World};

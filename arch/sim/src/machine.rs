@@ -4,8 +4,8 @@
 use crate::classes::{Sim, SimClass};
 use crate::guest::Outcome;
 use crate::memory::View;
-use crate::network::NETWORK_LINE;
-use crate::world::{What, World};
+use crate::uplink::NETWORK_LINE;
+use crate::world::{CONSOLE_LINE, What, World};
 use bulkhead_abi::Operation;
 use bulkhead_abi::hypercall::UPCALL_WORDS;
 use bulkhead_abi::log::{AREA_SIZE, Area, Exits, count};
@@ -20,9 +20,6 @@ use std::cell::{RefCell, RefMut};
 use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::atomic::AtomicU32;
-
-/// The line on which the serial line interrupts.
-pub const CONSOLE_LINE: Line = Line(33);
 
 /// Parts in which the state that vCPUs share is reset.
 pub const RESET_PARTS: u32 = 3;

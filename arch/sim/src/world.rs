@@ -3,9 +3,8 @@
 
 use crate::classes::{Sim, SimClass};
 use crate::guest::{Action, Guest, Outcome};
-use crate::machine::CONSOLE_LINE;
 use crate::memory::{Memory, View};
-use crate::network::{NETWORK_LINE, Uplink};
+use crate::uplink::{NETWORK_LINE, Uplink};
 use bulkhead_abi::HealthClass;
 use bulkhead_abi::log::Area;
 use bulkhead_abi::trace::Entry;
@@ -16,6 +15,9 @@ use bulkhead_arch_api::{
     VcpuSet, VirtualLine, treatment,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// The line on which the serial line interrupts.
+pub const CONSOLE_LINE: Line = Line(33);
 
 /// Ticks that every action and every return from the hypervisor takes, so that nothing is for free.
 const STEP: u64 = 10;

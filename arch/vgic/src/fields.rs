@@ -8,13 +8,24 @@
 //! seen released here.
 
 use crate::lines::{Lines, clear};
-use crate::registers::Field;
 use crate::state::{NOBODY, RECHECK, word_flag};
 use crate::{Bank, FIRST_SPECIAL, Hardware, Vgic, bit, bits};
 use core::sync::atomic::{
     AtomicU32,
     Ordering::{Relaxed, SeqCst},
 };
+
+/// Registers with one bit a line, by bits 9:7 of the offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Field {
+    Group,
+    SetEnable,
+    ClearEnable,
+    SetPending,
+    ClearPending,
+    SetActive,
+    ClearActive,
+}
 
 /// One word of lines, the vCPU that accesses it, and the vCPU that owns it if the lines are private.
 #[derive(Clone, Copy)]

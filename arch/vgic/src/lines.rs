@@ -2,11 +2,14 @@
 //! The state of 32 interrupt lines, one bit per line in each word.
 
 use crate::bit;
-use crate::waiting::NO_LEVEL;
 use core::sync::atomic::{AtomicU16, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 
 /// Implemented bits of a priority.
 const PLANES: usize = 5;
+/// Levels of priority: the implemented bits of a priority, as a number.
+pub(crate) const LEVELS: usize = 32;
+/// The level of a word in which nothing waits.
+pub(crate) const NO_LEVEL: u8 = LEVELS as u8;
 /// The least significant of them.
 const FIRST_BIT: u32 = 3;
 /// The least significant bit of each byte.
@@ -15,6 +18,11 @@ const ONES: u32 = 0x0101_0101;
 const SPREAD: u32 = 0x0020_4081;
 /// Multiplies a value with bits only where [`ONES`] has them so that they are the most significant four.
 const GATHER: u32 = 0x1020_4080;
+
+/// Returns the index of a shared line's word, or `None` for a private line.
+pub(crate) fn shared_word(line: u32) -> Option<usize> {
+    (line / 32).checked_sub(1).map(|word| word as usize)
+}
 
 /// 32 consecutive interrupt lines.
 ///

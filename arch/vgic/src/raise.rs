@@ -4,7 +4,8 @@
 //! `me` is the vCPU on whose behalf the pCPU acts, which will pass through `service` by itself. A pCPU that
 //! acts for no vCPU of this VM passes [`NONE`](crate::NO_VCPU).
 
-use crate::state::{NOBODY, RECHECK, STRUCK, shared_word, word_flag};
+use crate::lines::shared_word;
+use crate::state::{NOBODY, RECHECK, STRUCK, word_flag};
 use crate::{Distributor, FIRST_SPECIAL, Hardware, NO_VCPU, PRIVATE_LINES, Vgic, bit, bits};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 

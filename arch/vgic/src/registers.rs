@@ -6,8 +6,9 @@
 //! Registers are 32 bits wide. `IPRIORITYR` has byte access as well, `IROUTER` and `GICR_TYPER` have 64-bit
 //! access. Whatever else is tried reads as zero and changes nothing.
 
-use crate::fields::set_enable_quietly as set_enable;
-use crate::state::{RECHECK, shared_word};
+use crate::fields::{Field, set_enable_quietly as set_enable};
+use crate::lines::shared_word;
+use crate::state::RECHECK;
 use crate::{Bank, FIRST_SPECIAL, Hardware, PRIVATE_LINES, Vgic, bit};
 use core::sync::atomic::Ordering::SeqCst;
 
@@ -33,18 +34,6 @@ pub struct RegisterAccess {
     pub offset: u32,
     /// Bytes.
     pub size: u8,
-}
-
-/// Registers with one bit a line, by bits 9:7 of the offset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Field {
-    Group,
-    SetEnable,
-    ClearEnable,
-    SetPending,
-    ClearPending,
-    SetActive,
-    ClearActive,
 }
 
 /// The register at an offset that both frames lay out alike.

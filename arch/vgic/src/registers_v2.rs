@@ -13,8 +13,10 @@
 //! Registers are 32 bits wide. `IPRIORITYR`, `ITARGETSR`, `CPENDSGIR` and `SPENDSGIR` have byte access as
 //! well. Any other access reads as zero and changes nothing.
 
-use crate::registers::{Array, Field, RegisterAccess, layout};
-use crate::state::{NOWHERE, RECHECK, shared_word};
+use crate::fields::Field;
+use crate::lines::shared_word;
+use crate::registers::{Array, RegisterAccess, layout};
+use crate::state::{NOWHERE, RECHECK};
 use crate::{Bank, Hardware, MAX_VCPUS, Vgic, bit, bits};
 use core::sync::atomic::{AtomicU8, Ordering::SeqCst};
 

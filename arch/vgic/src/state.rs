@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The state of a VM's interrupt controller.
 
-use crate::lines::Lines;
+use crate::lines::{Lines, shared_word};
 use crate::waiting::Waiting;
 use crate::{
     Control, CpuInterface, ListRegister, MAX_LINES, MAX_SLOTS, MAX_VCPUS, PRIVATE_LINES, SHARED_WORDS, bit,
@@ -525,11 +525,6 @@ impl<'a> Vgic<'a> {
             redistributor.dirty.fetch_or(flags, SeqCst);
         }
     }
-}
-
-/// Returns the index of a shared line's word, or `None` for a private line.
-pub(crate) fn shared_word(line: u32) -> Option<usize> {
-    (line / 32).checked_sub(1).map(|word| word as usize)
 }
 
 /// Dirty flag of the word of `line`.

@@ -13,14 +13,10 @@
 //! entry can be out of date: [`Vgic::next_waiting`] looks at a word again before it says that a line waits.
 //! Both groups are noted whether the guest has enabled them or not, so that `GICD_CTLR` changes no entry.
 
-use crate::lines::Lines;
+use crate::lines::{LEVELS, Lines, NO_LEVEL, shared_word};
 use crate::{Bank, Vgic, WORDS, bits};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-/// Levels of priority: the implemented bits of a priority, as a number.
-pub(crate) const LEVELS: usize = 32;
-/// The level of a word in which nothing waits.
-pub(crate) const NO_LEVEL: u8 = LEVELS as u8;
 /// Dirty words that are looked at before the guest runs again. The others are looked at after that, so that
 /// the pCPU takes interrupts in between.
 pub(crate) const DIRTY_LOOKS: u32 = 4;
@@ -220,7 +216,7 @@ impl<'a> Vgic<'a> {
 
     /// Lines of a word of shared lines that vCPU `index` gets.
     pub(crate) fn routed(&self, index: usize, word: u32) -> u32 {
-        let Some(routes) = crate::state::shared_word(word.wrapping_mul(32)).and_then(|word| {
+        let Some(routes) = shared_word(word.wrapping_mul(32)).and_then(|word| {
             self.distributor
                 .routed
                 .get(word)

@@ -21,135 +21,21 @@ use super::Pcpu;
 use crate::console::{DRAIN_PERIOD_NS, PUMP_BYTES};
 use crate::local::{Activity, Chore};
 use crate::log::{LINE_LEN, LogLine};
-use crate::mailbox::{bit, bits};
+use crate::reports::{Entered, KEPT, Pending, STATES};
 use crate::system::System;
-use bulkhead_abi::size::limit;
-use bulkhead_abi::status::StartWord;
 use bulkhead_abi::{PartitionState, StartMode};
-use bulkhead_arch_api::{Arch, DUMP_REGISTERS, Drivers, Dump, MAX_PARTITIONS, PartitionId, Ticks, VcpuId};
+use bulkhead_arch_api::{Arch, DUMP_REGISTERS, Drivers, Dump, PartitionId, VcpuId};
 use bulkhead_sched::{PcpuPolicy, Slot};
 
 /// General registers of a line.
 const PER_LINE: usize = 4;
-/// Reports that wait at a time.
-const KEPT: usize = limit(2, 4);
-/// States that wait at a time.
-const STATES: usize = limit(2, 8);
 /// Partitions that are told of a state at a time. The others follow in steps of their own.
 pub(crate) const TOLD_AT_ONCE: usize = 4;
-/// Partitions that can be told later. Where there are few, all are told at once.
-const WATCHERS: usize = limit(0, MAX_PARTITIONS);
 /// Lines of a report.
 const LINES: usize = DUMP_REGISTERS.div_ceil(PER_LINE) + 1;
 
 /// Calls that send a line of any length, if the transmitter is free.
 const PUMPS_PER_LINE: usize = LINE_LEN.div_ceil(PUMP_BYTES);
-
-/// Registers that are still to be written to the log.
-#[derive(Clone, Copy, Debug)]
-pub struct Pending {
-    vcpu: VcpuId,
-    dump: Dump,
-    written: usize,
-}
-
-/// A state that a partition has entered, still to be told.
-#[derive(Clone, Copy, Debug)]
-struct Entered {
-    at: Ticks,
-    partition: PartitionId,
-    state: PartitionState,
-    start: StartWord,
-}
-
-/// The reports of a pCPU that are still to be written, the oldest first, and the partitions that are still to
-/// be told of states.
-#[derive(Clone, Copy, Debug)]
-pub struct Reports {
-    states: [Option<Entered>; STATES],
-    waiting: [Option<Pending>; KEPT],
-    /// The partitions whose gates are to get events, as a bitmap.
-    watchers: u32,
-    /// The events, by partition.
-    events: [u64; WATCHERS],
-}
-
-impl Reports {
-    /// Returns an empty set of reports.
-    #[must_use]
-    pub(crate) const fn new() -> Self {
-        Self {
-            states: [None; STATES],
-            waiting: [None; KEPT],
-            watchers: 0,
-            events: [0; WATCHERS],
-        }
-    }
-
-    /// Keeps an event of a partition's gate. Returns false if there is no place for the event.
-    pub(crate) fn defer(&mut self, watcher: u8, event: u64) -> bool {
-        let Some(place) = self.events.get_mut(usize::from(watcher)) else {
-            return false;
-        };
-        *place |= event;
-        self.watchers |= bit(watcher);
-        true
-    }
-
-    /// Takes the events of one partition, if there are any.
-    fn take_events(&mut self) -> Option<(PartitionId, u64)> {
-        let watcher = bits(self.watchers).next()?;
-        self.watchers &= !bit(watcher);
-        let events = self.events.get_mut(usize::from(watcher))?;
-        Some((PartitionId(watcher), core::mem::take(events)))
-    }
-
-    /// Tells whether all reports are written.
-    #[inline]
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        let [first, ..] = &self.waiting;
-        first.is_none() && self.has_told_states()
-    }
-
-    /// Tells whether all states are written, and told to all watchers.
-    #[inline]
-    #[must_use]
-    pub const fn has_told_states(&self) -> bool {
-        let [first, ..] = &self.states;
-        first.is_none() && self.watchers == 0
-    }
-
-    /// Takes the oldest state, which is to be written now.
-    fn take_state(&mut self) -> Option<Entered> {
-        let [first, ..] = &mut self.states;
-        let taken = first.take();
-        self.states.rotate_left(1);
-        taken
-    }
-
-    /// Tells whether registers of this vCPU are among the reports.
-    fn has(&self, vcpu: VcpuId) -> bool {
-        self.waiting.iter().flatten().any(|pending| pending.vcpu == vcpu)
-    }
-
-    /// Returns the place for the next report of registers, if there is one.
-    fn free(&mut self) -> Option<&mut Option<Pending>> {
-        self.waiting.iter_mut().find(|place| place.is_none())
-    }
-
-    const fn oldest(&mut self) -> Option<&mut Pending> {
-        let [first, ..] = &mut self.waiting;
-        first.as_mut()
-    }
-
-    /// Drops the oldest report of registers, which is written.
-    fn drop_oldest(&mut self) {
-        let [first, ..] = &mut self.waiting;
-        *first = None;
-        self.waiting.rotate_left(1);
-    }
-}
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Keeps the vCPU's registers, to be reported.

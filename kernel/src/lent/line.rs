@@ -24,7 +24,7 @@
 
 use crate::cap::Capability;
 use crate::parts::{Part, entries};
-use crate::port::PortId;
+use crate::port_id::PortId;
 use bulkhead_arch_api::{Line, PartitionId};
 use bulkhead_image::MAX_CHANNELS;
 use core::sync::atomic::{AtomicU32, Ordering, fence};

@@ -33,8 +33,8 @@ use crate::cap::Capability;
 use crate::hypercall::Gift;
 use crate::lent::line::Mark;
 use crate::lock::LockId;
-use crate::parts::{Part, entries};
-use crate::table::{Id, Table};
+pub(crate) use crate::port_id::PORT_ENTRIES;
+pub use crate::port_id::{MAX_PORTS, PerPort, PortId};
 use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::{Error, ObjectKind, Rights};
 use bulkhead_arch_api::{GuestPhys, MAX_PARTITIONS, PartitionId, VcpuId, VcpuSet};
@@ -44,24 +44,7 @@ use core::sync::atomic::Ordering;
 use spin::RelaxStrategy;
 use spin::mutex::TicketMutex;
 
-/// Ports that a system can have. A class without ports has none.
-pub const MAX_PORTS: usize = bulkhead_image::MAX_PORTS;
-/// Entries of a table of ports. A table has at least one.
-pub(crate) const PORT_ENTRIES: usize = entries(Part::Ports, MAX_PORTS);
 const HEADER: usize = MESSAGE_HEADER_WORDS as usize;
-
-/// A port, by its number in the system image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PortId(pub u8);
-
-impl Id for PortId {
-    fn index(self) -> usize {
-        usize::from(self.0)
-    }
-}
-
-/// One entry per port.
-pub type PerPort<T> = Table<PortId, T, PORT_ENTRIES>;
 
 /// The facts of a port.
 #[derive(Clone, Copy, Debug)]

@@ -5,11 +5,11 @@
 //! request that makes no sense is answered with "not supported" or "I/O error" as long as there is a place
 //! for the status. Only a request without such a place breaks the device.
 
+use crate::broken::Broken;
 use crate::chain::{Chain, Ranges};
 use crate::device::{Device, part};
 use crate::memory::Memory;
 use crate::numbers::DEVICE_BLOCK;
-use crate::queue::Broken;
 use virtio::blk::{F, T};
 
 /// Bytes of a sector.

@@ -4,9 +4,9 @@
 //! The chain is a copy of its descriptors. Later changes of the descriptors have no effect.
 //! The addresses are still the driver's word: [`Memory`] checks each access.
 
+use crate::broken::Broken;
 use crate::memory::{Memory, Outside, after};
 use crate::numbers::WRITE;
-use crate::queue::Broken;
 
 /// The most segments of a chain, and the most descriptors of a queue.
 pub const MAX_SEGMENTS: usize = 128;

@@ -2,11 +2,11 @@
 //! A console with one port (Virtio 1.2, section 5.3): a queue for input, a queue for output, and the size of
 //! the terminal.
 
+use crate::broken::Broken;
 use crate::chain::Chain;
 use crate::device::{Device, part};
 use crate::memory::Memory;
 use crate::numbers::DEVICE_CONSOLE;
-use crate::queue::Broken;
 
 /// The queue of buffers for input.
 pub const RECEIVE: u16 = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The interface of a back end: everything that is different between a disk and a console.
 
+use crate::broken::Broken;
 use crate::chain::Chain;
 use crate::memory::Memory;
-use crate::queue::Broken;
 
 /// A device behind a window and its queues.
 pub trait Device {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A source of entropy (Virtio 1.2, section 5.4): one queue of buffers that the device fills.
 
+use crate::broken::Broken;
 use crate::chain::Chain;
 use crate::device::Device;
 use crate::memory::Memory;
 use crate::numbers::DEVICE_ENTROPY;
-use crate::queue::Broken;
 
 /// Bytes that one buffer gets at most. A driver that wants more asks again.
 const MOST: u32 = 256;

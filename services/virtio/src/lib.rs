@@ -9,7 +9,7 @@
 //! **A hostile driver.** The memory of the driver is reached through [`memory::Memory`] only, which checks
 //! each range. The driver may change each byte at each time. So each descriptor is read once, into the
 //! chain, and all checks are made of that copy. A chain has at most [`chain::MAX_SEGMENTS`] segments, so
-//! a loop of descriptors ends. A driver that breaks a rule gets [`queue::Broken`], and the device demands
+//! a loop of descriptors ends. A driver that breaks a rule gets [`broken::Broken`], and the device demands
 //! a reset. It can break its own device, and only that.
 //!
 //! **Work bounds.** One call serves at most as many chains as its caller allows, each with at most
@@ -31,6 +31,7 @@
 extern crate std;
 
 pub mod block;
+pub mod broken;
 pub mod chain;
 pub mod console;
 pub mod device;

@@ -6,11 +6,11 @@
 //! interfaces is the switch: it takes frames with [`Network::sent`] and hands them on with
 //! [`Network::deliver`].
 
+use crate::broken::Broken;
 use crate::chain::Chain;
 use crate::device::{Device, part};
 use crate::memory::Memory;
 use crate::numbers::DEVICE_NETWORK;
-use crate::queue::Broken;
 
 /// The queue of buffers for frames to the driver.
 pub const RECEIVE: u16 = 0;

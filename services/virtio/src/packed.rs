@@ -5,10 +5,10 @@
 //! writes its counter into the flags of a descriptor to make the descriptor available. The device writes its
 //! own to give the descriptor back.
 
+use crate::broken::Broken;
 use crate::chain::{Chain, DESCRIPTOR, Descriptor, MAX_SEGMENTS};
 use crate::memory::{Memory, after, read_u16, write_u16};
 use crate::numbers::{AVAILABLE, INDIRECT, NEXT, USED, WRITE};
-use crate::queue::Broken;
 use bulkhead_devices::virtio_mmio::QueuePlace;
 
 /// Offset of the flags in a descriptor.

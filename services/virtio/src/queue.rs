@@ -1,37 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A queue, split or packed.
 
+use crate::broken::Broken;
 use crate::chain::Chain;
-use crate::memory::{Memory, Outside};
+use crate::memory::Memory;
 use crate::numbers::{FEATURE_EVENT_INDEX, FEATURE_PACKED};
 use crate::packed::Packed;
 use crate::split::Split;
 use bulkhead_devices::virtio_mmio::QueuePlace;
-
-/// A rule that the driver has broken. The device demands a reset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broken {
-    /// A part of a queue is not in the driver's memory.
-    Outside(Outside),
-    /// An index names no descriptor, or more chains than a queue holds.
-    Index,
-    /// A chain comes back to itself.
-    Loop,
-    /// A chain has too many segments, or too many bytes.
-    TooLong,
-    /// A buffer that the device reads comes behind one that it writes.
-    Order,
-    /// A table of descriptors is not where one can be, or has a wrong size.
-    Table,
-    /// A request has a shape that its device does not know.
-    Request,
-}
-
-impl From<Outside> for Broken {
-    fn from(outside: Outside) -> Self {
-        Self::Outside(outside)
-    }
-}
 
 /// The device's side of a queue.
 #[derive(Clone, Debug)]

@@ -5,11 +5,12 @@
 //! window, and [`Server::serve`] when the driver has notified the device or the back end has news. After each
 //! of them [`Server::interrupt`] says whether the interrupt line is high.
 
+use crate::broken::Broken;
 use crate::chain::MAX_SEGMENTS;
 use crate::device::Device;
 use crate::memory::Memory;
 use crate::numbers::{FEATURE_EVENT_INDEX, FEATURE_PACKED, QUEUE_FEATURES};
-use crate::queue::{Broken, Queue};
+use crate::queue::Queue;
 use crate::split::Split;
 use bulkhead_devices::virtio_mmio::{CAUSE_CONFIGURATION, CAUSE_USED, Effect, Interrupt, Kept, Window};
 

@@ -2,10 +2,10 @@
 //! A split queue (Virtio 1.2, section 2.7): a table of descriptors, the ring of the driver and the ring of
 //! the device.
 
+use crate::broken::Broken;
 use crate::chain::{Chain, DESCRIPTOR, Descriptor, MAX_SEGMENTS};
 use crate::memory::{Memory, after, read_u16, write_u16};
 use crate::numbers::{INDIRECT, NEXT, NO_INTERRUPT};
-use crate::queue::Broken;
 use bulkhead_devices::virtio_mmio::QueuePlace;
 
 /// Offset of the index in both rings.

@@ -7,11 +7,11 @@ mod device;
 
 use bulkhead_devices::virtio_mmio::{INTERRUPT_ACKNOWLEDGE, QUEUE_NOTIFY, STATUS, STATUS_NEEDS_RESET};
 use bulkhead_virtio::block::{Block, Disk, Failed, SECTOR};
+use bulkhead_virtio::broken::Broken;
 use bulkhead_virtio::console::{Console, RECEIVE, TRANSMIT, Terminal};
 use bulkhead_virtio::device::Device;
 use bulkhead_virtio::entropy::{Entropy, Source};
 use bulkhead_virtio::network::{FRAME, Network};
-use bulkhead_virtio::queue::Broken;
 use bulkhead_virtio::server::{Served, Server};
 use device::{BUFFERS, Buffer, DESCRIPTORS, DEVICE, DRIVER, Driver, Ram};
 

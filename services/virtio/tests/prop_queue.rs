@@ -5,8 +5,9 @@
 #[path = "support/device.rs"]
 mod device;
 
+use bulkhead_virtio::broken::Broken;
 use bulkhead_virtio::numbers::{FEATURE_EVENT_INDEX, NO_INTERRUPT};
-use bulkhead_virtio::queue::{Broken, Queue};
+use bulkhead_virtio::queue::Queue;
 use device::{BASE, BUFFERS, Buffer, DEVICE, DRIVER, Driver, Ram, SIZE, TABLES, descriptor};
 use proptest::prelude::*;
 use std::collections::VecDeque;
