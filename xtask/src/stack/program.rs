@@ -386,7 +386,7 @@ mod tests {
         if let Some(wide) = program.functions.get_mut(&4) {
             wide.calls.insert(2);
         }
-        let cycle = format!("calls without a bound: first -> wide");
+        let cycle = "calls without a bound: first -> wide".to_owned();
         assert_eq!(deepest(&program), Err(cycle));
     }
 }
