@@ -6,8 +6,8 @@
 //! set of parts, [`PARTS`]: one cargo feature for each, with the part's name. A system image names the parts
 //! that its system uses, and a class binary refuses an image whose parts it lacks.
 //!
-//! A few sets have names: the [variants](VARIANTS) that are built ahead, so that a manifest needs no compiler.
-//! The size of a table is another matter ([`crate::size`]).
+//! A few sets have names: the [variants](VARIANTS) that are built ahead, so that a manifest needs no
+//! compiler. The size of a table is another matter ([`crate::size`]).
 
 use core::fmt;
 

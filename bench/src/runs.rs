@@ -167,8 +167,8 @@ pub(crate) fn prepare(text: &str, progress: &Progress) -> Result<Prepared, Probl
 fn prepare_with(text: &str, options: Options, progress: &Progress) -> Result<Prepared, Problem> {
     let options = Options {
         quiet: true,
-        // The figures of the pages are those of the class binary with everything.
-        parts: Choice::full(),
+        // A system is measured with the class binary that it gets.
+        parts: Choice::Smallest,
         ..options
     };
     prepare_text(Path::new("bench/system.toml"), text, &options, progress)

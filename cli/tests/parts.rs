@@ -2,8 +2,9 @@
 //! The variant of each example, and the table of the book with the costs of the parts. `BLESS=1` writes both.
 
 use bulkhead::build::costs::Costs;
-use bulkhead_manifest::parts::{Part, UsedPart, VARIANTS, set_of, variant_for};
+use bulkhead_manifest::parts::{Part, Parts, UsedPart, VARIANTS, set_of, variant_for};
 use bulkhead_manifest::{Class, Unchecked, read_manifest};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -20,7 +21,7 @@ fn is_in_file(path: &Path, text: &str) {
     assert!(found == text, "{} is out of date:\n{text}", path.display());
 }
 
-/// A part that an example begins to use makes its class binary larger, so its author sees that here.
+// A part that an example begins to use makes its class binary larger, so its author sees that here.
 #[test]
 fn each_example_has_the_smallest_variant_with_its_parts() {
     let folders = fs::read_dir(root().join("examples")).expect("there are examples");
@@ -73,7 +74,7 @@ fn variant_table(costs: &Costs) -> String {
         names.join(" | "),
         "---|".repeat(names.len())
     );
-    let mut before = bulkhead_manifest::parts::Parts::NONE;
+    let mut before = Parts::NONE;
     for variant in VARIANTS {
         let more: Vec<String> = variant
             .parts
@@ -105,4 +106,64 @@ fn the_book_has_the_costs() {
         page.replace_range(from..to, &format!("\n{table}\n"));
     }
     is_in_file(&path, &page);
+}
+
+/// A package, as far as its features go, from its `Cargo.toml`.
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct Package {
+    features: BTreeMap<String, Vec<String>>,
+    dependencies: BTreeMap<String, toml::Value>,
+}
+
+impl Package {
+    fn read(folder: &str) -> Self {
+        let path = root().join("hypervisor").join(folder).join("Cargo.toml");
+        toml::from_str(&fs::read_to_string(path).expect("there is a package")).expect("it is one of cargo's")
+    }
+
+    /// Adds the parts that a feature brings.
+    fn add(&self, feature: &str, parts: &mut Parts) {
+        for other in self.features.get(feature).into_iter().flatten() {
+            self.add_name(other, parts);
+        }
+    }
+
+    fn add_name(&self, name: &str, parts: &mut Parts) {
+        let part = name.strip_prefix("bulkhead-kernel/").unwrap_or(name);
+        match Part::ALL.iter().find(|own| own.name() == part) {
+            Some(part) => *parts = parts.with(*part),
+            None => self.add(name, parts),
+        }
+    }
+
+    /// Returns the parts that the package asks of the kernel for itself.
+    fn own(&self) -> Parts {
+        let mut parts = Parts::NONE;
+        let features = self
+            .dependencies
+            .get("bulkhead-kernel")
+            .and_then(|kernel| kernel.get("features"));
+        for feature in features.and_then(toml::Value::as_array).into_iter().flatten() {
+            self.add_name(feature.as_str().unwrap_or_default(), &mut parts);
+        }
+        parts
+    }
+}
+
+#[test]
+fn a_variant_has_its_parts_as_far_as_the_class_has_them() {
+    for class in Class::all().filter(|class| class.name() != "stub") {
+        for variant in VARIANTS {
+            let suffixed = format!("{}-{}", class.name(), variant.name);
+            let has_own = root().join("hypervisor").join(&suffixed).is_dir();
+            let package = Package::read(if has_own { &suffixed } else { class.name() });
+            let mut parts = package.own();
+            package.add(variant.name, &mut parts);
+            let expected = Parts(variant.parts.0 & class.parts().0);
+            let lacking: Vec<&str> = expected.without(parts).iter().map(Part::name).collect();
+            assert!(lacking.is_empty(), "{suffixed} lacks {lacking:?}");
+            assert!(variant.parts.covers(parts), "{suffixed}");
+        }
+    }
 }

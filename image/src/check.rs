@@ -114,8 +114,8 @@ fn require(holds: bool, fault: Fault) -> Result<(), Fault> {
     if holds { Ok(()) } else { Err(fault) }
 }
 
-/// Tells whether an image can use a part. The host refuses an image that uses a part and does not name it. The
-/// target looks no closer than it must: it has the part.
+/// Tells whether an image can use a part. The host refuses an image that uses a part and does not name it.
+/// The target looks no closer than it must: it has the part.
 fn uses(image: &Image<'_>, part: Part) -> bool {
     let named = Parts(image.board().parts.get());
     PARTS.has(part) && (named.has(part) || !cfg!(feature = "writer"))

@@ -47,8 +47,8 @@ pub enum ImageError {
         /// The class of this hypervisor.
         expected: u32,
     },
-    /// For a hypervisor with a part that this one lacks. What belongs to a part that the image does not name is
-    /// refused as what it is.
+    /// For a hypervisor with a part that this one lacks. Records of a part that the image does not name are
+    /// refused by their own rules.
     Lacks {
         /// The name of the first such part.
         part: &'static str,

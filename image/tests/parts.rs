@@ -128,7 +128,7 @@ fn a_held_side_is_named() {
     assert!(built(Part::Trace, held).is_ok(), "{:?}", built(Part::Trace, held));
 }
 
-/// No hypervisor has a part with the number 31.
+// No hypervisor has a part with the number 31.
 #[test]
 fn a_part_that_is_not_there_is_refused_before_anything_else() {
     let mut builder = sample();

@@ -14,48 +14,33 @@
 //! the hypervisor and can stop the world between the halves.
 //!
 //! Each file below this one holds one group of methods of [`Pcpu`]: `basis` (waits whose capability was taken
-//! away), `bridge` (PCI functions), `circle` (waits that would have no end), `exit` (handling of exits),
-//! `call` (hypercalls), `channel` (doorbells), `lifecycle` (start, stop, load), `fault` (health events),
-//! `gate` (events), `hand_over` (calls that need no decision), `device` (virtual devices, consoles), `host`
-//! (calls of a debugger), `network` (interfaces, the switch), `lock` (locks), `port` (messages, calls),
-//! `report` (lines for the log), `schedule` (windows, schedules), `service` (accesses that another partition
-//! answers), `trace` (records of a pCPU that is traced), `upcall` (interrupts of tasks). `short` has the
-//! calls that need no decision and no exit.
+//! away), `call` (hypercalls), `circle` (waits that would have no end), `device` (virtual devices, consoles),
+//! `exit` (handling of exits), `fault` (health events), `find` (capabilities by name), `gate` (events),
+//! `lifecycle` (start, stop, load), `report` (lines for the log), `schedule` (windows, schedules). `short` has
+//! the calls that need no decision and no exit. A part of the kernel that a system can leave out
+//! ([`crate::parts`]) has a folder of its own, with its state and its methods of [`Pcpu`].
 
-mod basis;
-mod bridge;
+pub(crate) mod basis;
 mod call;
-mod channel;
 mod circle;
-mod device;
+pub(crate) mod device;
 mod exit;
 mod fault;
 mod find;
-mod flash;
 mod gate;
-mod hand_over;
-mod hold;
-mod host;
 mod lifecycle;
-mod line;
-mod lock;
-mod network;
-mod port;
 mod report;
 mod schedule;
-mod service;
 mod short;
 #[cfg(test)]
 mod tests;
-mod trace;
-mod upcall;
 
 pub use crate::reports::Reports;
 
-use self::hand_over::is_handed_over;
 use crate::local::{Activity, Chore, Local};
 use crate::mailbox::{Mailbox, Post, bit, bits};
 use crate::parts::{Part, has};
+use crate::port::is_handed_over;
 use crate::shared::Shared;
 use crate::system::System;
 use crate::trace::Tracer;
@@ -108,7 +93,7 @@ pub struct Pcpu<'s, 'i, A: Arch, D, P = AnyPolicy> {
     /// The mailbox of this pCPU.
     pub(crate) mailbox: &'s Mailbox,
     /// The calls that need no decision.
-    short: short::Short<'s, 'i, A::Relax>,
+    pub(crate) short: short::Short<'s, 'i, A::Relax>,
     pub(crate) id: PcpuId,
     pub(crate) local: Local<P>,
     /// The drivers of the board's own devices.
@@ -264,7 +249,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
     /// Makes devices and clock ready for the decision in force. Returns false if a slot's own time has come,
     /// and wants a decision.
     #[inline(always)]
-    fn admit_and_arm(&mut self, now: Ticks) -> bool {
+    pub(crate) fn admit_and_arm(&mut self, now: Ticks) -> bool {
         self.admit();
         if self.local.has_time_before_end() {
             return self.arm_before_end(now);
@@ -333,7 +318,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
     }
 
     /// Takes an interrupt, if one waits.
-    pub(super) fn look(&mut self) {
+    pub(crate) fn look(&mut self) {
         if let Some(exit) = self.machine.poll() {
             self.handle_common(&exit);
         }
@@ -341,7 +326,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
 
     /// Tells whether `pcpu` is this pCPU. Where there is only one pCPU, nothing is ever sent to another one.
     #[inline]
-    fn is_here(&self, pcpu: PcpuId) -> bool {
+    pub(crate) fn is_here(&self, pcpu: PcpuId) -> bool {
         MAX_PCPUS == 1 || pcpu == self.id
     }
 
@@ -358,7 +343,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
     /// Tells the partitions about the effects of the decision in force, and publishes the slots that the
     /// decision waits for. Returns whether one of the effects changes the decision.
     #[inline(always)]
-    fn publish(&mut self, mailbox: &Mailbox, has_signals: bool) -> bool {
+    pub(crate) fn publish(&mut self, mailbox: &Mailbox, has_signals: bool) -> bool {
         let is_changed = has_signals && self.tell();
         mailbox.publish(self.local.interested());
         is_changed

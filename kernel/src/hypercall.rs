@@ -392,7 +392,7 @@ pub fn decode<R: RelaxStrategy>(
 }
 
 /// Does [`decode`] for operations of the core.
-#[inline(never)]
+#[inline(always)]
 fn core<R: RelaxStrategy>(
     operation: Operation,
     call: &Hypercall,

@@ -37,19 +37,18 @@ extern crate self as bulkhead_kernel;
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-mod bell;
 pub mod boot;
 pub mod cap;
+mod channel;
 pub mod console;
 pub mod dispatch;
 pub mod event;
 pub mod flash;
 pub mod function;
 pub mod health;
-mod hold;
 pub mod hypercall;
 pub mod input;
-mod line;
+mod lent;
 pub mod load;
 pub mod local;
 pub mod lock;
@@ -64,6 +63,7 @@ pub mod port;
 mod port_id;
 mod record;
 mod reports;
+mod semihosting;
 mod service;
 mod shared;
 mod system;
@@ -71,6 +71,7 @@ mod table;
 mod terminal;
 pub mod time;
 pub mod trace;
+mod upcall;
 
 /// The type that a class binary gives to [`boot::primary`] to have all policies of the manifest.
 pub use bulkhead_sched::AnyPolicy;

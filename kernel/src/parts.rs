@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The parts that this build of the kernel has.
 //!
-//! A part is reached from the core at few places: a group of commands ([`crate::hypercall::Command`]), a kind of
-//! wait, an access to a register, a life that begins or ends. Each such place asks [`has`]. The answer is a
-//! constant, so a part that a build lacks costs no instruction and no byte.
+//! A part is reached from the core at few places: a group of commands ([`crate::hypercall::Command`]), a kind
+//! of wait, an access to a register, a life that begins or ends. Each such place asks [`has`]. The answer is
+//! a constant, so a part that a build lacks costs no instruction and no byte.
 
 use bulkhead_abi::parts::PARTS;
 pub(crate) use bulkhead_abi::parts::Part;

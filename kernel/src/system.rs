@@ -5,7 +5,7 @@
 //! it without a lock. Facts that hot paths need (the binding of this vCPU, the action for this class) are one
 //! table look-up. Everything else stays in the image's own records.
 
-use crate::bell::{Bell, Bells};
+use crate::channel::{Bell, Bells};
 use crate::function::{FunctionFacts, FunctionId, MAX_FUNCTIONS};
 use crate::hypercall::ChannelId;
 use crate::mailbox::bit;

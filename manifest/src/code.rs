@@ -161,6 +161,7 @@ codes! {
     CrowdedPort = "W131", "A port has no room for a message of each of its senders.";
     EmptyEntry = "W132", "A partition begins where nothing is loaded.";
     CallCircle = "W133", "Calls can wait in a circle that nobody refuses.";
+    NoFirstProgram = "W134", "A RAM disk has no first program that Linux can start.";
 }
 
 impl Code {

@@ -255,7 +255,8 @@ pub fn table_counts(system: &System) -> Result<Vec<(&'static str, usize)>, Compi
     let lent = image.sides.iter().filter(|side| side.line.get() != 0).count();
     Ok(vec![
         ("pcpus", image.pcpus.len()),
-        ("partitions", image.partitions.len()),
+        // The kernel takes a place in the spaces of all partitions apart by its bits.
+        ("partitions", image.partitions.len().next_power_of_two()),
         ("vcpus", image.vcpus.len()),
         ("vcpus_per_partition", of_partition.max().unwrap_or(0) as usize),
         ("ports", image.ports.len()),

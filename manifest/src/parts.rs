@@ -62,7 +62,7 @@ pub(crate) fn of_manifest(
     found.finish(is_traced, sources)
 }
 
-/// What was found, the first need of each part.
+/// The needs that were found, the first one of each part.
 #[derive(Default)]
 struct Found(Vec<(Part, Option<Place>, String)>);
 
@@ -159,8 +159,8 @@ impl Found {
         }
     }
 
-    /// Returns the parts in their order, and with them those that they are built on. `is_traced`: this run has
-    /// a trace for which the manifest does not ask.
+    /// Returns the parts in their order, and with them those that they are built on. `is_traced`: this run
+    /// has a trace for which the manifest does not ask.
     fn finish(mut self, is_traced: bool, sources: &Sources) -> Vec<UsedPart> {
         if is_traced {
             self.add(Part::Trace, None, "this run is traced".to_owned());

@@ -5,7 +5,7 @@ use bulkhead_manifest::Unchecked;
 use bulkhead_manifest::parts::{Part, Parts, VARIANTS, set_of, variant_for};
 use std::path::Path;
 
-/// A system of one VM, and more.
+/// Returns a system of one VM, and more.
 fn with(more: &str) -> String {
     format!("board = \"qemu-virt-aarch64\"\n[partition.vm]\nkind = \"vm\"\nvcpus = [{{ pcpu = 0 }}]\n{more}")
 }

@@ -154,7 +154,8 @@ pub struct Case {
     pub long: bool,
     /// True if the checks of `arch/conformance` run instead of the kernel.
     pub conformance: bool,
-    /// The parts of the kernel in the class binary: the smallest variant, a variant by its name, or `tailored`.
+    /// The parts of the kernel in the class binary: the smallest variant, a variant by its name, or
+    /// `tailored`.
     pub parts: Choice,
     /// The required end of the run.
     pub end: End,

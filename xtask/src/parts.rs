@@ -2,7 +2,7 @@
 //! The costs of the parts of the kernel, in `parts.toml`: lines of trusted code, and bytes of class binaries.
 //!
 //! The lines are counted at each check. The bytes take a build for each part and class, so they are measured
-//! on demand. What a check builds anyway, the variants, may not be larger than the file says.
+//! on demand. A check builds the variants anyway, and they may not be larger than the file says.
 
 use crate::workspace::root;
 use crate::{Findings, Outcome};
@@ -21,10 +21,11 @@ use std::path::Path;
 /// The comment at the top of the file.
 const HEAD: &str = "\
 # SPDX-License-Identifier: Apache-2.0
-# The costs of the parts of the kernel (docs/parts.md). `files` is written by hand. `xtask parts --measure` counts
-# the lines of code in them, and measures the bytes of instructions and read-only data. `xtask parts` fails if the
-# lines differ, or if a class binary of a variant is larger. `stack` has the bytes of the deepest chain of calls of
-# each class binary. `xtask stack` fails if one is deeper, and `xtask stack --lower` lowers them.
+# The costs of the parts of the kernel (docs/parts.md). `files` is written by hand. `xtask parts --measure`
+# counts the lines of code in them, and measures the bytes of instructions and read-only data. `xtask ci`
+# fails if the lines differ, or if the class binary of a variant is larger. `stack` has the bytes of the
+# deepest chain of calls of each class binary. `xtask stack` fails if one is deeper, and `xtask stack --lower`
+# lowers them.
 ";
 
 /// Checks the lines of all parts.

@@ -139,7 +139,8 @@ pub trait ShortCalls<M> {
 /// Virtual CPUs. A vCPU is only ever touched by the pCPU it is bound to, except by the verbs that
 /// say *any pCPU*.
 pub trait Vcpus {
-    /// The fact of the class ([`crate::ClassFacts::upcalls`]). If it is true, the class has [`Vcpus::divert`] and [`Vcpus::go_on`].
+    /// The fact of the class ([`crate::ClassFacts::upcalls`]). If it is true, the class has [`Vcpus::divert`]
+    /// and [`Vcpus::go_on`].
     const HAS_UPCALLS: bool;
     /// Tells the backend about a vCPU. Once, at boot, before any other verb for it.
     fn adopt(&mut self, vcpu: VcpuId, plan: &VcpuPlan);

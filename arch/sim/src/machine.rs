@@ -64,6 +64,18 @@ impl<C: SimClass> SimMachine<C> {
         exit
     }
 
+    /// Lets another pCPU do now what a test wants in the midst of a hypercall of `partition`, if anything.
+    fn meet(&self, partition: PartitionId) {
+        let meeting = self.world().meeting.take_if(|(of, passing, _)| {
+            let is_here = *of == partition && *passing == 0;
+            *passing -= u32::from(*of == partition && !is_here);
+            is_here
+        });
+        if let Some((.., act)) = meeting {
+            act();
+        }
+    }
+
     pub(crate) fn spend(&self, bytes: u64) {
         self.world().pcpu(self.pcpu).now += 1 + bytes / 16 * TICKS_PER_16_BYTES;
     }
@@ -376,6 +388,7 @@ impl<C: SimClass> Spaces for SimMachine<C> {
     }
 
     fn may_access(&self, partition: PartitionId, guest: GuestPhys, length: u64, is_store: bool) -> bool {
+        self.meet(partition);
         let world = self.world();
         let own = world.partitions.get(&partition.0);
         own.is_some_and(|own| own.view.may_access(guest.0, length, is_store))

@@ -126,6 +126,10 @@ pub(crate) struct PartitionState {
 
 type Factory = Box<dyn Fn(&VcpuReset) -> Box<dyn Guest>>;
 
+/// Something that another pCPU does while a hypercall is under way, once: when the kernel checks an address
+/// of this partition, after so many checks that pass by.
+pub(crate) type Meeting = (PartitionId, u32, Box<dyn FnOnce()>);
+
 /// A simulated board.
 pub struct World {
     pub(crate) facts: &'static ClassFacts,
@@ -140,6 +144,7 @@ pub struct World {
     pub(crate) partitions: BTreeMap<u8, PartitionState>,
     pub(crate) routes: BTreeMap<u32, (PartitionId, VirtualLine)>,
     programs: BTreeMap<u8, Factory>,
+    pub(crate) meeting: Option<Meeting>,
     externals: Vec<(u64, External)>,
     pub(crate) received: VecDeque<u8>,
     /// The board's memory.
@@ -202,6 +207,7 @@ impl World {
             partitions: BTreeMap::new(),
             routes: BTreeMap::new(),
             programs: BTreeMap::new(),
+            meeting: None,
             externals: Vec::new(),
             received: VecDeque::new(),
             memory: Memory::default(),
@@ -239,6 +245,13 @@ impl World {
     pub fn program<G: Guest + 'static>(&mut self, vcpu: VcpuId, make: impl Fn(&VcpuReset) -> G + 'static) {
         self.programs
             .insert(vcpu.0, Box::new(move |reset| Box::new(make(reset))));
+    }
+
+    /// Lets another pCPU do something in the midst of a hypercall of `partition`: after a capability was
+    /// found, and before a lock is taken. That is when the kernel checks an address of the partition, after
+    /// `passing` checks that pass by. Nobody has borrowed the world while `act` runs.
+    pub fn meet(&mut self, partition: PartitionId, passing: u32, act: impl FnOnce() + 'static) {
+        self.meeting = Some((partition, passing, Box::new(act)));
     }
 
     /// Lets something happen at a time.

@@ -31,25 +31,29 @@ const LONGEST: u32 = PM_HERTZ as u32 / 100;
 /// A measurement lasts so many times as long as one look at the clocks, or [`LONGEST`].
 const LOOKS: u64 = 8192;
 
-/// The permission map of ports: every access exits.
+/// Bytes of a page.
+const PAGE: usize = 4096;
+/// Pages of a permission map of ports (AMD APM volume 2, section 15.10.1).
+const MAP_PAGES: usize = 3;
+
+/// Two permission maps of ports, the second one a page behind the first: they share the pages in which every
+/// access exits. In the first page are the ports of a vCPU that takes the interrupts of its pCPU itself: the
+/// master 8259 and the PIT. Nobody else on the board has a use for them, and their interrupts reach that pCPU
+/// alone.
 #[repr(C, align(4096))]
-struct PortMap([u8; 3 * 4096]);
+struct PortMaps([u8; (1 + MAP_PAGES) * PAGE]);
 
-static PORT_MAP: PortMap = PortMap([0xFF; 3 * 4096]);
-
-/// The ports of a vCPU that takes the interrupts of its pCPU itself: the master 8259 and the PIT. Nobody else
-/// on the board has a use for them, and their interrupts reach that pCPU alone.
-static DIRECT_MAP: PortMap = {
-    let mut map = [0xFF; 3 * 4096];
+static PORT_MAPS: PortMaps = {
+    let mut maps = [0xFF; (1 + MAP_PAGES) * PAGE];
     // 0x20 and 0x21; 0x40 to 0x43. A bit a port.
-    map[0x20 / 8] &= !0b11;
-    map[0x40 / 8] &= !0b1111;
-    PortMap(map)
+    maps[0x20 / 8] &= !0b11;
+    maps[0x40 / 8] &= !0b1111;
+    PortMaps(maps)
 };
 
 /// Returns the address of the permission map of ports for a vCPU that takes interrupts itself.
 pub(crate) fn direct_ports() -> u64 {
-    (&raw const DIRECT_MAP) as u64
+    (&raw const PORT_MAPS) as u64
 }
 
 /// The permission map of model-specific registers.
@@ -91,7 +95,10 @@ static REGISTER_MAP: RegisterMap = {
 
 /// Returns the addresses of the permission maps: ports, registers.
 pub(crate) fn maps() -> (u64, u64) {
-    ((&raw const PORT_MAP) as u64, (&raw const REGISTER_MAP) as u64)
+    (
+        (&raw const PORT_MAPS) as u64 + PAGE as u64,
+        (&raw const REGISTER_MAP) as u64,
+    )
 }
 
 /// The pages that the hardware wants for each pCPU: where VMRUN saves the host, and the control block for the

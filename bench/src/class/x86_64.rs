@@ -213,7 +213,7 @@ const WAIVERS: &[Waiver] = &[
     ),
     waiver(
         SIZE,
-        288_000,
-        "one binary has all policies, all kernel objects, all rules of the image and all of its class",
+        223_600,
+        "the variant for one VM has all rules of the image and all of its class",
     ),
 ];

@@ -190,8 +190,8 @@ impl Workspace {
         self.class_binary(board, name)
     }
 
-    /// Returns the repository as the place of the class binary `name` that is built for one system. Its folder
-    /// of cargo is its own, so nothing else is built anew.
+    /// Returns the repository as the place of the class binary `name` that is built for one system. Its
+    /// folder of cargo is its own, so nothing else is built anew.
     #[must_use]
     pub fn tailored(&self, name: &str, tailoring: Tailoring) -> Self {
         let target = self.target.join(variant::TAILORED).join(tailoring.word(name));

@@ -32,12 +32,6 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// Returns the choice of the variant with everything.
-    #[must_use]
-    pub fn full() -> Self {
-        named(FULL).map_or(Self::Smallest, Self::Named)
-    }
-
     /// Returns the name of the set of parts for a system that uses these.
     ///
     /// # Errors
@@ -242,7 +236,6 @@ mod tests {
         }];
         let set = |choice: Choice| choice.set(&used, Path::new("a.toml"));
         assert_eq!(set(Choice::Smallest).unwrap(), "ipc");
-        assert_eq!(set(Choice::full()).unwrap(), "full");
         assert_eq!(set(Choice::Tailored).unwrap(), "tailored");
         let refused = set(Choice::Named(named("static").unwrap())).unwrap_err();
         assert_eq!(

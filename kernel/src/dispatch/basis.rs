@@ -30,20 +30,20 @@ use bulkhead_arch_api::{Arch, Drivers, GuestPhys, VcpuId, VcpuSet};
 use bulkhead_sched::{PcpuPolicy, Slot};
 
 /// The kind and the right by which a vCPU waits for a message.
-pub(super) const RECEIVES: (ObjectKind, Rights) = (ObjectKind::Port, Rights::READ);
+pub(crate) const RECEIVES: (ObjectKind, Rights) = (ObjectKind::Port, Rights::READ);
 /// The kind and the right by which a vCPU calls.
-pub(super) const CALLS: (ObjectKind, Rights) = (ObjectKind::Port, Rights::WRITE);
+pub(crate) const CALLS: (ObjectKind, Rights) = (ObjectKind::Port, Rights::WRITE);
 /// The kind and the right by which a vCPU takes a lock.
-pub(super) const TAKES: (ObjectKind, Rights) = (ObjectKind::Lock, Rights::WRITE);
+pub(crate) const TAKES: (ObjectKind, Rights) = (ObjectKind::Lock, Rights::WRITE);
 /// The kind and the right by which a vCPU waits for events.
-pub(super) const WATCHES: (ObjectKind, Rights) = (ObjectKind::EventGate, Rights::READ);
+pub(crate) const WATCHES: (ObjectKind, Rights) = (ObjectKind::EventGate, Rights::READ);
 /// The kind and the right by which a vCPU sleeps.
-pub(super) const SLEEPS: (ObjectKind, Rights) = (ObjectKind::Timer, Rights::READ);
+pub(crate) const SLEEPS: (ObjectKind, Rights) = (ObjectKind::Timer, Rights::READ);
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Tells whether a slot of a vCPU's partition gives a right to an object of this kind.
     #[inline(never)]
-    pub(super) fn stands(
+    pub(crate) fn stands(
         &self,
         vcpu: VcpuId,
         index: u8,
@@ -58,7 +58,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Returns the error of a vCPU that has met the end of its capability, and frees the slot of that.
     #[cold]
     #[inline(never)]
-    pub(super) fn meet_revoked(&self, vcpu: VcpuId, index: u8) -> Error {
+    pub(crate) fn meet_revoked(&self, vcpu: VcpuId, index: u8) -> Error {
         let holder = self.system.binding(vcpu).partition;
         let _met = self.shared.capabilities.look_up(holder, index.into());
         Error::Revoked
@@ -67,7 +67,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Ends a blocking hypercall whose capability was taken away.
     #[cold]
     #[inline(never)]
-    pub(super) fn end_revoked(&mut self, slot: Slot, index: u8) {
+    pub(crate) fn end_revoked(&mut self, slot: Slot, index: u8) {
         let error = self.meet_revoked(self.local.slot(slot).vcpu, index);
         self.release(slot, Err(error));
     }
@@ -75,7 +75,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Writes into the seat of a vCPU that it waits for a message from now on. With the lock of the port
     /// held. The caller then looks once more whether the capability is there.
     #[inline(always)]
-    pub(super) fn sit_down(&self, vcpu: VcpuId, at: Named<PortId>, buffer: GuestPhys) {
+    pub(crate) fn sit_down(&self, vcpu: VcpuId, at: Named<PortId>, buffer: GuestPhys) {
         let mut seat = self.shared.seats.of(vcpu).lock();
         (seat.buffer, seat.received, seat.basis) = (buffer, None, Basis::Port(at));
     }
@@ -83,7 +83,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Ends one wait, or one ownership of a lock, that lacks its capability. Returns true if there is none,
     /// and no port counts on a receiver without one.
     #[inline]
-    pub(super) fn are_waits_right(&mut self) -> bool {
+    pub(crate) fn are_waits_right(&mut self) -> bool {
         !HAS_SEATS || !self.end_wrong_wait() && !self.forget_wrong_server()
     }
 
@@ -189,7 +189,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Lets the vCPUs of these partitions, a bitmap, look whether they may still wait: a capability of each
     /// was taken away.
     #[inline]
-    pub(super) fn review(&mut self, partitions: u32) {
+    pub(crate) fn review(&mut self, partitions: u32) {
         if partitions != 0 {
             self.review_all(partitions);
         }
@@ -214,7 +214,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Looks whether a vCPU waits for events or a time, or for an upcall, by a capability that was taken
     /// away.
     #[inline(never)]
-    pub(super) fn review_slot(&mut self, slot: Slot) {
+    pub(crate) fn review_slot(&mut self, slot: Slot) {
         let state = self.local.slot(slot);
         let vcpu = state.vcpu;
         match state.activity {

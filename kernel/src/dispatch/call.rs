@@ -26,7 +26,7 @@ const fn one(result: u64) -> Answer {
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Checks a hypercall, carries it out, and answers it unless it blocks.
     #[inline(never)]
-    pub(super) fn call(&mut self, slot: Slot, vcpu: VcpuId, call: &Hypercall) {
+    pub(crate) fn call(&mut self, slot: Slot, vcpu: VcpuId, call: &Hypercall) {
         let caller = self.system.binding(vcpu).partition;
         // The slot that the call names, if the call names an object: the check has found the slot.
         let [first, ..] = call.arguments;
@@ -126,7 +126,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Does the next part of a revocation, then looks at interrupts that came meanwhile. The capability
     /// itself may be gone by now, with everything that was derived from it.
-    pub(super) fn revoke_chunk(&mut self, slot: Slot, vcpu: VcpuId, part: (u64, bool)) {
+    pub(crate) fn revoke_chunk(&mut self, slot: Slot, vcpu: VcpuId, part: (u64, bool)) {
         let caller = self.system.binding(vcpu).partition;
         match self.revoke_part(caller, part) {
             Ok(None) => {
@@ -271,7 +271,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Returns the time of the next timer interrupt of a vCPU that is about to block in a call. Returns
     /// `None` if an interrupt is pending already. An interrupt that comes later finds the vCPU blocked, as it
     /// finds an idle vCPU.
-    pub(super) fn interruption(&mut self, vcpu: VcpuId) -> Option<Ticks> {
+    pub(crate) fn interruption(&mut self, vcpu: VcpuId) -> Option<Ticks> {
         let own = self.machine.pause(vcpu);
         (own > self.machine.now()).then_some(own)
     }

@@ -25,7 +25,7 @@ use bulkhead_sched::PcpuPolicy;
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Tells whether `first` waits for `vcpu`, directly or through others.
     #[inline]
-    pub(super) fn closes_circle(&self, vcpu: VcpuId, first: VcpuId) -> bool {
+    pub(crate) fn closes_circle(&self, vcpu: VcpuId, first: VcpuId) -> bool {
         let waits = self.follow(vcpu, first);
         waits.is_some() && self.follow(vcpu, first) == waits
     }
@@ -75,7 +75,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Returns the only vCPU that can receive at a port, unless it waits there.
     #[inline(never)]
-    pub(super) fn only_server(&self, port: PortId) -> Option<VcpuId> {
+    pub(crate) fn only_server(&self, port: PortId) -> Option<VcpuId> {
         let facts = self.system.port(port);
         let only = facts.receiver.filter(|_| facts.has_one_receiver)?;
         let queue = self.shared.ports.of(port).lock();

@@ -23,7 +23,7 @@ const QUIESCE_SIZE: u8 = 4;
 const INPUT_BATCH: usize = 64;
 
 /// A change of a virtual UART beside accesses to its registers.
-pub(super) enum Change<'b> {
+pub(crate) enum Change<'b> {
     /// Output has room for this many bytes.
     Room(usize),
     /// A byte arrives. The result is 1 if a reader may wait for the byte beside the interrupt lines, else 0.
@@ -38,7 +38,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
     /// Carries out an access to an address without memory. Returns false, and has done nothing, if the
     /// partition has no device there either.
     #[inline(never)]
-    pub(super) fn access(&mut self, vcpu: VcpuId, access: &Access) -> bool {
+    pub(crate) fn access(&mut self, vcpu: VcpuId, access: &Access) -> bool {
         let partition = self.system.binding(vcpu).partition;
         if let Some((device, offset)) = self.device_at(partition, access) {
             let reply = match self.system.role_of(device) {
@@ -91,7 +91,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
 
     /// Stops the devices of a partition that has ended or is about to be loaded: they must leave memory
     /// alone.
-    pub(super) fn quiesce(&mut self, partition: PartitionId) {
+    pub(crate) fn quiesce(&mut self, partition: PartitionId) {
         for (register, value) in self.system.quiescing(partition) {
             let write = AccessKind::Write(value.into());
             self.machine.forward(register, QUIESCE_SIZE, write);
@@ -101,7 +101,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
     /// Carries out an access to a register of the virtual UART. Most accesses have no effect beside the UART
     /// and are answered at once. Returns whether this was one of them.
     #[inline(never)]
-    pub(super) fn touch_uart(&mut self, vcpu: VcpuId, access: &RegisterAccess) -> bool {
+    pub(crate) fn touch_uart(&mut self, vcpu: VcpuId, access: &RegisterAccess) -> bool {
         let partition = self.system.binding(vcpu).partition;
         let (offset, size) = (access.offset(), access.size);
         let stored = match access.kind {
@@ -192,7 +192,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
     /// Changes the virtual UART beside accesses to its registers. Returns the result of the change. There is
     /// one copy for all changes, because none of them is frequent.
     #[inline(never)]
-    pub(super) fn change_uart(&mut self, partition: PartitionId, change: Change<'_>) -> usize {
+    pub(crate) fn change_uart(&mut self, partition: PartitionId, change: Change<'_>) -> usize {
         let result = self.with_uart(partition, |uart| match change {
             Change::Byte(byte) => usize::from(uart.receive(byte)),
             Change::Room(room) => {
@@ -210,7 +210,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
 
     /// Gives the lines of a virtual device, from this one on, their new levels. Returns the vCPUs to wake.
     #[inline(never)]
-    pub(super) fn set_lines(
+    pub(crate) fn set_lines(
         &mut self,
         partition: PartitionId,
         VirtualLine(first): VirtualLine,
@@ -228,7 +228,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
     }
 
     /// Takes the bytes that the board's UART has received.
-    pub(super) fn take_input(&mut self) {
+    pub(crate) fn take_input(&mut self) {
         for _ in 0..INPUT_BATCH {
             let Some(byte) = self.drivers.receive() else { break };
             if let Some((partition, byte)) = self.shared.terminal.receive(byte) {
@@ -258,7 +258,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
     }
 
     /// Writes bytes of a partition to its console. Returns the number of bytes that were taken.
-    pub(super) fn write_console(&mut self, partition: PartitionId, bytes: &[u8]) -> usize {
+    pub(crate) fn write_console(&mut self, partition: PartitionId, bytes: &[u8]) -> usize {
         let now = self.now_ns();
         let taken = self.shared.terminal.output.put(partition, bytes, now);
         self.send_for(partition, now);
@@ -276,7 +276,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
     }
 
     /// Hands output that waits to the transmitter, and comes back for the rest.
-    pub(super) fn pump(&mut self) {
+    pub(crate) fn pump(&mut self) {
         let now = self.now_ns();
         self.pump_at(now);
     }
@@ -306,14 +306,14 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
     }
 
     /// Writes a line to the hypervisor's log.
-    pub(super) fn log(&mut self, line: &LogLine) {
+    pub(crate) fn log(&mut self, line: &LogLine) {
         let now = self.machine.now();
         self.log_at(line, now);
     }
 
     /// Writes a line about an event at the time `then`. The transmitter gets the line in a step of its own,
     /// with a look at interrupts before and after the step.
-    pub(super) fn log_at(&mut self, line: &LogLine, then: Ticks) {
+    pub(crate) fn log_at(&mut self, line: &LogLine, then: Ticks) {
         let then = self.system.time.nanoseconds(then);
         self.shared.recorder.line(&mut self.machine, line, then);
         self.shared.terminal.output.log(line);

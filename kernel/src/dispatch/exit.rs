@@ -16,7 +16,7 @@ use crate::partition::{Launch, Request};
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Handles an exit other than [`Exit::Idle`], and records the exit if the pCPU is traced.
     #[inline(always)]
-    pub(super) fn handle(&mut self, slot: Slot, vcpu: VcpuId, exit: &Exit) {
+    pub(crate) fn handle(&mut self, slot: Slot, vcpu: VcpuId, exit: &Exit) {
         if self.local.tracer.is_on() {
             self.handle_traced(slot, vcpu, exit);
         } else {
@@ -26,7 +26,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Handles an exit, and records it.
     #[inline(never)]
-    pub(super) fn handle_traced(&mut self, slot: Slot, vcpu: VcpuId, exit: &Exit) {
+    pub(crate) fn handle_traced(&mut self, slot: Slot, vcpu: VcpuId, exit: &Exit) {
         self.trace_exit(Some(vcpu), exit);
         if let Exit::Idle { until } = exit {
             self.idle(slot, *until);
@@ -40,7 +40,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Handles an exit other than [`Exit::Idle`]. All calls are in tail position, so each frequent one has a
     /// frame of its own size.
     #[inline(never)]
-    pub(super) fn handle_other(&mut self, slot: Slot, vcpu: VcpuId, exit: &Exit) {
+    pub(crate) fn handle_other(&mut self, slot: Slot, vcpu: VcpuId, exit: &Exit) {
         match *exit {
             Exit::Hypercall(ref call) => self.call(slot, vcpu, call),
             Exit::CpuOn {
@@ -82,7 +82,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Handles the second access of an instruction whose first one was answered.
-    pub(super) fn handle_second(&mut self, slot: Slot, vcpu: VcpuId, first: &Access) {
+    pub(crate) fn handle_second(&mut self, slot: Slot, vcpu: VcpuId, first: &Access) {
         if let Some(second) = self.machine.second_access(vcpu, first) {
             self.handle_access(slot, vcpu, &second);
         }
@@ -106,7 +106,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Handles an exit that has nothing to do with the vCPU that happened to run.
     #[inline(never)]
-    pub(super) fn handle_common(&mut self, exit: &Exit) {
+    pub(crate) fn handle_common(&mut self, exit: &Exit) {
         match *exit {
             Exit::Interrupt(line) => {
                 if self.drivers.receive_line() == Some(line) {
@@ -149,7 +149,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Marks a vCPU as idle. The caller sees to the decision that has to follow. An interrupt that comes now
     /// finds the vCPU idle, on this pCPU or through the mailbox.
     #[inline(always)]
-    pub(super) fn idle(&mut self, slot: Slot, until: Ticks) {
+    pub(crate) fn idle(&mut self, slot: Slot, until: Ticks) {
         self.local.wait(slot, Activity::Idle(until));
     }
 
@@ -189,7 +189,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Wakes vCPUs, on whichever pCPUs they are.
-    pub(super) fn wake_all(&mut self, vcpus: VcpuSet) {
+    pub(crate) fn wake_all(&mut self, vcpus: VcpuSet) {
         for vcpu in vcpus.iter() {
             let binding = self.system.binding(vcpu);
             if self.is_here(binding.pcpu) {
@@ -216,7 +216,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Looks at a slot that may have something to do.
-    pub(super) fn look_at(&mut self, slot: Slot) {
+    pub(crate) fn look_at(&mut self, slot: Slot) {
         let state = self.local.slot(slot);
         let vcpu = state.vcpu;
         match state.activity {
@@ -300,7 +300,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Looks for the reason why a vCPU was woken, in the time of that vCPU. Blocks the vCPU as before if
     /// there is none.
-    pub(super) fn look_in_turn(&mut self, slot: Slot, vcpu: VcpuId, pause: Pause) {
+    pub(crate) fn look_in_turn(&mut self, slot: Slot, vcpu: VcpuId, pause: Pause) {
         if has(Part::Services)
             && let Pause::Access(until) = pause
         {
@@ -316,7 +316,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Handles the end of the slot's own timer.
-    pub(super) fn timer_due(&mut self, slot: Slot, now: Ticks) {
+    pub(crate) fn timer_due(&mut self, slot: Slot, now: Ticks) {
         match self.local.slot(slot).activity {
             Activity::Idle(_) => self.local.make_ready(slot, now),
             Activity::Blocked(Pause::Sleep(_, until, _)) if until <= now => self.release(slot, Ok([0; 4])),
@@ -378,7 +378,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Ends a blocking hypercall.
-    pub(super) fn release(&mut self, slot: Slot, result: Result<[u64; 4], Error>) {
+    pub(crate) fn release(&mut self, slot: Slot, result: Result<[u64; 4], Error>) {
         let vcpu = self.local.slot(slot).vcpu;
         self.end_loan(slot);
         self.machine.reply(vcpu, Reply::Hypercall(result));

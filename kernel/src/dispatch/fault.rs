@@ -29,7 +29,7 @@ use bulkhead_sched::{PcpuPolicy, Slot};
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Handles an operation of the vCPU that cannot be completed.
     #[inline(never)]
-    pub(super) fn fault(&mut self, slot: Slot, vcpu: VcpuId, report: &FaultReport) {
+    pub(crate) fn fault(&mut self, slot: Slot, vcpu: VcpuId, report: &FaultReport) {
         let verdict = self.judge(vcpu, report);
         let action = verdict.action;
         match action {
@@ -48,7 +48,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Handles an access to an address where nothing is.
     #[inline(never)]
-    pub(super) fn no_such_address(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) {
+    pub(crate) fn no_such_address(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) {
         let verdict = self.judge(vcpu, &access.report);
         let action = verdict.action;
         match action {
@@ -72,7 +72,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Handles a hypercall that was refused for a reason that is the caller's fault. The hypercall has been
     /// answered.
     #[inline(never)]
-    pub(super) fn malformed_call(&mut self, slot: Slot, vcpu: VcpuId, call: &Hypercall, error: Error) {
+    pub(crate) fn malformed_call(&mut self, slot: Slot, vcpu: VcpuId, call: &Hypercall, error: Error) {
         let partition = self.system.binding(vcpu).partition;
         let verdict = self.decide_action(partition, HealthClass::Hypercall);
         if verdict.logged {
@@ -112,7 +112,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Handles the deadline of a watchdog. A kick on another pCPU only writes down its time, so the period
     /// may have begun anew meanwhile. Returns whether the watchdog has ended.
-    pub(super) fn watchdog_due(&mut self, slot: Slot, now: Ticks) -> bool {
+    pub(crate) fn watchdog_due(&mut self, slot: Slot, now: Ticks) -> bool {
         let vcpu = self.local.slot(slot).vcpu;
         let partition = self.system.binding(vcpu).partition;
         let shared = self.shared.partition(partition);
@@ -146,7 +146,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Handles a server that has not answered a client in time: that is what its watchdog is about, too.
     #[inline(never)]
-    pub(super) fn service_late(&mut self, server: PartitionId, client: PartitionId) {
+    pub(crate) fn service_late(&mut self, server: PartitionId, client: PartitionId) {
         let verdict = self.decide_action(server, HealthClass::Watchdog);
         if verdict.logged {
             let first = self.system.facts_of(server).first;
@@ -177,12 +177,12 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Handles a vCPU that the backend gives up. The partition of the vCPU cannot go on. The others can.
     #[inline(never)]
-    pub(super) fn backend_failed(&mut self, slot: Slot, vcpu: VcpuId, code: u64) {
+    pub(crate) fn backend_failed(&mut self, slot: Slot, vcpu: VcpuId, code: u64) {
         self.fail(slot, vcpu, ": backend failure ", code);
     }
 
     /// Ends the vCPU's partition, which has failed. The number `code` is the reason.
-    pub(super) fn fail(&mut self, slot: Slot, vcpu: VcpuId, what: &str, code: u64) {
+    pub(crate) fn fail(&mut self, slot: Slot, vcpu: VcpuId, what: &str, code: u64) {
         self.tell_failure(vcpu, what, code);
         self.end_own(slot, Request::Fail);
     }

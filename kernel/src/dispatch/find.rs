@@ -21,7 +21,7 @@ const _: () = assert!(
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Returns the index, and the kind and rights, of the caller's capability with this name.
     #[inline(never)]
-    pub(super) fn find(
+    pub(crate) fn find(
         &mut self,
         caller: PartitionId,
         name: &[u8; CAPABILITY_NAME],

@@ -17,7 +17,7 @@ use bulkhead_sched::PcpuPolicy;
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Raises events at a partition's gate.
     #[inline(never)]
-    pub(super) fn raise(&mut self, partition: PartitionId, events: u64) {
+    pub(crate) fn raise(&mut self, partition: PartitionId, events: u64) {
         let mut due = self.shared.partition(partition).gate.raise(events);
         if let Some(line) = self.system.gate_line_of(partition) {
             due.insert_all(self.machine.inject(partition, line));
@@ -30,7 +30,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// New events can wake a vCPU that waits for them, and that brings control here again. Each time the wait
     /// of one vCPU ends, so it is no deeper than the partition has vCPUs.
     #[inline]
-    pub(super) fn events_taken(&mut self, partition: PartitionId) {
+    pub(crate) fn events_taken(&mut self, partition: PartitionId) {
         if let Some(line) = self.system.gate_line_of(partition) {
             self.machine.withdraw(partition, line);
             if self.shared.partition(partition).gate.has_events() {

@@ -21,7 +21,7 @@ use bulkhead_sched::{PcpuPolicy, Slot};
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Makes a request about a partition, and carries out its effects.
-    pub(super) fn request(&mut self, partition: PartitionId, request: Request) -> Result<(), Error> {
+    pub(crate) fn request(&mut self, partition: PartitionId, request: Request) -> Result<(), Error> {
         let homes = &self.system.facts_of(partition).homes;
         let effects = self
             .shared
@@ -35,7 +35,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// go on, whatever the answer is. The end of a running partition is told to each pCPU on which a vCPU of
     /// the partition is switched on. So the message to stop the vCPU is in the mailbox of this pCPU or on its
     /// way, no matter which pCPU ends the partition.
-    pub(super) fn end_own(&mut self, slot: Slot, request: Request) {
+    pub(crate) fn end_own(&mut self, slot: Slot, request: Request) {
         self.local.block(slot, Activity::Ending);
         let vcpu = self.local.slot(slot).vcpu;
         let _already_ending = self.request(self.system.binding(vcpu).partition, request);
@@ -76,7 +76,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Tells `pcpu` about mail. The flag `wanted` says whether `pcpu` wants to be interrupted for the mail.
-    pub(super) fn notify(&mut self, pcpu: PcpuId, wanted: bool) {
+    pub(crate) fn notify(&mut self, pcpu: PcpuId, wanted: bool) {
         if self.is_here(pcpu) {
             self.local.reschedule = true;
         } else if wanted {
@@ -114,7 +114,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Ends the system because the virtual time that the image allows is over.
-    pub(super) fn time_is_up(&mut self) {
+    pub(crate) fn time_is_up(&mut self) {
         self.finish_reports();
         end_system(
             &mut self.machine,
@@ -125,7 +125,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Carries out a message: stops the partition's vCPUs on this pCPU. Requires: settled.
-    pub(super) fn stop_here(&mut self, partition: PartitionId, now: Ticks) {
+    pub(crate) fn stop_here(&mut self, partition: PartitionId, now: Ticks) {
         if self.shared.partition(partition).state() != PartitionState::Stopping {
             return;
         }
@@ -156,7 +156,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Carries out a message: loads the partition, whose vCPU 0 is bound here. Requires: settled.
-    pub(super) fn load_here(&mut self, partition: PartitionId, now: Ticks) {
+    pub(crate) fn load_here(&mut self, partition: PartitionId, now: Ticks) {
         if self.shared.partition(partition).state() == PartitionState::Loading {
             self.quiesce(partition);
             self.refuse_replies(partition);
@@ -175,7 +175,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Carries out a message: switches the vCPU in this slot on. Requires: settled, or no vCPU is running.
     #[inline(never)]
-    pub(super) fn start_one(&mut self, slot: Slot, now: Ticks) {
+    pub(crate) fn start_one(&mut self, slot: Slot, now: Ticks) {
         let vcpu = self.local.slot(slot).vcpu;
         let binding = self.system.binding(vcpu);
         let start = self
@@ -198,7 +198,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Handles a running vCPU that has switched itself off.
-    pub(super) fn cpu_off(&mut self, slot: Slot, vcpu: VcpuId) {
+    pub(crate) fn cpu_off(&mut self, slot: Slot, vcpu: VcpuId) {
         if !SEVERAL_VCPUS {
             return;
         }
@@ -219,7 +219,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Does one chunk of loading, then looks at interrupts that came meanwhile. So no interrupt waits for
     /// more than a chunk.
     #[inline(never)]
-    pub(super) fn load_chunk(&mut self, slot: Slot, vcpu: VcpuId) {
+    pub(crate) fn load_chunk(&mut self, slot: Slot, vcpu: VcpuId) {
         // The decision that has led here may have taken as long as the chunk will take.
         if let Some(exit) = self.machine.poll() {
             return self.handle_common(&exit);

@@ -30,7 +30,7 @@ use bulkhead_sched::{PcpuPolicy, Slot};
 /// General registers of a line.
 const PER_LINE: usize = 4;
 /// Partitions that are told of a state at a time. The others follow in steps of their own.
-pub(super) const TOLD_AT_ONCE: usize = 4;
+pub(crate) const TOLD_AT_ONCE: usize = 4;
 /// Lines of a report.
 const LINES: usize = DUMP_REGISTERS.div_ceil(PER_LINE) + 1;
 
@@ -39,7 +39,7 @@ const PUMPS_PER_LINE: usize = LINE_LEN.div_ceil(PUMP_BYTES);
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Keeps the vCPU's registers, to be reported.
-    pub(super) fn keep_registers(&mut self, vcpu: VcpuId) {
+    pub(crate) fn keep_registers(&mut self, vcpu: VcpuId) {
         let Some(place) = self.local.reports.free() else {
             return self.leave_out(vcpu);
         };
@@ -60,7 +60,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Keeps a state that the partition has entered, to be told to the log.
-    pub(super) fn keep_state(&mut self, partition: PartitionId, state: PartitionState) {
+    pub(crate) fn keep_state(&mut self, partition: PartitionId, state: PartitionState) {
         let entered = Entered {
             at: self.machine.now(),
             partition,
@@ -90,7 +90,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Lets the work that is due be done before anything runs, in steps of its own.
-    pub(super) fn come_at_once(&mut self) {
+    pub(crate) fn come_at_once(&mut self) {
         let now = self.machine.now();
         self.local.drain_by(now);
         self.local.reschedule = true;
@@ -134,7 +134,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Holds the vCPU in `slot` back, if the vCPU is ready, until its report is written.
-    pub(super) fn report_first(&mut self, slot: Slot, vcpu: VcpuId) {
+    pub(crate) fn report_first(&mut self, slot: Slot, vcpu: VcpuId) {
         let its_own = self.local.reports.has(vcpu);
         let state = self.local.slot_mut(slot);
         if its_own && state.activity == Activity::Ready {
@@ -143,7 +143,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Writes one line, in the time of the vCPU in `slot`, or in the idle time of the pCPU.
-    pub(super) fn report_in_turn(&mut self, slot: Option<Slot>) {
+    pub(crate) fn report_in_turn(&mut self, slot: Option<Slot>) {
         // The steps that have led here may have taken as long as the line will take.
         if let Some(exit) = self.machine.poll() {
             return self.handle_common(&exit);
@@ -162,7 +162,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Plans the lines or the output that are due. The slot `before` ran before the decision. If another slot
     /// runs now, that slot comes first, but not twice.
-    pub(super) fn plan_chore(&mut self, before: Option<Slot>) {
+    pub(crate) fn plan_chore(&mut self, before: Option<Slot>) {
         let running = self.local.running();
         self.local.chore = match self.local.chore {
             Chore::None if running.is_some() && running != before => self.put_off(),
@@ -186,7 +186,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Writes one line, or hands one call's part of the output to the transmitter, between two looks at
     /// interrupts.
     #[inline(never)]
-    pub(super) fn do_chore(&mut self) {
+    pub(crate) fn do_chore(&mut self) {
         let chore = core::mem::replace(&mut self.local.chore, Chore::None);
         if let Some(exit) = self.machine.poll() {
             self.handle_common(&exit);
@@ -216,7 +216,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Writes all reports that are left. Bounded by the lines of the reports kept.
-    pub(super) fn finish_reports(&mut self) {
+    pub(crate) fn finish_reports(&mut self) {
         for _ in 0..STATES {
             self.tell_oldest_state();
         }
@@ -234,7 +234,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Tells some of the watchers of a partition. Returns whether there were any.
-    pub(super) fn tell_watchers(&mut self) -> bool {
+    pub(crate) fn tell_watchers(&mut self) -> bool {
         let mut told = false;
         for _ in 0..TOLD_AT_ONCE {
             let Some((watcher, events)) = self.local.reports.take_events() else {

@@ -17,7 +17,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Tells the partitions concerned about the effects of the decision in force. Bounded by the slots in
     /// use. Returns whether that has woken a vCPU which changes the decision.
     #[inline(never)]
-    pub(super) fn tell(&mut self) -> bool {
+    pub(crate) fn tell(&mut self) -> bool {
         let signals = self.local.take_signals();
         self.local.trace_signals(signals);
         for slot in bits(signals.window_start.0) {
@@ -42,7 +42,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Carries out a message: another schedule is wanted. Requires: settled.
-    pub(super) fn schedule_wanted(&mut self, now: Ticks) {
+    pub(crate) fn schedule_wanted(&mut self, now: Ticks) {
         let wanted = self.shared.schedules.of(self.id).lock().wanted;
         if let Some(schedule) = wanted {
             // The number of the schedule was checked when the change was asked for.
@@ -52,7 +52,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Answers a hypercall: the schedule of a pCPU that is in force, the schedule that follows, and the time
     /// since which the first is in force.
-    pub(super) fn schedule_status(&self, pcpu: PcpuId) -> [u64; 4] {
+    pub(crate) fn schedule_status(&self, pcpu: PcpuId) -> [u64; 4] {
         let state = *self.shared.schedules.of(pcpu).lock();
         let next = state.wanted.unwrap_or(state.current);
         let since = self.system.time.nanoseconds(state.since);
@@ -60,7 +60,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Carries out a hypercall: asks for another schedule of a pCPU from its next frame on.
-    pub(super) fn wish_schedule(&mut self, pcpu: PcpuId, schedule: u64) -> Result<(), Error> {
+    pub(crate) fn wish_schedule(&mut self, pcpu: PcpuId, schedule: u64) -> Result<(), Error> {
         let known = self.system.image.schedules_of(u32::from(pcpu.0)).count();
         let wanted = u8::try_from(schedule)
             .ok()

@@ -8,13 +8,14 @@
 //!
 //! A pCPU that is traced answers no call here, so that each has its record.
 
+use super::basis::RECEIVES;
 use crate::cap::Spaces;
 use crate::hypercall::ChannelId;
 use crate::parts::{Part, has};
 use crate::port::{Letter, PortId, Room};
 use crate::shared::Shared;
 use crate::system::System;
-use bulkhead_abi::hypercall::{ABI_VERSION, MESSAGE_ALIGN};
+use bulkhead_abi::hypercall::{ABI_VERSION, MESSAGE_ALIGN, SELF_CAPABILITY};
 use bulkhead_abi::{ObjectKind, Operation, Rights};
 use bulkhead_arch_api::{
     Arch, CallRegisters, GuestPhys, PartitionId, ShortCalls, VcpuId, VcpuSet, VirtualLine,
@@ -39,7 +40,7 @@ pub(crate) struct Short<'s, 'i, R> {
 }
 
 impl<'s, 'i, R: RelaxStrategy> Short<'s, 'i, R> {
-    pub(super) const fn new(shared: &'s Shared<'i, R>, system: &'s System<'i>, is_traced: bool) -> Self {
+    pub(crate) const fn new(shared: &'s Shared<'i, R>, system: &'s System<'i>, is_traced: bool) -> Self {
         Self {
             shared,
             system,
@@ -95,7 +96,9 @@ impl<'s, 'i, R: RelaxStrategy> Short<'s, 'i, R> {
         registers: &mut CallRegisters,
     ) -> Option<VcpuSet> {
         let [_, index, to, size, ..] = *registers;
-        let port = PortId(self.find(receiver, index, ObjectKind::Port, Rights::READ)?);
+        let (kind, right) = RECEIVES;
+        let found = self.shared.capabilities.find_slot(receiver, index, kind, right)?;
+        let port = PortId(found.object());
         let facts = self.system.port(port);
         let needed = u64::from(facts.size);
         if size < needed || !to.is_multiple_of(MESSAGE_ALIGN) {
@@ -105,6 +108,10 @@ impl<'s, 'i, R: RelaxStrategy> Short<'s, 'i, R> {
             return None;
         }
         let mut queue = self.shared.ports.of(port).lock();
+        // A message that was sent after somebody took the capability away is not for this vCPU.
+        if !found.is_there() {
+            return None;
+        }
         let (header, body) = self.shared.messages.entry(facts, queue.oldest()?);
         let (length, sender) = Letter::read_plain(header)?;
         machine
@@ -148,9 +155,8 @@ impl<A: Arch> ShortCalls<A> for Short<'_, '_, A::Relax> {
                 self.shared.partition(PartitionId(about)).words()
             }
             KICK => {
-                // A partition can always show that it is alive.
-                let about = self.find(caller, index, ObjectKind::Partition, Rights::NONE)?;
-                if about != caller.0 {
+                // A partition can always show that it is alive, and always has the capability of itself.
+                if index != u64::from(SELF_CAPABILITY) {
                     return None;
                 }
                 self.shared.partition(caller).kick(machine.now());

@@ -6,7 +6,7 @@ use bulkhead_abi::framing::{RS, US};
 use bulkhead_abi::log::AREA_SIZE;
 use bulkhead_abi::parts::Parts;
 use bulkhead_abi::{ObjectKind, Rights};
-use bulkhead_arch_api::{PcpuId, Reply, VcpuId, VcpuReset};
+use bulkhead_arch_api::{PartitionId, PcpuId, Reply, VcpuId, VcpuReset};
 use bulkhead_arch_sim::{
     Action, External, Guest, Halted, Outcome, Record, Sim, SimClass, SimMachine, What, World,
 };
@@ -342,7 +342,7 @@ pub struct Bench<P = AnyPolicy, C: SimClass = Sim> {
     world: Rc<RefCell<World>>,
     shared: &'static Shared<'static, spin::Spin>,
     image: &'static [u8],
-    pcpus: Vec<Driven<P, C>>,
+    pcpus: Vec<Rc<RefCell<Driven<P, C>>>>,
     seed: u64,
     /// Tells whether a key is pressed between a decision and its step.
     disturbs: Disturbs,
@@ -367,7 +367,7 @@ impl<P: PcpuPolicy, C: SimClass> Bench<P, C> {
             world: Rc::new(RefCell::new(World::of::<C>(pcpus as u8))),
             shared: Box::leak(Box::new(Shared::new())),
             image: image.leak(),
-            pcpus: (0..pcpus).map(|_| None).collect(),
+            pcpus: (0..pcpus).map(|_| Rc::default()).collect(),
             seed: 0,
             disturbs: Box::new(|_| false),
         }
@@ -433,7 +433,7 @@ impl<P: PcpuPolicy, C: SimClass> Bench<P, C> {
                 return;
             }
             let other = (self.pcpus.len() == 2).then_some(1 - index);
-            let other = other.filter(|other| self.pcpus[usize::from(*other)].is_some());
+            let other = other.filter(|other| self.is_driven(*other));
             match other {
                 Some(other) if deviates(now) => self.advance(other, (now + ahead).min(until)),
                 _ => self.advance(index, horizon.min(until)),
@@ -442,7 +442,7 @@ impl<P: PcpuPolicy, C: SimClass> Bench<P, C> {
     }
 
     fn power_on(&mut self) {
-        if self.pcpus[0].is_none() && self.look().halted.is_empty() {
+        if !self.is_driven(0) && self.look().halted.is_empty() {
             let machine = SimMachine::new(Rc::clone(&self.world), PcpuId(0));
             let (shared, image) = (self.shared, self.image);
             let hooks = Hooks {
@@ -450,8 +450,8 @@ impl<P: PcpuPolicy, C: SimClass> Bench<P, C> {
                 version: "test",
             };
             let image = Image::check(image, C::FACTS, &Portable);
-            self.pcpus[0] = guarded(|| boot::boot((machine.clone(), machine), shared, image, &hooks))
-                .map(|pcpu| (pcpu, None));
+            let booted = guarded(|| boot::boot((machine.clone(), machine), shared, image, &hooks));
+            self.pcpus[0].replace(booted.map(|pcpu| (pcpu, None)));
         }
         self.join_secondaries();
     }
@@ -459,12 +459,12 @@ impl<P: PcpuPolicy, C: SimClass> Bench<P, C> {
     fn join_secondaries(&mut self) {
         for index in 1..self.pcpus.len() {
             let id = PcpuId(index as u8);
-            let waits = self.pcpus[index].is_none() && !self.look().halted.contains(&id.0);
+            let waits = !self.is_driven(id.0) && !self.look().halted.contains(&id.0);
             if waits && self.look().is_started(id) {
                 let machine = SimMachine::new(Rc::clone(&self.world), id);
                 let shared = self.shared;
-                self.pcpus[index] =
-                    guarded(|| boot::join((machine.clone(), machine), shared)).map(|pcpu| (pcpu, None));
+                let joined = guarded(|| boot::join((machine.clone(), machine), shared));
+                self.pcpus[index].replace(joined.map(|pcpu| (pcpu, None)));
             }
         }
     }
@@ -474,7 +474,7 @@ impl<P: PcpuPolicy, C: SimClass> Bench<P, C> {
         let world = self.look();
         let count = self.pcpus.len() as u64;
         let mut live: Vec<(u64, u64, u8)> = (0..self.pcpus.len() as u8)
-            .filter(|index| self.pcpus[usize::from(*index)].is_some())
+            .filter(|index| self.is_driven(*index))
             .map(|index| {
                 (
                     world.now(PcpuId(index)),
@@ -490,34 +490,28 @@ impl<P: PcpuPolicy, C: SimClass> Bench<P, C> {
     }
 
     fn advance(&mut self, index: u8, horizon: u64) {
+        let pcpu = &self.pcpus[usize::from(index)];
+        drive(&self.world, pcpu, (index, horizon), &mut self.disturbs);
+    }
+
+    fn is_driven(&self, index: u8) -> bool {
+        self.pcpus[usize::from(index)].borrow().is_some()
+    }
+
+    /// Lets pCPU `other` go on in the midst of a hypercall of partition `of`, when the kernel checks an
+    /// address after `passing` checks that pass by, until `is_done`. The one who is in the hypercall does not
+    /// go on before.
+    pub fn meet(&self, (of, passing): (u8, u32), other: u8, is_done: impl Fn(&World) -> bool + 'static)
+    where
+        P: 'static,
+    {
         let world = Rc::clone(&self.world);
-        let slot = &mut self.pcpus[usize::from(index)];
-        let Some((pcpu, pending)) = slot else { return };
-        let disturbs = &mut self.disturbs;
-        let result = guarded(|| {
-            let next = pending.take().unwrap_or_else(|| {
-                let next = pcpu.decide();
-                assert!(pcpu.local().leaves_nothing_behind(), "before {next:?}");
-                if disturbs(next) {
-                    let now = world.borrow().now(PcpuId(index));
-                    world.borrow_mut().schedule(now, External::Input(b'k'));
-                }
-                next
-            });
-            let vcpu = match next {
-                Next::Run(_, vcpu) => Some(Some(vcpu)),
-                Next::Idle => Some(None),
-                Next::Load(..) | Next::Report(_) | Next::Chore | Next::Again => None,
-            };
-            if vcpu.is_none_or(|vcpu| world.borrow_mut().advance(PcpuId(index), vcpu, horizon)) {
-                pcpu.perform(next);
-            } else {
-                *pending = Some(next);
+        let pcpu = Rc::clone(&self.pcpus[usize::from(other)]);
+        self.world().meet(PartitionId(of), passing, move || {
+            while !is_done(&world.borrow()) {
+                drive(&world, &pcpu, (other, u64::MAX), &mut |_| false);
             }
         });
-        if result.is_none() {
-            *slot = None;
-        }
     }
 
     /// Returns the hypervisor's own log.
@@ -567,6 +561,43 @@ impl<P: PcpuPolicy, C: SimClass> Bench<P, C> {
             .filter(|record| fits(&record.what))
             .copied()
             .collect()
+    }
+}
+
+/// Takes a step of a pCPU, or a part of one that ends at `horizon`.
+fn drive<P: PcpuPolicy, C: SimClass>(
+    world: &Rc<RefCell<World>>,
+    driven: &RefCell<Driven<P, C>>,
+    (index, horizon): (u8, u64),
+    disturbs: &mut dyn FnMut(Next) -> bool,
+) {
+    let mut driven = driven.borrow_mut();
+    let Some((pcpu, pending)) = &mut *driven else {
+        return;
+    };
+    let result = guarded(|| {
+        let next = pending.take().unwrap_or_else(|| {
+            let next = pcpu.decide();
+            assert!(pcpu.local().leaves_nothing_behind(), "before {next:?}");
+            if disturbs(next) {
+                let now = world.borrow().now(PcpuId(index));
+                world.borrow_mut().schedule(now, External::Input(b'k'));
+            }
+            next
+        });
+        let vcpu = match next {
+            Next::Run(_, vcpu) => Some(Some(vcpu)),
+            Next::Idle => Some(None),
+            Next::Load(..) | Next::Report(_) | Next::Chore | Next::Again => None,
+        };
+        if vcpu.is_none_or(|vcpu| world.borrow_mut().advance(PcpuId(index), vcpu, horizon)) {
+            pcpu.perform(next);
+        } else {
+            *pending = Some(next);
+        }
+    });
+    if result.is_none() {
+        *driven = None;
     }
 }
 

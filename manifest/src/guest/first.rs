@@ -88,7 +88,7 @@ pub(crate) fn load_init(
 }
 
 /// Returns the reason why Linux cannot start this file as its first program, and the remedy.
-fn init_fault(context: &Context<'_>, contents: &[u8]) -> Option<(String, &'static str)> {
+pub(super) fn init_fault(context: &Context<'_>, contents: &[u8]) -> Option<(String, &'static str)> {
     if is_elf(contents) {
         let machine = machine_of(contents)?;
         let mut programs = context.board.class.facts().programs.iter();

@@ -12,6 +12,7 @@
 
 pub(crate) mod elf;
 pub(crate) mod first;
+pub(crate) mod ramdisk;
 pub(crate) mod task;
 
 use bulkhead_arch_api::EntryState;

@@ -5,6 +5,7 @@
 //! or damaged. So every number in a payload is checked before use, decompression stops at the size of the
 //! memory that the payload is for, and only ordinary files are read (a device or a pipe could be endless).
 
+pub(crate) mod cpio;
 pub(crate) mod elf;
 pub(crate) mod initramfs;
 

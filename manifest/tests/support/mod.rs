@@ -164,6 +164,50 @@ pub fn firmware_at(base: u32, ram: u32) -> Vec<u8> {
 }
 
 /// Returns the payloads of the corpus that can be loaded and never run.
+/// Makes an archive as the build of Linux does, of members with a path, a mode and contents.
+pub fn newc(members: &[(&str, u32, &[u8])]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (path, mode, contents) in members.iter().chain(&[("TRAILER!!!", 0, &b""[..])]) {
+        let (size, name) = (contents.len() as u32, path.len() as u32 + 1);
+        out.extend(b"070701");
+        for field in [1, *mode, 0, 0, 1, 0, size, 0, 0, 0, 0, name, 0] {
+            out.extend(format!("{field:08x}").as_bytes());
+        }
+        out.extend(path.as_bytes());
+        out.push(0);
+        out.resize(out.len().next_multiple_of(4), 0);
+        out.extend(*contents);
+        out.resize(out.len().next_multiple_of(4), 0);
+    }
+    out
+}
+
+/// Returns RAM disks without a first program that Linux can start.
+fn ramdisks() -> Vec<(&'static str, Vec<u8>)> {
+    let (folder, program) = (0o040_755, 0o100_755);
+    let other = elf(
+        X86_64,
+        EXECUTABLE,
+        0x40_0000,
+        &[Segment(0x40_0000, RX, &LOOP, 64)],
+    );
+    vec![
+        (
+            "no-init.cpio",
+            newc(&[("sbin", folder, b""), ("sbin/init", program, b"#!/bin/sh\n")]),
+        ),
+        (
+            "plain-init.cpio.gz",
+            gzip(&newc(&[("./init", 0o100_644, b"#!/bin/sh\n")])),
+        ),
+        ("shell-less.cpio", newc(&[("init", program, b"#! /bin/sh -e\n")])),
+        (
+            "init-x86.cpio",
+            newc(&[("start", 0o120_777, b"/own"), ("own", program, &other)]),
+        ),
+    ]
+}
+
 fn unstartable() -> Vec<(&'static str, Vec<u8>)> {
     let one = |address, flags| vec![Segment(address, flags, &LOOP, 64)];
     vec![
@@ -189,6 +233,7 @@ pub fn payloads() -> Vec<(&'static str, Vec<u8>)> {
     arm32[4] = 1;
     let damaged = gzip(&image(0));
     let mut all = unstartable();
+    all.extend(ramdisks());
     all.extend([
         ("raw.bin", LOOP.to_vec()),
         ("empty.bin", Vec::new()),

@@ -19,7 +19,7 @@ use super::virtual_flash as flash;
 use crate::board::Window;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::guest::first::load_init;
-use crate::guest::{Area, AreaKind, Context, Guest, Part, region_payloads, vm_areas};
+use crate::guest::{Area, AreaKind, Context, Guest, Part, ramdisk, region_payloads, vm_areas};
 use crate::model::{Access, PartitionSpec, Placed};
 use crate::payload::{Bytes, Loader, Piece, blob_name, bytes, initramfs, is_ramdisk};
 use crate::units::{BLOCK, PAGE, align_up, format_size};
@@ -66,6 +66,9 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         Some(name) => Some((name, devicetree::overlay::load(name, loader, report)?)),
         None => None,
     };
+    if image.linux {
+        ramdisk::check(context, ramdisk.as_ref(), report);
+    }
     let ramdisk_size = ramdisk.as_ref().map_or(0, |ramdisk| ramdisk.len() as u64);
     linux::check(context, &image, ramdisk_size, areas[0].window, report);
     let tree = |ramdisk: Option<Window>, report: &mut Report| {

@@ -11,7 +11,7 @@ use super::devicetree;
 use crate::board::Window;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::guest::elf::{elf_pieces, parse_elf};
-use crate::guest::{Area, Context, Guest, Part, region_payloads, vm_areas};
+use crate::guest::{Area, Context, Guest, Part, ramdisk, region_payloads, vm_areas};
 use crate::payload::elf::is_elf;
 use crate::payload::{Bytes, Loader, Piece, blob_name, bytes, foreign, initramfs};
 use crate::units::{PAGE, align_up, format_size};
@@ -38,6 +38,7 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         Some(name) => Some(as_archive(loader.load(name, report)?)),
         None => None,
     };
+    ramdisk::check(context, ramdisk.as_ref(), report);
     let at = align_up(program.end, ALIGN)?;
     let ramdisk_window = ramdisk.as_ref().map(|contents| Window {
         base: at,

@@ -24,7 +24,7 @@ use crate::board::Window;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::guest::elf::{elf_pieces, parse_elf};
 use crate::guest::first::load_init;
-use crate::guest::{Area, Context, Guest, Part, region_payloads, vm_areas};
+use crate::guest::{Area, Context, Guest, Part, ramdisk, region_payloads, vm_areas};
 use crate::model::Placed;
 use crate::payload::{Bytes, Loader, Piece, blob_name, bytes, elf, foreign, initramfs};
 use crate::units::{PAGE, align_up, format_size};
@@ -66,6 +66,9 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
     let contents = loader.load(name, report)?;
     let program = place(context, name, contents, &areas, report)?;
     let ramdisk = load_ramdisk(context, loader, report)?;
+    if program.linux.is_some() {
+        ramdisk::check(context, ramdisk.as_ref(), report);
+    }
     let ramdisk_size = ramdisk.as_ref().map_or(0, |ramdisk| ramdisk.len() as u64);
     let ramdisk_at = place_ramdisk(context, program.end, ram, ramdisk_size, report)?;
     let arguments = spec.bootargs.as_ref().map_or("", |bootargs| &bootargs.value);

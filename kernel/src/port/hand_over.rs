@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Calls with donation and their replies, straight from one vCPU to the other.
+//!
+//! A caller that donates lends its place to the vCPU that serves the port. If that vCPU waits there, on this
+//! pCPU, then it runs next whatever the policy says of all others: it runs in the place that runs already.
+//! So the decision in force stands, with its end, its budget and the clock that is armed for it. Only the
+//! vCPU in that place is another one ([`Policy::hand_over`](bulkhead_sched::Policy::hand_over)). The reply
+//! gives the place back in the same way, if the server then waits for the next message.
+//!
+//! If anything is unusual (an error, a capability on its way, a pending interrupt, an upcall, a message that
+//! waits already), nobody can tell that the short way was tried, and the call goes the long way
+//! ([`super::message`]), which decides. There both give the same results. A late refusal may leave the message
+//! in the buffer of the receiver. The receiver still waits, and no content of the buffer is promised to a
+//! receiver that waits. The long way writes the buffer again.
+//!
+//! **Work bounds.** One message is copied with the port's lock held, as by a send.
+
+use crate::dispatch::Pcpu;
+use crate::dispatch::basis::{CALLS, RECEIVES};
+use crate::local::{Activity, Pause};
+use crate::parts::{Part, has};
+use crate::port::{CallState, Named, PortId};
+use bulkhead_abi::hypercall::{MAX_MESSAGE, MESSAGE_ALIGN};
+use bulkhead_abi::size::IS_SMALL;
+use bulkhead_abi::{ObjectKind, Operation, Rights};
+use bulkhead_arch_api::{Arch, Drivers, Exit, GuestPhys, Hypercall, PartitionId, Reply, Ticks, VcpuId};
+use bulkhead_sched::{PcpuPolicy, Slot};
+
+const CALL: u16 = Operation::PortSendReceiveDonate as u16;
+const REPLY_RECEIVE: u16 = Operation::PortReceiveDonate as u16;
+
+/// Tells whether this operation may take the short way. Where size counts, none does.
+#[inline(always)]
+pub(crate) const fn is_handed_over(operation: u16) -> bool {
+    !IS_SMALL && has(Part::Ports) && (operation == CALL || operation == REPLY_RECEIVE)
+}
+
+/// The vCPU that runs next.
+type Chosen = (Slot, VcpuId);
+
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
+    /// Carries out a call or a reply. Returns the vCPU that runs next, if that is known without a decision.
+    #[inline(never)]
+    pub(crate) fn call_or_hand_over(&mut self, slot: Slot, vcpu: VcpuId, call: &Hypercall) -> Option<Chosen> {
+        let next = if call.operation == CALL {
+            self.pass_call(slot, vcpu, call)
+        } else {
+            self.pass_reply(slot, vcpu, call)
+        };
+        let Some((next, now)) = next else {
+            self.handle_other(slot, vcpu, &Exit::Hypercall(*call));
+            return None;
+        };
+        let mailbox = self.mailbox;
+        if self.publish(mailbox, false) || !mailbox.is_empty() {
+            self.local.reschedule = true;
+            return None;
+        }
+        self.admit_and_arm(now).then_some(next)
+    }
+
+    /// Passes a call to the vCPU that waits at the port, and the place with it. Returns that vCPU and the
+    /// time. Returns `None` if nothing has happened.
+    #[inline(always)]
+    fn pass_call(&mut self, slot: Slot, vcpu: VcpuId, call: &Hypercall) -> Option<(Chosen, Ticks)> {
+        let (shared, system) = (self.shared, self.system);
+        let [index, from, length, to, size, until] = call.arguments;
+        let own = system.binding(vcpu).partition;
+        let (kind, right) = CALLS;
+        let found = shared.capabilities.find_slot(own, index, kind, right)?;
+        let (port, size) = (PortId(found.object()), size.min(MAX_MESSAGE as u64));
+        let facts = system.port(port);
+        let is_right = length <= u64::from(facts.size)
+            && (from | to).is_multiple_of(MESSAGE_ALIGN)
+            && self.machine.may_access(own, GuestPhys(from), length, false)
+            && self.is_buffer(own, GuestPhys(to), size);
+        if !is_right {
+            return None;
+        }
+        let mut queue = shared.ports.of(port).lock();
+        let server = queue.waiter()?;
+        let there = self.waiting(server)?;
+        let is_waiting = matches!(
+            self.local.slot(there).activity,
+            Activity::Blocked(Pause::Port(at, ..)) if at == port
+        );
+        if !is_waiting {
+            return None;
+        }
+        let own_time = self.interruption(vcpu)?;
+        let receiver = system.binding(server).partition;
+        let buffer = shared.seats.of(server).lock().buffer;
+        let mut seat = shared.seats.of(vcpu).lock();
+        // The capability may have been taken away since. The lock of the seat orders this look and that of
+        // the one who takes it away.
+        if seat.call.state != CallState::None || !found.is_there() {
+            return None;
+        }
+        self.machine
+            .pass_message((own, GuestPhys(from)), (receiver, buffer), length as usize)
+            .ok()?;
+        let reply_rights = Rights::WRITE.union(found.rights().intersection(Rights::GRANT));
+        let reply = shared.capabilities.put_reply(receiver, vcpu, reply_rights).ok()?;
+        let now = self.machine.now();
+        if !self.local.hand_over(slot, there, now) {
+            shared.capabilities.take_reply((receiver, reply), vcpu, true);
+            return None;
+        }
+        let opened = &mut seat.call;
+        opened.state = CallState::Open;
+        opened.number = opened.number.wrapping_add(1);
+        (opened.buffer, opened.size) = (GuestPhys(to), size as u16);
+        (opened.donates, opened.reply_rights, opened.waits) = (true, reply_rights, true);
+        opened.at = Named {
+            it: port,
+            index: index as u8,
+        };
+        (opened.reply, opened.server) = (Some((receiver, reply)), Some(server));
+        drop(seat);
+        queue.leave(server);
+        queue.server = Some(server);
+        drop(queue);
+        self.local.engage(slot);
+        let until = self.deadline_of((until != 0).then_some(until));
+        self.local
+            .wait(slot, Activity::Blocked(Pause::Reply(until, own_time)));
+        let results = [length, facts.shown(own), u64::from(reply), 0];
+        Some((self.go_on(there, server, results), now))
+    }
+
+    /// Passes a reply to the vCPU that called, and its place with it. Then `vcpu` waits for the next message.
+    /// Returns the vCPU that called, and the time. Returns `None` if nothing has happened.
+    #[inline(always)]
+    fn pass_reply(&mut self, slot: Slot, vcpu: VcpuId, call: &Hypercall) -> Option<(Chosen, Ticks)> {
+        let (shared, system) = (self.shared, self.system);
+        let [index, to, size, length, reply, until] = call.arguments;
+        if reply == 0 {
+            return None;
+        }
+        let (spaces, own) = (&shared.capabilities, system.binding(vcpu).partition);
+        let (kind, right) = RECEIVES;
+        let found = spaces.find_slot(own, index, kind, right)?;
+        let port = PortId(found.object());
+        let caller = VcpuId(spaces.find_quickly(own, reply, ObjectKind::Reply, Rights::NONE)?);
+        let needed = u64::from(system.port(port).size);
+        let is_right = size >= needed
+            && to.is_multiple_of(MESSAGE_ALIGN)
+            && self.machine.may_access(own, GuestPhys(to), length, false)
+            && self.is_buffer(own, GuestPhys(to), needed);
+        if !is_right {
+            return None;
+        }
+        let mut queue = shared.ports.of(port).lock();
+        if queue.oldest().is_some() {
+            return None;
+        }
+        let there = self.waiting(caller)?;
+        if !matches!(
+            self.local.slot(there).activity,
+            Activity::Blocked(Pause::Reply(..))
+        ) {
+            return None;
+        }
+        let own_time = self.interruption(vcpu)?;
+        let receiver = system.binding(caller).partition;
+        let at = Named {
+            it: port,
+            index: index as u8,
+        };
+        self.sit_down(vcpu, at, GuestPhys(to));
+        // As above. Another one who finds this seat without a capability waits for the lock of the port.
+        if !found.is_there() {
+            return None;
+        }
+        let mut seat = shared.seats.of(caller).lock();
+        let open = &mut seat.call;
+        let is_its = open.state == CallState::Open && open.reply == Some((own, reply as u32));
+        if !is_its || length > u64::from(open.size) {
+            return None;
+        }
+        self.machine
+            .pass_message((own, GuestPhys(to)), (receiver, open.buffer), length as usize)
+            .ok()?;
+        let now = self.machine.now();
+        if !self.local.hand_back(there, slot, now) {
+            return None;
+        }
+        (open.state, open.reply) = (CallState::None, None);
+        spaces.take_reply((own, reply as u32), caller, true);
+        drop(seat);
+        queue.wait(vcpu);
+        drop(queue);
+        self.local.engage(slot);
+        let until = self.deadline_of((until != 0).then_some(until));
+        self.local
+            .wait(slot, Activity::Blocked(Pause::Port(port, until, own_time)));
+        Some((self.go_on(there, caller, [length, 0, 0, 0]), now))
+    }
+
+    /// Tells whether a partition itself may write all of a buffer, for as long as it waits.
+    #[inline(always)]
+    fn is_buffer(&self, own: PartitionId, to: GuestPhys, size: u64) -> bool {
+        self.machine.may_access(own, to, size, true) && !self.can_be_taken(own, to, size)
+    }
+
+    /// Returns the slot of a vCPU, if the vCPU is on this pCPU and goes straight on when its wait ends.
+    #[inline(always)]
+    fn waiting(&self, vcpu: VcpuId) -> Option<Slot> {
+        let there = self.system.binding(vcpu);
+        (self.is_here(there.pcpu) && !self.local.is_watching(there.slot)).then_some(there.slot)
+    }
+
+    /// Answers the hypercall of a vCPU, which goes on in the place that it was given.
+    #[inline(always)]
+    fn go_on(&mut self, slot: Slot, vcpu: VcpuId, results: [u64; 4]) -> Chosen {
+        self.local.slot_mut(slot).activity = Activity::Ready;
+        self.machine.reply(vcpu, Reply::Hypercall(Ok(results)));
+        (slot, vcpu)
+    }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Upcalls: a task is interrupted by an event of a gate, or at a time of its own.
+//!
+//! A task that waits for an upcall is a waiter of the gate although it computes. So whoever raises an event
+//! wakes it ([`crate::event`]). A wake that finds the task ready, and in no call, makes it
+//! [`Activity::Calling`]. The registers are changed in the next step, in the task's own time: by then every
+//! answer to the task is written.
+
+use crate::dispatch::Pcpu;
+use crate::dispatch::basis::WATCHES;
+use crate::hypercall::UpcallWish;
+use crate::local::{Activity, Upcall};
+use crate::parts::{Part, has};
+use bulkhead_abi::Error;
+use bulkhead_abi::hypercall::UPCALL_WORDS;
+use bulkhead_arch_api::{Arch, Drivers, GuestPhys, PartitionId, PartitionKind, Ticks, VcpuId};
+use bulkhead_sched::{PcpuPolicy, Slot};
+
+/// Bytes of the place where a task was.
+const FRAME: usize = 8 * UPCALL_WORDS;
+
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
+    /// Carries out [`bulkhead_abi::Operation::EventUpcall`]. Returns the answer, or `None` if the task goes
+    /// on elsewhere.
+    pub(crate) fn want_upcall(
+        &mut self,
+        slot: Slot,
+        vcpu: VcpuId,
+        at: (PartitionId, u8),
+        wish: &UpcallWish,
+    ) -> Option<Result<[u64; 4], Error>> {
+        match self.change_upcall(slot, vcpu, at, wish) {
+            Ok(true) => None,
+            Ok(false) => Some(Ok([0; 4])),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// Sets or ends the upcall that a task waits for. Returns whether the task goes on elsewhere.
+    #[inline(never)]
+    fn change_upcall(
+        &mut self,
+        slot: Slot,
+        vcpu: VcpuId,
+        (gate, index): (PartitionId, u8),
+        wish: &UpcallWish,
+    ) -> Result<bool, Error> {
+        if !A::HAS_UPCALLS {
+            return Err(Error::NotSupported);
+        }
+        let caller = self.system.binding(vcpu).partition;
+        if self.system.facts_of(caller).kind != PartitionKind::Task {
+            return Err(Error::WrongState);
+        }
+        if wish.entry.is_some()
+            && (!self.machine.may_access(caller, wish.frame, FRAME as u64, true)
+                || self.can_be_taken(caller, wish.frame, FRAME as u64))
+        {
+            return Err(Error::InvalidArgument);
+        }
+        let place = wish.from.map(|from| self.place_at(caller, from)).transpose()?;
+        if let Some(place) = place
+            && !self.machine.go_on(vcpu, place)
+        {
+            return Err(Error::NotSupported);
+        }
+        self.end_upcall(slot, vcpu);
+        if let Some(entry) = wish.entry {
+            let until = wish.until.map_or(Ticks::NEVER, |at| self.system.time.at(at));
+            let upcall = Upcall {
+                gate,
+                index,
+                entry,
+                frame: wish.frame,
+                until,
+            };
+            self.local.set_upcall(slot, Some(upcall));
+            self.shared.partition(gate).gate.watch(vcpu);
+            self.look_for_upcall(slot);
+            // The next decision arms the clock, and publishes that mail for this slot must not wait.
+            self.local.reschedule = true;
+        }
+        Ok(place.is_some())
+    }
+
+    /// Reads a place to go on from.
+    fn place_at(&self, caller: PartitionId, from: GuestPhys) -> Result<[u64; UPCALL_WORDS], Error> {
+        let mut bytes = [0; FRAME];
+        if !self.machine.may_access(caller, from, FRAME as u64, false) {
+            return Err(Error::InvalidArgument);
+        }
+        self.machine
+            .copy_in(caller, from, &mut bytes)
+            .map_err(|_| Error::InvalidArgument)?;
+        let mut place = [0; UPCALL_WORDS];
+        for (word, bytes) in place.iter_mut().zip(bytes.as_chunks().0) {
+            *word = u64::from_ne_bytes(*bytes);
+        }
+        Ok(place)
+    }
+
+    /// Makes a task that is ready and waits for an upcall be interrupted, if there is a reason to.
+    #[inline]
+    pub(crate) fn look_for_upcall(&mut self, slot: Slot) {
+        if A::HAS_UPCALLS && has(Part::Upcalls) && self.local.is_watching(slot) {
+            self.look_at_upcall(slot);
+        }
+    }
+
+    #[inline(never)]
+    fn look_at_upcall(&mut self, slot: Slot) {
+        let Some(upcall) = self.local.upcall(slot) else {
+            return;
+        };
+        let state = self.local.slot(slot);
+        if state.activity != Activity::Ready {
+            return;
+        }
+        // A task that lost its capability learns it in the upcall.
+        let is_due = self.shared.partition(upcall.gate).gate.has_events()
+            || !self.stands(state.vcpu, upcall.index, WATCHES, upcall.gate.0);
+        if is_due || upcall.until <= self.machine.now() {
+            self.local.slot_mut(slot).activity = Activity::Calling;
+        }
+    }
+
+    /// Interrupts a task.
+    #[inline(never)]
+    pub(crate) fn interrupt_task(&mut self, slot: Slot, vcpu: VcpuId) {
+        let upcall = self.local.upcall(slot);
+        self.end_upcall(slot, vcpu);
+        self.local.slot_mut(slot).activity = Activity::Ready;
+        let Some(upcall) = upcall else { return };
+        let Some(place) = self.machine.divert(vcpu, upcall.entry, upcall.frame.0) else {
+            return;
+        };
+        let mut bytes = [0; FRAME];
+        for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(place) {
+            *bytes = word.to_ne_bytes();
+        }
+        let caller = self.system.binding(vcpu).partition;
+        // The task's memory was the task's to write when it asked. Without it the task finds no way back,
+        // and nobody else has a disadvantage.
+        let _told = self.machine.copy_out(caller, upcall.frame, &bytes);
+    }
+
+    /// Takes back the upcall that a task waits for, if there is one.
+    pub(crate) fn end_upcall(&mut self, slot: Slot, vcpu: VcpuId) {
+        if let Some(upcall) = self.local.set_upcall(slot, None) {
+            self.shared.partition(upcall.gate).gate.leave(vcpu);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The first program of a Linux that begins with a RAM disk of the user's own.
+//!
+//! Linux starts `/init` of the RAM disk, or what `rdinit=` of the command line names. Without such a file it
+//! looks for a disk with its root file system, and panics if none is named. A file that it cannot start is
+//! the end as well, unless another one is found by chance.
+
+use super::Context;
+use super::first::init_fault;
+use crate::diagnostic::{Code, Diagnostic, Report};
+use crate::payload::Bytes;
+use crate::payload::cpio::{self, Disk};
+use crate::payload::elf::is_elf;
+
+/// Words of a command line that say that the root file system is elsewhere.
+const ELSEWHERE: [&str; 3] = ["root=", "nfsroot=", "noinitrd"];
+/// The most bytes of a script's first line that Linux looks at.
+const FIRST_LINE: usize = 256;
+
+/// Warns of a RAM disk in which Linux finds no first program that it can start. Says nothing of one whose
+/// contents are not known for certain: an archive that is compressed otherwise, or that is followed by
+/// something else; and nothing of the tool's own RAM disks.
+pub(crate) fn check(context: &Context<'_>, archive: Option<&Bytes>, report: &mut Report) {
+    let spec = context.spec;
+    let (Some(name), Some(archive)) = (&spec.ramdisk, archive) else {
+        return;
+    };
+    let is_ours = name.value.starts_with('@') || spec.init.is_some() || !spec.modules.is_empty();
+    let arguments = spec.bootargs.as_ref().map_or("", |bootargs| &bootargs.value);
+    let mut words = arguments.split_ascii_whitespace();
+    if is_ours
+        || words
+            .clone()
+            .any(|word| ELSEWHERE.iter().any(|what| word.starts_with(what)))
+    {
+        return;
+    }
+    let named = words.rfind(|word| word.starts_with("rdinit="));
+    let path = named.map_or("/init", |word| &word["rdinit=".len()..]);
+    let Some(disk) = cpio::read(archive) else { return };
+    if let Some((why, help)) = fault(context, &disk, path) {
+        let message = format!(
+            "Linux cannot start the first program `{path}` of `{}`: {why}",
+            name.value
+        );
+        report.push(
+            Diagnostic::at(Code::NoFirstProgram, name.place, message)
+                .label("the kernel boots, then panics, unless it finds another program")
+                .help(help),
+        );
+    }
+}
+
+/// Returns the reason why Linux cannot start the file at `path`, and the remedy.
+fn fault(context: &Context<'_>, disk: &Disk, path: &str) -> Option<(String, String)> {
+    let executable = "let the file be executable (`chmod +x`) before it goes into the archive";
+    let Some(first) = disk.find(path) else {
+        let help = "put one there, or name another file with `rdinit=` in `bootargs`; ignore this if the \
+                    kernel has a first program built in, or is not Linux";
+        return Some(("there is no such file".to_owned(), help.to_owned()));
+    };
+    if !first.is_file() {
+        return Some((
+            "it is no plain file".to_owned(),
+            "put a program or script there".to_owned(),
+        ));
+    }
+    if !first.is_executable() {
+        return Some(("it is not executable".to_owned(), executable.to_owned()));
+    }
+    if first.shares {
+        return None;
+    }
+    if let Some((why, help)) = init_fault(context, &first.data) {
+        return Some((why, help.to_owned()));
+    }
+    let (false, Some(interpreter)) = (is_elf(&first.data), interpreter(&first.data)) else {
+        return None;
+    };
+    match disk.find(interpreter) {
+        Some(found) if found.is_file() && found.is_executable() => None,
+        Some(_) => Some((
+            format!("its first line names `{interpreter}`, which cannot be executed"),
+            executable.to_owned(),
+        )),
+        None => Some((
+            format!("its first line names `{interpreter}`, which is not in the RAM disk"),
+            "put that program into the archive, or name one that is there".to_owned(),
+        )),
+    }
+}
+
+/// Returns the program that the first line of a script names.
+fn interpreter(script: &[u8]) -> Option<&str> {
+    let line = script.get(2..)?.split(|byte| *byte == b'\n').next()?;
+    let line = std::str::from_utf8(line)
+        .ok()
+        .filter(|line| line.len() < FIRST_LINE)?;
+    line.split([' ', '\t']).find(|word| !word.is_empty())
+}
