@@ -18,7 +18,8 @@ const ONCE_ON_ONE_PCPU: [&str; 2] = ["::wake_all", "::end_pause"];
 /// The crate whose closures and iterators nobody else calls: it hands none out.
 const CHECKS: &str = "bulkhead_image";
 
-/// Functions that refuse some orders of memory by a panic. Our orders are constants of the source, and none of those.
+/// Functions that refuse some orders of memory by a panic. Our orders are constants of the
+/// source, and none of those.
 const ATOMICS: &str = "core::sync::atomic::";
 const PANICS: &str = "core::panicking::";
 
