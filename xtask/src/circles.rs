@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The files of a crate import each other one way.
 //!
-//! Files that import each other in a circle can only be read together. What a file takes from the file that
-//! stands for its folder does not count, as a folder is a module with parts. `circles-budget.toml` has the crates with such circles, and how many files the largest of
-//! each has. The numbers may only fall: more than the number, but also fewer, is a finding. A file is a module,
-//! tests are left out, and a module that is written within a file counts for the file. The root of a crate is
-//! not looked at, as it declares the others.
+//! Files that import each other in a circle can only be read together. A file may take names from the file
+//! that stands for its folder, as a folder is a module with parts. `circles-budget.toml` has the crates with
+//! such circles, and how many files the largest of each has. The numbers may only fall.
+//! A number that is too high is a finding, too. A file is a module, tests are left out, and a module that is written within a
+//! file counts for the file. The root of a crate is not looked at, as it declares the others.
 
 use crate::workspace::{Source, packages, root, sources};
 use crate::{Findings, Outcome};

@@ -176,8 +176,8 @@ fn linked_into_class_binaries(packages: &[Package]) -> Result<Vec<String>, Strin
     Ok(names.into_iter().collect())
 }
 
-/// Returns the packages of class binaries, each with its class. Those of the conformance suite run on boards of
-/// developers only.
+/// Returns the packages of class binaries, each with its class. Those of the conformance suite run on the
+/// boards of developers only.
 fn class_binaries(packages: &[Package]) -> Vec<(String, toolchain::Class)> {
     let mut found = Vec::new();
     for package in packages {

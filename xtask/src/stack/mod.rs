@@ -4,8 +4,8 @@
 //!
 //! A function takes what its instructions take from the stack pointer, all of them added up: a function that
 //! takes it by one of two ways counts with both. It calls what it branches to outside of itself. A call by an
-//! address may lead to any function whose address is in the binary, but for those in a table of vectors alone.
-//! Of such calls some may be active at a time (`BY_ADDRESS`): an iterator behind a pointer calls a closure.
+//! address may lead to any function whose address is in the binary, but for those in a table of vectors
+//! alone. Of such calls some may be active at a time (`BY_ADDRESS`): an iterator behind a pointer calls a closure.
 
 mod class;
 mod program;
@@ -151,8 +151,8 @@ pub fn check(elf: &Path, is_long: bool) -> Outcome {
     of_file(&name, elf, is_long).map(|(_, findings)| findings)
 }
 
-/// Checks the stacks of the class binaries of all boards, also against the limits. `is_long` prints the deepest
-/// chains, and `is_lower` lowers the limits to what was measured.
+/// Checks the stacks of the class binaries of all boards, also against the limits. `is_long` prints the
+/// deepest chains, and `is_lower` lowers the limits to what was measured.
 pub fn check_all(is_long: bool, is_lower: bool) -> Outcome {
     let limits = parts::stacks()?;
     let mut findings = Vec::new();

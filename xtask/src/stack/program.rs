@@ -18,7 +18,8 @@ const ONCE_ON_ONE_PCPU: [&str; 2] = ["::wake_all", "::end_pause"];
 /// The crate whose closures and iterators nobody else calls: it hands none out.
 const CHECKS: &str = "bulkhead_image";
 
-/// Functions that refuse some orders of memory by a panic. Ours are constants of the source, and none of those.
+/// Functions that refuse some orders of memory by a panic. Our orders are constants of the
+/// source, and none of those.
 const ATOMICS: &str = "core::sync::atomic::";
 const PANICS: &str = "core::panicking::";
 
@@ -68,7 +69,7 @@ impl Program {
         };
         for section in file.sections() {
             let name = section.name().unwrap_or_default();
-            // What is told to a debugger has no place in memory.
+            // Sections for a debugger have no place in memory.
             if section.address() != 0 && way.has_addresses(name) {
                 program.find_addresses(&section, way, file.is_little_endian(), table);
             }
@@ -386,7 +387,7 @@ mod tests {
         if let Some(wide) = program.functions.get_mut(&4) {
             wide.calls.insert(2);
         }
-        let cycle = format!("calls without a bound: first -> wide");
+        let cycle = "calls without a bound: first -> wide".to_owned();
         assert_eq!(deepest(&program), Err(cycle));
     }
 }

@@ -66,8 +66,8 @@ impl Way for Armv7m {
     }
 
     fn frame(&self) -> u32 {
-        // Arm DDI 0403E.e, B1.5.7: the hypervisor uses no floating-point registers. Its stack pointer may have
-        // to be aligned.
+        // Arm DDI 0403E.e, B1.5.7: the hypervisor uses no floating-point registers. Its stack pointer may
+        // have to be aligned.
         36
     }
 

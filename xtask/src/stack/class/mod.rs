@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The list of classes.
 static CLASSES: &[&dyn Way] = &[&aarch64::Aarch64, &armv7m::Armv7m, &ppc405::Ppc405, &x86_64::X86];
 
-/// What one instruction does.
+/// The effects of one instruction.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Step {
     /// Bytes that it takes from the stack.
@@ -25,7 +25,7 @@ pub(super) struct Step {
     pub makes: Vec<u32>,
 }
 
-/// What is known of the registers within one function, in the order of its instructions.
+/// All that is known of the registers within one function, in the order of its instructions.
 #[derive(Debug, Default)]
 pub(super) struct Registers {
     /// The address behind the instruction.

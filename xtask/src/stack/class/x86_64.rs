@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Class `x86_64`. Exceptions of the hypervisor's own come on the emergency stack. Interrupts are taken on the
-//! ordinary one, by stubs that push nothing more.
+//! Class `x86_64`. Exceptions of the hypervisor's own come on the emergency stack. Interrupts are taken on
+//! the ordinary one, by stubs that push nothing more.
 
 use super::{Registers, Room, Step, Traps, Way, number, unknown};
 use capstone::arch::BuildsCapstone;
