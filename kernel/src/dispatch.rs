@@ -16,9 +16,9 @@
 //! Each file below this one holds one group of methods of [`Pcpu`]: `basis` (waits whose capability was taken
 //! away), `call` (hypercalls), `circle` (waits that would have no end), `device` (virtual devices, consoles),
 //! `exit` (handling of exits), `fault` (health events), `find` (capabilities by name), `gate` (events),
-//! `lifecycle` (start, stop, load), `report` (lines for the log), `schedule` (windows, schedules). `short` has
-//! the calls that need no decision and no exit. A part of the kernel that a system can leave out
-//! ([`crate::parts`]) has a folder of its own, with its state and its methods of [`Pcpu`].
+//! `lifecycle` (start, stop, load), `report` (lines for the log), `schedule` (windows, schedules). `short`
+//! has the calls that need no decision and no exit. A part of the kernel that a system can leave out
+//! (`crate::parts`) has a folder of its own, with its state and its methods of [`Pcpu`].
 
 pub(crate) mod basis;
 mod call;

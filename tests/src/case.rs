@@ -371,12 +371,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
     let registers_agree = case.registers_agree.or(base.registers_agree).unwrap_or(false);
     agreements_fit((exits_agree, registers_agree), end).map_err(|why| format!("{name}: {why}"))?;
     let damage = case.damage.clone().or_else(|| base.damage.clone());
-    let variant = case.variant.as_deref().or(base.variant.as_deref());
-    let parts = match variant {
-        None => Choice::Smallest,
-        Some(variant::TAILORED) => Choice::Tailored,
-        Some(name) => variant::parse(name).map(Choice::Named)?,
-    };
+    let parts = choice(case.variant.as_deref().or(base.variant.as_deref()))?;
     let share = case.share.as_ref().or(base.share.as_ref());
     let share = share.map(Share::patterns).transpose()?;
     let stall = case.stall.as_ref().or(base.stall.as_ref());
@@ -424,6 +419,15 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
             .clone()
             .or_else(|| base.bare.clone())
             .unwrap_or_default(),
+    })
+}
+
+/// Returns the class binary that a case asks for.
+fn choice(variant: Option<&str>) -> Result<Choice, String> {
+    Ok(match variant {
+        None => Choice::Smallest,
+        Some(variant::TAILORED) => Choice::Tailored,
+        Some(name) => variant::parse(name).map(Choice::Named)?,
     })
 }
 

@@ -3,9 +3,9 @@
 //!
 //! Files that import each other in a circle can only be read together. A file may take names from the file
 //! that stands for its folder, as a folder is a module with parts. `circles-budget.toml` has the crates with
-//! such circles, and how many files the largest of each has. The numbers may only fall.
-//! A number that is too high is a finding, too. A file is a module, tests are left out, and a module that is written within a
-//! file counts for the file. The root of a crate is not looked at, as it declares the others.
+//! such circles, and how many files the largest of each has. The numbers may only fall. A number that is too
+//! high is a finding, too. A file is a module, tests are left out, and a module that is written within a file
+//! counts for the file. The root of a crate is not looked at, as it declares the others.
 
 use crate::workspace::{Source, packages, root, sources};
 use crate::{Findings, Outcome};

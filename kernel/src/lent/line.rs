@@ -12,8 +12,8 @@
 //! the holder is done.
 //!
 //! **The end.** A binding stands as long as its slots have the capabilities by which it was made: for the
-//! line, and for the port. It ends as a hold does ([`crate::lent::hold`]), in the same order of steps: slots are
-//! emptied first, then the bindings are looked at under their lock.
+//! line, and for the port. It ends as a hold does ([`crate::lent::hold`]), in the same order of steps: slots
+//! are emptied first, then the bindings are looked at under their lock.
 //!
 //! **Order of locks.** The bindings, then a port. The progress of a line changes with the lock of its port
 //! held, so a receiver needs no other lock.

@@ -9,9 +9,9 @@
 //!
 //! If anything is unusual (an error, a capability on its way, a pending interrupt, an upcall, a message that
 //! waits already), nobody can tell that the short way was tried, and the call goes the long way
-//! ([`super::message`]), which decides. There both give the same results. A late refusal may leave the message
-//! in the buffer of the receiver. The receiver still waits, and no content of the buffer is promised to a
-//! receiver that waits. The long way writes the buffer again.
+//! ([`super::message`]), which decides. There both give the same results. A late refusal may leave the
+//! message in the buffer of the receiver. The receiver still waits, and no content of the buffer is promised
+//! to a receiver that waits. The long way writes the buffer again.
 //!
 //! **Work bounds.** One message is copied with the port's lock held, as by a send.
 
