@@ -157,7 +157,7 @@ impl Workspace {
         }
     }
 
-    /// Returns a class binary for a board, once its [program](class_binary) is built. The class binary of a
+    /// Returns a class binary for a board, once its program is built. The class binary of a
     /// class that executes code in place is linked here, for the places that the board gives.
     ///
     /// # Errors
