@@ -2,6 +2,7 @@
 //! The variant of each example, and the table of the book with the costs of the parts. `BLESS=1` writes both.
 
 use bulkhead::build::costs::Costs;
+use bulkhead_abi::Operation;
 use bulkhead_manifest::parts::{Part, Parts, UsedPart, VARIANTS, set_of, variant_for};
 use bulkhead_manifest::{Class, Unchecked, read_manifest};
 use std::collections::BTreeMap;
@@ -70,7 +71,7 @@ fn part_table(costs: &Costs) -> String {
 fn variant_table(costs: &Costs) -> String {
     let names: Vec<&str> = Class::all().map(Class::name).collect();
     let mut text = format!(
-        "| variant | more than the one before | bytes on {} |\n|---|---|{}\n",
+        "| variant | more than the one before | calls | bytes on {} |\n|---|---|---|{}\n",
         names.join(" | "),
         "---|".repeat(names.len())
     );
@@ -83,7 +84,8 @@ fn variant_table(costs: &Costs) -> String {
             .map(|part| format!("`{part}`"))
             .collect();
         before = variant.parts;
-        text.push_str(&format!("| `{}` | {} |", variant.name, more.join(", ")));
+        let calls = calls(variant.parts);
+        text.push_str(&format!("| `{}` | {} | {calls} |", variant.name, more.join(", ")));
         for class in names.iter() {
             let bytes = costs.variant_bytes(variant.name, class);
             let cell = bytes.map_or_else(|| "-".to_owned(), |bytes| bytes.to_string());
@@ -94,12 +96,72 @@ fn variant_table(costs: &Costs) -> String {
     text
 }
 
+/// Returns the first sentence of each operation's documentation, by the operation's name.
+fn sentences() -> BTreeMap<String, String> {
+    let source = fs::read_to_string(root().join("abi/src/hypercall.rs")).expect("there is a source");
+    let (mut all, mut words) = (BTreeMap::new(), String::new());
+    for line in source.lines().map(str::trim) {
+        if let Some(more) = line.strip_prefix("///") {
+            words.push_str(more);
+        } else {
+            let name = line.split(" = ").next().unwrap_or_default().to_owned();
+            let words = std::mem::take(&mut words);
+            let first = words.split_inclusive(". ").next().unwrap_or_default();
+            all.entry(name)
+                .or_insert_with(|| first.trim().trim_end_matches('.').to_owned());
+        }
+    }
+    all
+}
+
+/// Returns the calls of a set of parts.
+fn calls(parts: Parts) -> usize {
+    let is_there = |call: &&Operation| call.part().is_none_or(|part| parts.has(part));
+    Operation::ALL.iter().filter(is_there).count()
+}
+
+/// Returns the table of the calls: those of the core first, then those of each part.
+fn call_table() -> String {
+    let sentences = sentences();
+    let mut text = "| call | part | purpose |\n|---|---|---|\n".to_owned();
+    let order = std::iter::once(None).chain(Part::ALL.iter().copied().map(Some));
+    for part in order {
+        for call in Operation::ALL.iter().filter(|call| call.part() == part) {
+            let name = format!("{call:?}");
+            let purpose = sentences.get(&name).expect("each call is documented");
+            let part = part.map_or("the core", Part::name);
+            text.push_str(&format!("| `{name}` | {part} | {} |\n", links_removed(purpose)));
+        }
+    }
+    text
+}
+
+/// Returns a sentence for a cell of a table, without the links of the documentation.
+fn links_removed(sentence: &str) -> String {
+    sentence
+        .replace("[`crate::status::", "`")
+        .replace("`]", "`")
+        .replace("[`", "`")
+}
+
+// A published microkernel of this kind has 25 calls.
+#[test]
+fn the_smallest_variant_has_25_calls_at_most() {
+    let [smallest, .., full] = VARIANTS;
+    assert!(calls(smallest.parts) <= 25, "{}", calls(smallest.parts));
+    assert!(calls(full.parts) <= 52, "{}", calls(full.parts));
+}
+
 #[test]
 fn the_book_has_the_costs() {
     let path = root().join("docs/parts.md");
     let mut page = fs::read_to_string(&path).expect("there is a page");
     let costs = Costs::built_in();
-    for (mark, table) in [("variants", variant_table(&costs)), ("parts", part_table(&costs))] {
+    for (mark, table) in [
+        ("variants", variant_table(&costs)),
+        ("parts", part_table(&costs)),
+        ("calls", call_table()),
+    ] {
         let (start, end) = (format!("<!-- {mark} -->\n"), format!("<!-- end of {mark} -->"));
         let from = page.find(&start).expect("the page has the mark") + start.len();
         let to = page.find(&end).expect("the page has the end of the mark");
