@@ -35,8 +35,6 @@ mod short;
 #[cfg(test)]
 mod tests;
 
-pub use crate::reports::Reports;
-
 use crate::local::{Activity, Chore, Local};
 use crate::mailbox::{Mailbox, Post, bit, bits};
 use crate::parts::{Part, has};

@@ -7,8 +7,6 @@
 
 mod ring;
 
-pub(crate) use ring::MAY_WRITE;
-
 use crate::hypercall::ChannelId;
 use crate::parts::{Part, entries};
 use crate::table::{Id, Table};
@@ -16,6 +14,9 @@ use bulkhead_abi::size::limit;
 use bulkhead_arch_api::{PartitionId, VirtualLine};
 use bulkhead_image::MAX_CHANNELS;
 use bulkhead_image::layout::{NONE, SIDE_FUNCTION, SideRecord};
+
+/// The bit in the third result of `ChannelPlace`: the caller may write the memory.
+pub(crate) const MAY_WRITE: u64 = 1 << 16;
 
 /// Entries of the table of bells. A class with small tables answers no call the short way.
 const BELLS: usize = entries(Part::Channels, limit(1, MAX_CHANNELS));

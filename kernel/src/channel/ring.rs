@@ -7,6 +7,7 @@
 //! that rings all the time costs the others no more than one interrupt at a time, which they mask and end as
 //! any other.
 
+use crate::channel::MAY_WRITE;
 use crate::dispatch::Pcpu;
 use crate::function::FunctionFacts;
 use crate::hypercall::{ChannelCommand, ChannelId};
@@ -17,9 +18,6 @@ use bulkhead_arch_api::{Arch, Drivers, PartitionId, VirtualLine};
 use bulkhead_devices::ivshmem::Function;
 use bulkhead_image::layout::{NONE, SIDE_FUNCTION, SIDE_WRITES, SideRecord};
 use bulkhead_sched::PcpuPolicy;
-
-/// The bit in the third result of `ChannelPlace`: the caller may write the memory.
-pub(crate) const MAY_WRITE: u64 = 1 << 16;
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Carries out a hypercall about a channel.

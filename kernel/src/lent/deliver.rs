@@ -30,7 +30,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     ) -> Result<[u64; 4], Error> {
         let mut woken = VcpuSet::EMPTY;
         let shared = self.shared;
-        let result = shared.lines.change(|table| {
+        let result = shared.lines.bindings.change(|table| {
             let entry = table.get_mut(usize::from(device.0)).ok_or(Error::NotSupported)?;
             if let LineStep::Bind(port, port_index) = step {
                 return self.bind(entry, (caller, device), index, (port, port_index));
@@ -121,13 +121,13 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// loaded. Returns true if there is none. The line of a binding that has ended is masked on every pCPU.
     #[inline]
     pub(crate) fn are_lines_right(&mut self, loaded: Option<PartitionId>) -> bool {
-        !has(Part::Lent) || self.shared.lines.is_empty() || !self.end_wrong_line(loaded)
+        !has(Part::Lent) || self.shared.lines.bindings.is_empty() || !self.end_wrong_line(loaded)
     }
 
     #[inline(never)]
     fn end_wrong_line(&mut self, loaded: Option<PartitionId>) -> bool {
         let shared = self.shared;
-        shared.lines.change(|table| {
+        shared.lines.bindings.change(|table| {
             let is_wrong = |entry: &Option<Binding>| {
                 entry.is_some_and(|binding| {
                     let now = shared.capabilities.peek(binding.holder, binding.index.into());
@@ -162,7 +162,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let device = side.channel.get() as u8;
         self.machine.disable(line);
         let mut woken = VcpuSet::EMPTY;
-        self.shared.lines.change(|table| {
+        self.shared.lines.bindings.change(|table| {
             let entry = table.get_mut(usize::from(device));
             if let Some(binding) = entry.and_then(Option::as_mut) {
                 self.deliver_line(device, binding, &mut woken);

@@ -15,10 +15,8 @@
 //! each side, and ends one hold at most.
 
 use crate::cap::Capability;
+use crate::lent::counted::Counted;
 use crate::parts::{Part, entries};
-use core::sync::atomic::{AtomicU32, Ordering, fence};
-use spin::RelaxStrategy;
-use spin::mutex::TicketMutex;
 
 /// Entries of the table: the sides of all channels. A small class has no windows of this kind.
 const SIDES: usize = entries(Part::Lent, bulkhead_image::MAX_SIDES);
@@ -32,52 +30,6 @@ pub struct Hold {
     pub capability: Capability,
 }
 
-/// The holds, by the number of the side in the system image.
-pub type Table = [Option<Hold>; SIDES];
-
-/// All holds.
-#[derive(Debug)]
-pub struct Holds<R> {
-    /// The number of holds, for readers that need no lock if there are none.
-    count: AtomicU32,
-    table: TicketMutex<Table, R>,
-}
-
-impl<R: RelaxStrategy> Holds<R> {
-    /// Makes the state before boot.
-    pub const fn new() -> Self {
-        Self {
-            count: AtomicU32::new(0),
-            table: TicketMutex::new([None; SIDES]),
-        }
-    }
-
-    /// Tells whether nothing is held. If another pCPU begins a hold at the same time, that pCPU finds what
-    /// the caller has done to slots before.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        fence(Ordering::SeqCst);
-        self.count.load(Ordering::Relaxed) == 0
-    }
-
-    /// Changes the table. The action takes no other lock but the backend's own.
-    pub fn change<T>(&self, action: impl FnOnce(&mut Table) -> T) -> T {
-        let mut table = self.table.lock();
-        // Do not reorder: the action looks at a slot. A pCPU that empties the slot and does not see this
-        // count has emptied the slot before that look.
-        self.count.fetch_add(1, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-        let result = action(&mut table);
-        self.recount(&table);
-        result
-    }
-
-    #[inline(never)]
-    fn recount(&self, table: &Table) {
-        let mut held = 0_u32;
-        for entry in table {
-            held = held.saturating_add(u32::from(entry.is_some()));
-        }
-        self.count.store(held, Ordering::Release);
-    }
-}
+/// All holds, by the number of the side in the system image. A change takes no other lock but the backend's
+/// own.
+pub type Holds<R> = Counted<Hold, SIDES, R>;

@@ -23,13 +23,13 @@
 //! step for each line that can be lent, and ends one binding at most.
 
 use crate::cap::Capability;
+use crate::lent::counted::Counted;
 use crate::parts::{Part, entries};
 use crate::port_id::PortId;
 use bulkhead_arch_api::{Line, PartitionId};
 use bulkhead_image::MAX_CHANNELS;
-use core::sync::atomic::{AtomicU32, Ordering, fence};
+use core::sync::atomic::{AtomicU32, Ordering};
 use spin::RelaxStrategy;
-use spin::mutex::TicketMutex;
 
 /// Entries of the table. A small class lends no lines.
 const LINES: usize = entries(Part::Lent, MAX_CHANNELS);
@@ -75,9 +75,6 @@ pub struct Mark {
     pub number: u32,
 }
 
-/// The bindings, by the number of the device.
-pub type Table = [Option<Binding>; LINES];
-
 const PROGRESS: u32 = 3;
 /// The part of a state that counts messages.
 const NUMBER: u32 = !PROGRESS;
@@ -85,9 +82,9 @@ const NUMBER: u32 = !PROGRESS;
 /// All lines that can be lent.
 #[derive(Debug)]
 pub struct Lines<R> {
-    /// The number of bindings, for readers that need no lock if there are none.
-    count: AtomicU32,
-    table: TicketMutex<Table, R>,
+    /// The bindings, by the number of the device. A change takes locks of ports and seats, and the backend's
+    /// own.
+    pub bindings: Counted<Binding, LINES, R>,
     /// For each line its progress in bits 1:0, and above the number of its last message.
     states: [AtomicU32; LINES],
 }
@@ -96,34 +93,9 @@ impl<R: RelaxStrategy> Lines<R> {
     /// Makes the state before boot.
     pub const fn new() -> Self {
         Self {
-            count: AtomicU32::new(0),
-            table: TicketMutex::new([None; LINES]),
+            bindings: Counted::new(),
             states: [const { AtomicU32::new(0) }; LINES],
         }
-    }
-
-    /// Tells whether nothing is bound. If another pCPU binds a line at the same time, that pCPU finds what
-    /// the caller has done to slots before.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        fence(Ordering::SeqCst);
-        self.count.load(Ordering::Relaxed) == 0
-    }
-
-    /// Changes the table. The action takes locks of ports and seats, and the backend's own.
-    pub fn change<T>(&self, action: impl FnOnce(&mut Table) -> T) -> T {
-        let mut table = self.table.lock();
-        // Do not reorder: the action looks at a slot. A pCPU that empties the slot and does not see this
-        // count has emptied the slot before that look.
-        self.count.fetch_add(1, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-        let result = action(&mut table);
-        let mut bound = 0_u32;
-        for entry in &*table {
-            bound = bound.saturating_add(u32::from(entry.is_some()));
-        }
-        self.count.store(bound, Ordering::Release);
-        result
     }
 
     /// Returns the progress of a line. With the lock of its port held.

@@ -2,6 +2,7 @@
 //! Devices, lines and channels that a partition has only while it holds them.
 
 mod change_hold;
+mod counted;
 mod deliver;
 pub(crate) mod hold;
 pub(crate) mod line;

@@ -18,22 +18,11 @@
 use crate::dispatch::Pcpu;
 use crate::dispatch::basis::{CALLS, RECEIVES};
 use crate::local::{Activity, Pause};
-use crate::parts::{Part, has};
-use crate::port::{CallState, Named, PortId};
+use crate::port::{CALL, CallState, Named, PortId};
 use bulkhead_abi::hypercall::{MAX_MESSAGE, MESSAGE_ALIGN};
-use bulkhead_abi::size::IS_SMALL;
-use bulkhead_abi::{ObjectKind, Operation, Rights};
+use bulkhead_abi::{ObjectKind, Rights};
 use bulkhead_arch_api::{Arch, Drivers, Exit, GuestPhys, Hypercall, PartitionId, Reply, Ticks, VcpuId};
 use bulkhead_sched::{PcpuPolicy, Slot};
-
-const CALL: u16 = Operation::PortSendReceiveDonate as u16;
-const REPLY_RECEIVE: u16 = Operation::PortReceiveDonate as u16;
-
-/// Tells whether this operation may take the short way. Where size counts, none does.
-#[inline(always)]
-pub(crate) const fn is_handed_over(operation: u16) -> bool {
-    !IS_SMALL && has(Part::Ports) && (operation == CALL || operation == REPLY_RECEIVE)
-}
 
 /// The vCPU that runs next.
 type Chosen = (Slot, VcpuId);

@@ -27,16 +27,16 @@
 mod hand_over;
 mod message;
 
-pub(crate) use hand_over::is_handed_over;
-
 use crate::cap::Capability;
 use crate::hypercall::Gift;
 use crate::lent::line::Mark;
 use crate::lock::LockId;
+use crate::parts::{Part, has};
 pub(crate) use crate::port_id::PORT_ENTRIES;
 pub use crate::port_id::{MAX_PORTS, PerPort, PortId};
 use bulkhead_abi::atomic::AtomicU64;
-use bulkhead_abi::{Error, ObjectKind, Rights};
+use bulkhead_abi::size::IS_SMALL;
+use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::{GuestPhys, MAX_PARTITIONS, PartitionId, VcpuId, VcpuSet};
 use bulkhead_image::layout::{PORT_IDENTIFIES, PortRecord};
 use bulkhead_image::{MESSAGE_HEADER_WORDS, MESSAGE_WORDS};
@@ -45,6 +45,15 @@ use spin::RelaxStrategy;
 use spin::mutex::TicketMutex;
 
 const HEADER: usize = MESSAGE_HEADER_WORDS as usize;
+
+const CALL: u16 = Operation::PortSendReceiveDonate as u16;
+const REPLY_RECEIVE: u16 = Operation::PortReceiveDonate as u16;
+
+/// Tells whether this operation may take the short way. Where size counts, none does.
+#[inline(always)]
+pub(crate) const fn is_handed_over(operation: u16) -> bool {
+    !IS_SMALL && has(Part::Ports) && (operation == CALL || operation == REPLY_RECEIVE)
+}
 
 /// The facts of a port.
 #[derive(Clone, Copy, Debug)]

@@ -22,6 +22,7 @@
 
 mod serve;
 
+use crate::parts::{Part, entries};
 use crate::table::{Id, Table};
 use bulkhead_abi::hypercall::{KEPT_GROUP, KEPT_WORDS};
 use bulkhead_arch_api::{Access, MAX_PARTITIONS, MAX_VCPUS, PartitionId, VcpuId, VcpuSet};
@@ -40,14 +41,9 @@ impl Id for WindowId {
     }
 }
 
-/// Returns the entries of a table, which is not used where no window is served.
-const fn entries(all: usize) -> usize {
-    if MAX_SERVED == 0 { 1 } else { all }
-}
-
-const SERVERS: usize = entries(MAX_PARTITIONS);
-const REQUESTS: usize = entries(MAX_VCPUS);
-const WINDOWS: usize = entries(MAX_SERVED);
+const SERVERS: usize = entries(Part::Services, MAX_PARTITIONS);
+const REQUESTS: usize = entries(Part::Services, MAX_VCPUS);
+const WINDOWS: usize = entries(Part::Services, MAX_SERVED);
 
 /// The clients of a server, as far as they want something.
 #[derive(Debug)]
