@@ -637,3 +637,26 @@ fn place(holder: PartitionId, index: u32) -> Option<TablePlace> {
     let place = base.checked_add(index).filter(|place| *place < SLOTS)?;
     TablePlace::try_from(place).ok()
 }
+
+/// Returns the object that a capability names, which must be of this kind and give this right.
+pub(crate) fn named<R: RelaxStrategy>(
+    spaces: &Spaces<R>,
+    holder: PartitionId,
+    (index, kind): (u64, ObjectKind),
+    right: Rights,
+) -> Result<u8, Error> {
+    let capability = spaces.look_up(holder, index)?;
+    if capability.kind != kind {
+        return Err(Error::WrongKind);
+    }
+    let has_right = capability.rights.contains(right);
+    has_right.then_some(capability.object).ok_or(Error::NoRight)
+}
+
+/// Returns the rights that an argument of a hypercall stands for.
+pub(crate) fn rights(argument: u64) -> Result<Rights, Error> {
+    match u8::try_from(argument) {
+        Ok(bits) if Rights::ALL.contains(Rights(bits)) => Ok(Rights(bits)),
+        _ => Err(Error::InvalidArgument),
+    }
+}

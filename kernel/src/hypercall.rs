@@ -6,16 +6,20 @@
 //! [`decode`] has to check again. The rules are a table, so that a reader sees on one screen which right
 //! allows which operation.
 
-use crate::cap::{Capability, Spaces};
+use crate::cap::{Capability, Spaces, rights};
+use crate::channel::command::{ChannelCommand, ChannelId};
+use crate::lent::command::LentCommand;
 use crate::lock::LockId;
+use crate::lock::command::LockCommand;
 use crate::parts::Part;
-use crate::port_id::PortId;
-use bulkhead_abi::hypercall::{
-    CAPABILITY_NAME, KEPT_GROUP, KEPT_WORDS, MAX_COPY, MAX_MESSAGE, MESSAGE_ALIGN, OWN_MEMORY, SEND_REPLACES,
-};
+use crate::port::command::PortCommand;
+use crate::service::command::Service;
+use crate::upcall::command::UpcallWish;
+use crate::{lent, lock, port, service, upcall};
+use bulkhead_abi::hypercall::CAPABILITY_NAME;
 use bulkhead_abi::status::StartOptions;
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
-use bulkhead_arch_api::{GuestPhys, Hypercall, PartitionId, PcpuId, VcpuId};
+use bulkhead_arch_api::{Hypercall, PartitionId, PcpuId};
 use spin::RelaxStrategy;
 
 /// The number of bytes that a console write can carry in registers.
@@ -49,6 +53,13 @@ pub enum Command {
     /// Serve the clients of this partition.
     #[cfg(feature = "services")]
     Serve(PartitionId, Service),
+}
+
+#[cfg(feature = "ports")]
+impl From<PortCommand> for Command {
+    fn from(command: PortCommand) -> Self {
+        Self::Port(command)
+    }
 }
 
 /// A command of the core that is answered at once.
@@ -101,170 +112,6 @@ pub enum WaitCommand {
     Sleep(u64),
     /// Destroy everything derived from a capability, and the capability itself if the flag is set.
     Revoke(u64, bool),
-}
-
-/// A command about ports and replies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PortCommand {
-    /// Send a message to a port.
-    Send(PortId, Message),
-    /// Take a message from a port. Wait for one, unless the flag is false.
-    Receive(PortId, Buffer, bool),
-    /// Send a message to a port and wait for the reply.
-    Call(PortId, Message, Buffer, CallMode),
-    /// Reply, if there is a reply, and take the next message from a port.
-    ReplyReceive(PortId, Option<(Answering, Message)>, Buffer),
-    /// Go on to wait for a reply, at most until this time (nanoseconds since boot, `None` for ever).
-    Resume(Option<u64>),
-    /// Reply.
-    Reply(Answering, Message),
-}
-
-/// A command about a lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LockCommand {
-    /// Take the lock, at most until this time (nanoseconds since boot, `None` for ever).
-    Take(Option<u64>),
-    /// Take the lock if it is free.
-    TryTake,
-    /// Give the lock up.
-    Release,
-}
-
-/// A command about a channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChannelCommand {
-    /// Return where the caller sees the channel.
-    Place,
-    /// Ring at these sides of the channel (a bitmap, 0 for all), but not at the caller's own.
-    Doorbell(u64),
-}
-
-/// A command about something that is lent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LentCommand {
-    /// Map the caller's side, with the rights of the capability at this index. Without an index, unmap it.
-    Hold(Option<u8>),
-    /// Take a step with the line of the device, by the capability at this index.
-    Line(u8, LineStep),
-}
-
-/// A step with a line that is lent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LineStep {
-    /// Let its interrupts be messages at this port, by the capability for the port in this slot.
-    Bind(PortId, u8),
-    /// Let it interrupt again.
-    Done,
-    /// Let it interrupt no more.
-    Unbind,
-}
-
-/// A channel, by its number in the system image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ChannelId(pub u8);
-
-/// An upcall as a task asks for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UpcallWish {
-    /// The place to go on from, if not behind the call.
-    pub from: Option<GuestPhys>,
-    /// The first instruction of the upcall, if there is to be one.
-    pub entry: Option<GuestPhys>,
-    /// Memory for the place where the task is when the upcall comes.
-    pub frame: GuestPhys,
-    /// The time at which it comes without an event (nanoseconds since boot, `None` for never).
-    pub until: Option<u64>,
-}
-
-/// A step in serving clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Service {
-    /// Take the access of the most important client that waits.
-    Take,
-    /// Answer the access with this number.
-    Answer(u64, u64),
-    /// Return what has happened to the windows.
-    News,
-    /// Add causes of the interrupt of a window, and take causes away.
-    Interrupt(u8, u32, u32),
-    /// Copy memory of a window's client.
-    Copy(Transfer),
-    /// Return the place on the bus of the memory that a window's client grants, or of the caller's own
-    /// mapping with this address.
-    Reach(Option<u8>, GuestPhys),
-    /// Keep words beside a window, in the group with this number.
-    Keep(u8, usize, [u64; KEPT_GROUP]),
-    /// Return kept words.
-    Kept(u8, usize),
-}
-
-/// A copy between the memory of a window's client and that of the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transfer {
-    /// The number of the window.
-    pub window: u8,
-    /// The place in the client's memory.
-    pub there: GuestPhys,
-    /// The place in the server's memory.
-    pub here: GuestPhys,
-    /// The number of bytes, at most [`MAX_COPY`].
-    pub length: u16,
-    /// True if the client's memory is written.
-    pub is_write: bool,
-}
-
-/// A message in the memory of the caller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message {
-    /// The place of the message.
-    pub from: GuestPhys,
-    /// The number of bytes, at most [`MAX_MESSAGE`].
-    pub length: u16,
-    /// The capability that goes with the message.
-    pub gift: Option<Gift>,
-    /// True if a full port drops its oldest message for this one, if that is the sender's own.
-    pub replaces: bool,
-}
-
-/// A capability of the sender that goes with a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gift {
-    /// The index of the capability in the sender's space.
-    pub index: u8,
-    /// The rights of the receiver.
-    pub rights: Rights,
-    /// The capability, as the sender named it.
-    pub capability: Capability,
-}
-
-/// Memory of the caller for a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Buffer {
-    /// The place of the memory.
-    pub to: GuestPhys,
-    /// The number of bytes, as far as a message can have them.
-    pub size: u16,
-    /// The end of the wait (nanoseconds since boot, `None` for ever).
-    pub until: Option<u64>,
-}
-
-/// The manner of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CallMode {
-    /// True if the receiver runs in the caller's place meanwhile.
-    pub donates: bool,
-    /// The rights of the capability to reply by.
-    pub reply_rights: Rights,
-}
-
-/// The call that a reply answers, and the index of the capability to reply by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answering {
-    /// The vCPU that waits.
-    pub caller: VcpuId,
-    /// The index.
-    pub index: u32,
 }
 
 /// Returns the object kind and the right that an operation needs of the capability in x1. Returns `None` if
@@ -323,21 +170,6 @@ const fn rule(operation: Operation) -> Option<(ObjectKind, Rights)> {
     }
 }
 
-/// Returns the object that a capability names, which must be of this kind and give this right.
-fn named<R: RelaxStrategy>(
-    spaces: &Spaces<R>,
-    holder: PartitionId,
-    (index, kind): (u64, ObjectKind),
-    right: Rights,
-) -> Result<u8, Error> {
-    let capability = spaces.look_up(holder, index)?;
-    if capability.kind != kind {
-        return Err(Error::WrongKind);
-    }
-    let has_right = capability.rights.contains(right);
-    has_right.then_some(capability.object).ok_or(Error::NoRight)
-}
-
 /// Checks a hypercall of `caller`. The work is constant.
 ///
 /// # Errors
@@ -366,11 +198,17 @@ pub fn decode<R: RelaxStrategy>(
     };
     match operation.part() {
         #[cfg(feature = "upcalls")]
-        Some(Part::Upcalls) => Ok(Command::Upcall(PartitionId(object), upcall(call)?)),
+        Some(Part::Upcalls) => Ok(Command::Upcall(
+            PartitionId(object),
+            upcall::command::decode(call)?,
+        )),
         #[cfg(feature = "ports")]
-        Some(Part::Ports) => port(operation, call, (caller, object, held), spaces),
+        Some(Part::Ports) => port::command::decode(operation, call, (caller, object, held), spaces),
         #[cfg(feature = "locks")]
-        Some(Part::Locks) => Ok(Command::Lock(LockId(object), lock(operation, x2)?)),
+        Some(Part::Locks) => Ok(Command::Lock(
+            LockId(object),
+            lock::command::decode(operation, x2)?,
+        )),
         #[cfg(feature = "channels")]
         Some(Part::Channels) => {
             let command = if operation == Operation::ChannelPlace {
@@ -382,11 +220,14 @@ pub fn decode<R: RelaxStrategy>(
         }
         #[cfg(feature = "lent")]
         Some(Part::Lent) => {
-            let command = lent(operation, (x1, x2), caller, spaces)?;
+            let command = lent::command::decode(operation, (x1, x2), caller, spaces)?;
             Ok(Command::Lent(ChannelId(object), command))
         }
         #[cfg(feature = "services")]
-        Some(Part::Services) => Ok(Command::Serve(PartitionId(object), service(operation, call)?)),
+        Some(Part::Services) => Ok(Command::Serve(
+            PartitionId(object),
+            service::command::decode(operation, call)?,
+        )),
         _ => core(operation, call, (caller, object), spaces),
     }
 }
@@ -433,215 +274,6 @@ fn core<R: RelaxStrategy>(
     }))
 }
 
-/// Does [`decode`] for operations on a lock.
-fn lock(operation: Operation, until: u64) -> Result<LockCommand, Error> {
-    Ok(match operation {
-        Operation::LockTake => LockCommand::Take((until != 0).then_some(until)),
-        Operation::LockTryTake => LockCommand::TryTake,
-        Operation::LockRelease => LockCommand::Release,
-        _ => return Err(Error::NotSupported),
-    })
-}
-
-/// Does [`decode`] for operations on what is lent. The look-up has found the slot, so the index is small.
-fn lent<R: RelaxStrategy>(
-    operation: Operation,
-    (index, port): (u64, u64),
-    caller: PartitionId,
-    spaces: &Spaces<R>,
-) -> Result<LentCommand, Error> {
-    let index = index as u8;
-    Ok(match operation {
-        Operation::ChannelHold | Operation::DeviceHold => LentCommand::Hold(Some(index)),
-        Operation::ChannelRelease | Operation::DeviceRelease => LentCommand::Hold(None),
-        Operation::InterruptBind => {
-            let found = PortId(named(spaces, caller, (port, ObjectKind::Port), Rights::READ)?);
-            LentCommand::Line(index, LineStep::Bind(found, port as u8))
-        }
-        Operation::InterruptDone => LentCommand::Line(index, LineStep::Done),
-        Operation::InterruptUnbind => LentCommand::Line(index, LineStep::Unbind),
-        _ => return Err(Error::NotSupported),
-    })
-}
-
-/// Does [`decode`] for operations of servers.
-#[inline(never)]
-fn service(operation: Operation, call: &Hypercall) -> Result<Service, Error> {
-    let [_, x2, x3, x4, x5, x6] = call.arguments;
-    let window = || u8::try_from(x2).map_err(|_| Error::InvalidArgument);
-    let group = || {
-        let is_one = x3 < KEPT_WORDS as u64 && x3.is_multiple_of(KEPT_GROUP as u64);
-        is_one
-            .then_some(x3 as usize / KEPT_GROUP)
-            .ok_or(Error::InvalidArgument)
-    };
-    Ok(match operation {
-        Operation::ServiceTake => Service::Take,
-        Operation::ServiceAnswer => Service::Answer(x2, x3),
-        Operation::ServiceNews => Service::News,
-        Operation::ServiceInterrupt => Service::Interrupt(window()?, x3 as u32, x4 as u32),
-        Operation::ServiceRead | Operation::ServiceWrite => {
-            let length = u16::try_from(x4).map_err(|_| Error::InvalidArgument)?;
-            if usize::from(length) > MAX_COPY {
-                return Err(Error::InvalidArgument);
-            }
-            Service::Copy(Transfer {
-                window: window()?,
-                there: GuestPhys(x3),
-                here: GuestPhys(x5),
-                length,
-                is_write: operation == Operation::ServiceWrite,
-            })
-        }
-        Operation::ServiceReach => {
-            let window = window()?;
-            Service::Reach((window != OWN_MEMORY).then_some(window), GuestPhys(x3))
-        }
-        Operation::ServiceKeep => Service::Keep(window()?, group()?, [x4, x5, x6]),
-        Operation::ServiceKept => Service::Kept(window()?, group()?),
-        _ => return Err(Error::NotSupported),
-    })
-}
-
-/// Does [`decode`] for operations on ports and replies. The object was found, with these rights.
-#[cfg(feature = "ports")]
-#[inline(never)]
-fn port<R: RelaxStrategy>(
-    operation: Operation,
-    call: &Hypercall,
-    (caller, object, held): (PartitionId, u8, Rights),
-    spaces: &Spaces<R>,
-) -> Result<Command, Error> {
-    let [x1, x2, x3, x4, x5, x6] = call.arguments;
-    let port = PortId(object);
-    let until = |time: u64| (time != 0).then_some(time);
-    let given = |gift| {
-        Ok::<_, Error>(Message {
-            gift,
-            ..message(x2, x3)?
-        })
-    };
-    Ok(Command::Port(match operation {
-        Operation::PortSend => {
-            let message = Message {
-                replaces: x4 & SEND_REPLACES != 0,
-                ..given(gift(x4 & !SEND_REPLACES, caller, held, spaces)?)?
-            };
-            PortCommand::Send(port, message)
-        }
-        Operation::PortReceive => PortCommand::Receive(port, buffer(x2, x3, until(x4))?, true),
-        Operation::PortTryReceive => PortCommand::Receive(port, buffer(x2, x3, None)?, false),
-        Operation::PortSendReceive | Operation::PortSendReceiveDonate => {
-            let mode = CallMode {
-                donates: operation == Operation::PortSendReceiveDonate,
-                reply_rights: Rights::WRITE.union(held.intersection(Rights::GRANT)),
-            };
-            PortCommand::Call(port, message(x2, x3)?, buffer(x4, x5, until(x6))?, mode)
-        }
-        Operation::PortReceiveDonate => {
-            let reply = match x5 {
-                0 => None,
-                index => Some((answering(index, caller, spaces)?, message(x2, x4)?)),
-            };
-            PortCommand::ReplyReceive(port, reply, buffer(x2, x3, until(x6))?)
-        }
-        Operation::PortResume => PortCommand::Resume(until(x2)),
-        Operation::PortReply => {
-            let index = x1 as u32;
-            let caller_there = VcpuId(object);
-            let answering = Answering {
-                caller: caller_there,
-                index,
-            };
-            PortCommand::Reply(answering, given(gift(x4, caller, held, spaces)?)?)
-        }
-        _ => return Err(Error::NotSupported),
-    }))
-}
-
-/// Looks the capability up by which a reply is sent.
-fn answering<R: RelaxStrategy>(
-    index: u64,
-    caller: PartitionId,
-    spaces: &Spaces<R>,
-) -> Result<Answering, Error> {
-    let capability = spaces.look_up(caller, index)?;
-    if capability.kind != ObjectKind::Reply {
-        return Err(Error::WrongKind);
-    }
-    Ok(Answering {
-        caller: VcpuId(capability.object),
-        index: index as u32,
-    })
-}
-
-fn upcall(call: &Hypercall) -> Result<UpcallWish, Error> {
-    let [_, from, entry, frame, until, _] = call.arguments;
-    if !from.is_multiple_of(MESSAGE_ALIGN) || !frame.is_multiple_of(MESSAGE_ALIGN) {
-        return Err(Error::InvalidArgument);
-    }
-    Ok(UpcallWish {
-        from: (from != 0).then_some(GuestPhys(from)),
-        entry: (entry != 0).then_some(GuestPhys(entry)),
-        frame: GuestPhys(frame),
-        until: (until != 0).then_some(until),
-    })
-}
-
-fn message(from: u64, length: u64) -> Result<Message, Error> {
-    let length = u16::try_from(length).map_err(|_| Error::InvalidArgument)?;
-    if !from.is_multiple_of(MESSAGE_ALIGN) || usize::from(length) > MAX_MESSAGE {
-        return Err(Error::InvalidArgument);
-    }
-    Ok(Message {
-        from: GuestPhys(from),
-        length,
-        gift: None,
-        replaces: false,
-    })
-}
-
-fn buffer(to: u64, size: u64, until: Option<u64>) -> Result<Buffer, Error> {
-    if !to.is_multiple_of(MESSAGE_ALIGN) {
-        return Err(Error::InvalidArgument);
-    }
-    Ok(Buffer {
-        to: GuestPhys(to),
-        size: size.min(MAX_MESSAGE as u64) as u16,
-        until,
-    })
-}
-
-/// Checks the capability that goes with a message: its index in bits 15:0 of `argument`, the rights for the
-/// receiver in bits 23:16. The object that the message is sent to was named with the rights `held`.
-fn gift<R: RelaxStrategy>(
-    argument: u64,
-    caller: PartitionId,
-    held: Rights,
-    spaces: &Spaces<R>,
-) -> Result<Option<Gift>, Error> {
-    if argument == 0 {
-        return Ok(None);
-    }
-    if !held.contains(Rights::GRANT) {
-        return Err(Error::NoRight);
-    }
-    let rights = rights(argument >> 16)?;
-    let index = u8::try_from(argument & 0xFFFF).map_err(|_| Error::NoCapability)?;
-    let capability = spaces.look_up(caller, u64::from(index))?;
-    if capability.kind == ObjectKind::Reply {
-        return Err(Error::WrongKind);
-    }
-    if !capability.rights.contains(rights) {
-        return Err(Error::NoRight);
-    }
-    Ok(Some(Gift {
-        index,
-        rights,
-        capability,
-    }))
-}
-
 /// Tells whether an error shows that the caller is wrong, not merely unlucky. A wrong caller is a health
 /// event.
 #[must_use]
@@ -664,13 +296,6 @@ pub const fn is_malformed(error: Error) -> bool {
 
 fn options(argument: u64) -> Result<StartOptions, Error> {
     StartOptions::decode(argument).ok_or(Error::InvalidArgument)
-}
-
-fn rights(argument: u64) -> Result<Rights, Error> {
-    match u8::try_from(argument) {
-        Ok(bits) if Rights::ALL.contains(Rights(bits)) => Ok(Rights(bits)),
-        _ => Err(Error::InvalidArgument),
-    }
 }
 
 fn write_length(argument: u64) -> Result<usize, Error> {

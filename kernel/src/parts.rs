@@ -3,7 +3,8 @@
 //!
 //! A part is reached from the core at few places: a group of commands ([`crate::hypercall::Command`]), a kind
 //! of wait, an access to a register, a life that begins or ends. Each such place asks [`has`]. The answer is
-//! a constant, so a part that a build lacks costs no instruction and no byte.
+//! a constant, so a part that a build lacks costs no instruction. A table of it keeps one entry, which nobody
+//! uses.
 
 use bulkhead_abi::parts::PARTS;
 pub(crate) use bulkhead_abi::parts::Part;

@@ -5,9 +5,9 @@
 //! it without a lock. Facts that hot paths need (the binding of this vCPU, the action for this class) are one
 //! table look-up. Everything else stays in the image's own records.
 
+use crate::channel::command::ChannelId;
 use crate::channel::{Bell, Bells};
 use crate::function::{FunctionFacts, FunctionId, MAX_FUNCTIONS};
-use crate::hypercall::ChannelId;
 use crate::mailbox::bit;
 use crate::network::{Intake, NIC_ENTRIES, NicFacts, NicId, PerNic};
 use crate::partition::Homes;

@@ -7,8 +7,8 @@ use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::VcpuId;
 use bulkhead_arch_sim::Action;
 use bulkhead_image::ImageBuilder;
-use bulkhead_image::layout::{LockRecord, Name, PortRecord};
-use support::{Bench, Part, RAM, call, error_mark, load, marking, store, tables, task, vm};
+use bulkhead_image::layout::{LockRecord, Name};
+use support::{Bench, Part, RAM, call, error_mark, load, marking, port, store, tables, task, vm};
 
 /// The capabilities of the granter, and of the third partition.
 const PORT: u64 = 1;
@@ -29,13 +29,7 @@ const TRIED: u64 = 300_000;
 
 fn image(pcpus: u32, parts: &[Part]) -> ImageBuilder {
     let mut image = tables(pcpus, parts);
-    image.ports.push(PortRecord {
-        name: Name::new("port").unwrap(),
-        message_size: 64.into(),
-        depth: 4.into(),
-        flags: 0.into(),
-        reserved: 0.into(),
-    });
+    image.ports.push(port(64, 4));
     image.locks.push(LockRecord {
         name: Name::new("lock").unwrap(),
     });

@@ -6,7 +6,7 @@ mod support;
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 use bulkhead_arch_sim::Action;
 use bulkhead_image::layout::{LockRecord, Name, PortRecord};
-use support::{Bench, Part, RAM, call, error_mark, marking, tables, task, vm};
+use support::{Bench, Part, RAM, call, error_mark, marking, port, tables, task, vm};
 
 /// The port that a partition serves, and the one that it calls.
 const MINE: u64 = 1;
@@ -23,10 +23,7 @@ fn bench(pcpus: u32, parts: &[Part]) -> Bench {
     for name in ["a", "b", "c"] {
         image.ports.push(PortRecord {
             name: Name::new(name).unwrap(),
-            message_size: 64.into(),
-            depth: 4.into(),
-            flags: 0.into(),
-            reserved: 0.into(),
+            ..port(64, 4)
         });
         image.locks.push(LockRecord {
             name: Name::new(name).unwrap(),

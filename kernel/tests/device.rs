@@ -7,10 +7,10 @@ use bulkhead_abi::hypercall::LINE_SENDER;
 use bulkhead_abi::{Error, HealthClass, ObjectKind, Operation, PartitionState, Rights};
 use bulkhead_arch_api::{Line, PartitionId};
 use bulkhead_arch_sim::{Action, External};
-use bulkhead_image::layout::{HealthAction, MEMORY_DEVICE, NONE, Name, PortRecord, SIDE_DEVICE, SIDE_HELD};
+use bulkhead_image::layout::{HealthAction, MEMORY_DEVICE, NONE, SIDE_DEVICE, SIDE_HELD};
 use bulkhead_image::{Fault, ImageBuilder, ImageError, Table};
 use support::{
-    At, Bench, Part, RAM, add_channel, call, error_mark, load, marking, sleep, store, tables, task,
+    At, Bench, Part, RAM, add_channel, call, error_mark, load, marking, port, sleep, store, tables, task,
 };
 
 const DEVICE: u64 = 1;
@@ -76,13 +76,7 @@ fn image(pcpu: u32, depth: u32) -> ImageBuilder {
         mapping.flags = (mapping.flags.get() | MEMORY_DEVICE).into();
         mapping.host = HOST.into();
     }
-    image.ports.push(PortRecord {
-        name: Name::new("port").unwrap(),
-        message_size: 8.into(),
-        depth: depth.into(),
-        flags: 0.into(),
-        reserved: 0.into(),
-    });
+    image.ports.push(port(8, depth));
     image
 }
 

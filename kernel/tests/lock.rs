@@ -6,8 +6,8 @@ mod support;
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::VcpuId;
 use bulkhead_arch_sim::{Action, Guest, Outcome};
-use bulkhead_image::layout::{LockRecord, Name, PortRecord};
-use support::{Bench, Part, RAM, call, error_mark, marking, tables, task, vm};
+use bulkhead_image::layout::{LockRecord, Name};
+use support::{Bench, Part, RAM, call, error_mark, marking, port, tables, task, vm};
 
 const LOCK: u64 = 1;
 const CLOCK: u64 = 2;
@@ -24,13 +24,7 @@ fn bench(pcpus: u32, parts: &[Part]) -> Bench {
             name: Name::new(name).unwrap(),
         });
     }
-    image.ports.push(PortRecord {
-        name: Name::new("port").unwrap(),
-        message_size: 64.into(),
-        depth: 1.into(),
-        flags: 0.into(),
-        reserved: 0.into(),
-    });
+    image.ports.push(port(64, 1));
     Bench::with_image(pcpus, image.build().unwrap())
 }
 

@@ -7,8 +7,7 @@ mod support;
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::VcpuId;
 use bulkhead_arch_sim::{Action, World};
-use bulkhead_image::layout::{Name, PortRecord};
-use support::{Bench, RAM, call, error_mark, marking, sleep, store, tables, task};
+use support::{Bench, RAM, call, error_mark, marking, port, sleep, store, tables, task};
 
 /// The capabilities of the granter.
 const PORT: u64 = 1;
@@ -35,13 +34,7 @@ fn take_away_inside(rights: Rights, made: Action, passing: u32) -> Bench {
         task("holder", 1, 20).cap(CLOCK as u32, ObjectKind::Timer, 0, Rights::READ),
     ];
     let mut image = tables(2, &parts);
-    image.ports.push(PortRecord {
-        name: Name::new("port").unwrap(),
-        message_size: 64.into(),
-        depth: 4.into(),
-        flags: 0.into(),
-        reserved: 0.into(),
-    });
+    image.ports.push(port(64, 4));
     let mut bench = Bench::with_image(2, image.build().unwrap());
     bench.program(0, move |_| {
         marking(vec![

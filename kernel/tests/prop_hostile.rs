@@ -11,7 +11,7 @@ use bulkhead_arch_sim::{Action, Outcome, What};
 use bulkhead_image::layout::HealthAction;
 use bulkhead_image::layout::{NONE, Name, PortRecord, SERVED_VIRTIO, SERVED_WRITES, ServedRecord};
 use proptest::prelude::*;
-use support::{At, Bench, NOWHERE, Part, RAM, UART, add_channel, call, tables, task, vm};
+use support::{At, Bench, NOWHERE, Part, RAM, UART, add_channel, call, port, tables, task, vm};
 
 const PERIOD: u64 = 5_000;
 /// The time of one chunk of loading another partition, and of the way in and out.
@@ -184,12 +184,9 @@ proptest! {
         let mut image = tables(2, &parts(health, Rights(peers)));
         for (name, depth) in [("first", 2_u32), ("second", 0)] {
             image.ports.push(PortRecord {
-                name: Name::new(name).unwrap(),
-                message_size: 64.into(),
-                depth: depth.into(),
-                flags: 0.into(),
-                reserved: 0.into(),
-            });
+ name: Name::new(name).unwrap(),
+ ..port(64, depth)
+ });
         }
         let side = |partition: u32, line: u32, event: u32| At {
             partition,

@@ -10,7 +10,7 @@ use bulkhead_arch_sim::{Action, Guest, Outcome};
 use bulkhead_image::layout::{Name, PortRecord};
 use proptest::prelude::*;
 use std::collections::{BTreeSet, VecDeque};
-use support::{Bench, Part, RAM, call, error_mark, marking, tables, task, vm};
+use support::{Bench, Part, RAM, call, error_mark, marking, port, tables, task, vm};
 
 const FROM: u64 = RAM + 0x100;
 const TO: u64 = RAM + 0x200;
@@ -24,10 +24,7 @@ fn bench(pcpus: u32, parts: &[Part]) -> Bench {
     for name in ["first", "second"] {
         image.ports.push(PortRecord {
             name: Name::new(name).unwrap(),
-            message_size: 16.into(),
-            depth: (DEPTH as u32).into(),
-            flags: 0.into(),
-            reserved: 0.into(),
+            ..port(16, DEPTH as u32)
         });
     }
     Bench::with_image(pcpus, image.build().unwrap())

@@ -6,8 +6,7 @@ mod support;
 use bulkhead_abi::{ObjectKind, Operation, PartitionState, Rights};
 use bulkhead_arch_api::PartitionId;
 use bulkhead_arch_sim::{Action, Guest, Outcome};
-use bulkhead_image::layout::{Name, PortRecord};
-use support::{Bench, Part, RAM, call, marking, tables, task, vm};
+use support::{Bench, Part, RAM, call, marking, port, tables, task, vm};
 
 const PORT: u64 = 1;
 const CLOCK: u64 = 2;
@@ -50,13 +49,7 @@ fn bench(change: impl FnOnce(&mut Part), is_vm: bool, has_other: bool) -> Bench 
         parts.push(with_port(task("other", 0, 2), Rights::READ));
     }
     let mut image = tables(1, &parts);
-    image.ports.push(PortRecord {
-        name: Name::new("port").unwrap(),
-        message_size: 64.into(),
-        depth: 4.into(),
-        flags: 0.into(),
-        reserved: 0.into(),
-    });
+    image.ports.push(port(64, 4));
     let bench = Bench::with_image(1, image.build().unwrap());
     bench.program(0, |_| server(20_000));
     bench.program(2, |_| busy());

@@ -407,7 +407,7 @@ impl Needs {
         if self.programs.iter().any(|program| program == name) {
             return self.workspace.class_binary(system.board(), name);
         }
-        let workspace = if name.contains(variant::TAILORED) {
+        let workspace = if variant::is_tailored(name) {
             let tailoring = Tailoring {
                 parts: parts::set_of(used),
                 tables: tables(system)?,

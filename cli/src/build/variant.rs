@@ -114,6 +114,11 @@ pub fn class_binary(board: &Board, conformance: bool, set: &str) -> String {
     format!("{HYPERVISOR}{what}{}{set}{hardware}", board.class.name())
 }
 
+/// Tells whether a class binary of this name is built for one system.
+pub(super) fn is_tailored(name: &str) -> bool {
+    ClassBinary::of(name).is_some_and(|binary| binary.set == Some(TAILORED))
+}
+
 /// A name of a class binary, taken apart.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClassBinary<'a> {

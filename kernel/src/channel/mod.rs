@@ -5,11 +5,12 @@
 //! of the image. All other channels have no bell, and their doorbells go the long way
 //! ([`crate::dispatch`]).
 
+pub(crate) mod command;
 mod ring;
 
-use crate::hypercall::ChannelId;
+use crate::channel::command::ChannelId;
 use crate::parts::{Part, entries};
-use crate::table::{Id, Table};
+use crate::table::Table;
 use bulkhead_abi::size::limit;
 use bulkhead_arch_api::{PartitionId, VirtualLine};
 use bulkhead_image::MAX_CHANNELS;
@@ -20,12 +21,6 @@ pub(crate) const MAY_WRITE: u64 = 1 << 16;
 
 /// Entries of the table of bells. A class with small tables answers no call the short way.
 const BELLS: usize = entries(Part::Channels, limit(1, MAX_CHANNELS));
-
-impl Id for ChannelId {
-    fn index(self) -> usize {
-        usize::from(self.0)
-    }
-}
 
 /// One side of a bell: a VM, and its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

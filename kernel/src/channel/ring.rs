@@ -8,9 +8,9 @@
 //! any other.
 
 use crate::channel::MAY_WRITE;
+use crate::channel::command::{ChannelCommand, ChannelId};
 use crate::dispatch::Pcpu;
 use crate::function::FunctionFacts;
-use crate::hypercall::{ChannelCommand, ChannelId};
 use crate::mailbox::bit;
 use crate::parts::{Part, has};
 use bulkhead_abi::Error;

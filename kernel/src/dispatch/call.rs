@@ -2,9 +2,8 @@
 //! Carries out hypercalls that [`crate::hypercall`] has checked.
 
 use super::Pcpu;
-use crate::hypercall::{
-    Command, CoreCommand, LentCommand, READ_LEN, WaitCommand, decode, is_malformed, read_results,
-};
+use crate::hypercall::{Command, CoreCommand, READ_LEN, WaitCommand, decode, is_malformed, read_results};
+use crate::lent::command::LentCommand;
 use crate::local::{Activity, Pause};
 use crate::partition::{Launch, Request};
 use crate::port::Named;

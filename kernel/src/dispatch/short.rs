@@ -10,7 +10,7 @@
 
 use super::basis::RECEIVES;
 use crate::cap::Spaces;
-use crate::hypercall::ChannelId;
+use crate::channel::command::ChannelId;
 use crate::parts::{Part, has};
 use crate::port::{Letter, PortId, Room};
 use crate::shared::Shared;

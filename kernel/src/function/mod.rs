@@ -6,7 +6,7 @@
 
 mod bridge;
 
-use crate::hypercall::ChannelId;
+use crate::channel::command::ChannelId;
 use bulkhead_arch_api::{PartitionId, VirtualDevice, VirtualLine};
 use bulkhead_devices::ivshmem::{Place, REGISTERS_SIZE};
 use bulkhead_image::layout::{ChannelRecord, SideRecord};

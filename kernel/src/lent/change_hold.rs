@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Carries out holds of channels ([`crate::lent::hold`]).
 
+use crate::channel::command::ChannelId;
 use crate::dispatch::Pcpu;
-use crate::hypercall::ChannelId;
 use crate::lent::hold::Hold;
 use crate::parts::{Part, has};
 use bulkhead_abi::{Error, ObjectKind, Rights};

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Carries out what holders of lines do, and delivers the interrupts of lines ([`crate::lent::line`]).
 
+use crate::channel::command::ChannelId;
 use crate::dispatch::Pcpu;
 use crate::dispatch::basis::RECEIVES;
-use crate::hypercall::{ChannelId, LineStep};
+use crate::lent::command::LineStep;
 use crate::lent::line::{Binding, Mark, Progress};
 use crate::parts::{Part, has};
 use crate::port::PortId;

@@ -14,6 +14,7 @@
 //!
 //! **Work bounds.** To take a lock is constant work. To release one is a step per waiter.
 
+pub(crate) mod command;
 mod take;
 
 use crate::parts::{Part, entries};

@@ -10,8 +10,8 @@
 
 use crate::dispatch::Pcpu;
 use crate::dispatch::basis::TAKES;
-use crate::hypercall::LockCommand;
 use crate::local::{Activity, Pause};
+use crate::lock::command::LockCommand;
 use crate::lock::{LockId, Taking};
 use crate::mailbox::{bit, bits};
 use crate::parts::{Part, has};

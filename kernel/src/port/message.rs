@@ -11,10 +11,10 @@
 
 use crate::dispatch::Pcpu;
 use crate::dispatch::basis::{CALLS, RECEIVES};
-use crate::hypercall::{Answering, Buffer, CallMode, Message, PortCommand};
 use crate::lent::line::Mark;
 use crate::local::{Activity, Pause};
 use crate::parts::{HAS_SEATS, Part, has};
+use crate::port::command::{Answering, Buffer, CallMode, Message, PortCommand};
 use crate::port::{Basis, CallState, Caller, Letter, Named, Outcome, PortFacts, PortId, Queue, Room};
 use bulkhead_abi::{Error, ObjectKind};
 use bulkhead_arch_api::{Arch, Drivers, GuestPhys, PartitionId, Ticks, VcpuId, VcpuSet};

@@ -24,14 +24,15 @@
 //! [`MAX_MESSAGE`](bulkhead_abi::hypercall::MAX_MESSAGE) bytes. A receive may skip requests whose callers
 //! have given up: at most as many as the port holds, each in constant time.
 
+pub(crate) mod command;
 mod hand_over;
 mod message;
 
 use crate::cap::Capability;
-use crate::hypercall::Gift;
 use crate::lent::line::Mark;
 use crate::lock::LockId;
 use crate::parts::{Part, has};
+use crate::port::command::Gift;
 pub(crate) use crate::port_id::PORT_ENTRIES;
 pub use crate::port_id::{MAX_PORTS, PerPort, PortId};
 use bulkhead_abi::atomic::AtomicU64;

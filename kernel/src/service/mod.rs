@@ -20,6 +20,7 @@
 //! **Work bounds.** To take an access costs a look at each vCPU that waits. All else is constant, but for a
 //! copy, which has at most [`MAX_COPY`](bulkhead_abi::hypercall::MAX_COPY) bytes.
 
+pub(crate) mod command;
 mod serve;
 
 use crate::parts::{Part, entries};

@@ -2,10 +2,10 @@
 //! Accesses that another partition answers: the client's side and the server's ([`crate::service`]).
 
 use crate::dispatch::Pcpu;
-use crate::hypercall::{Service, Transfer};
 use crate::local::{Activity, Pause};
 use crate::mailbox::{bit, bits};
 use crate::parts::{Part, has};
+use crate::service::command::{Service, Transfer};
 use crate::service::{Services, WindowId};
 use bulkhead_abi::Error;
 use bulkhead_arch_api::{

@@ -14,7 +14,7 @@ use bulkhead_image::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ChannelRecord, FLAG_AUTOSTART, HealthAction,
     LoadRecord, MAP_RAM, MEMORY_CLEAR, MEMORY_EXECUTE, MEMORY_READ, MEMORY_SHARED, MEMORY_WRITE, MapRecord,
     MemoryRecord, NONE, Name, PARTITION_TASK, PARTITION_VM, POLICY_FIXED_PRIORITY, PartitionRecord,
-    PcpuRecord, SIDE_HELD, SIDE_WRITES, SideRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord,
+    PcpuRecord, PortRecord, SIDE_HELD, SIDE_WRITES, SideRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord,
 };
 use bulkhead_image::{Image, ImageBuilder, Payload, Portable};
 use bulkhead_kernel::dispatch::{Next, Pcpu};
@@ -132,6 +132,17 @@ pub fn periodic(period: u64, mut work: impl FnMut(u64) -> Action) -> impl FnMut(
                 Action::Compute(1)
             }
         }
+    }
+}
+
+/// Returns a port for messages of at most `size` bytes, of which `depth` can wait.
+pub fn port(size: u32, depth: u32) -> PortRecord {
+    PortRecord {
+        name: Name::new("port").expect("a short name"),
+        message_size: size.into(),
+        depth: depth.into(),
+        flags: 0.into(),
+        reserved: 0.into(),
     }
 }
 

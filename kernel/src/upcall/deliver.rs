@@ -8,9 +8,9 @@
 
 use crate::dispatch::Pcpu;
 use crate::dispatch::basis::WATCHES;
-use crate::hypercall::UpcallWish;
 use crate::local::{Activity, Upcall};
 use crate::parts::{Part, has};
+use crate::upcall::command::UpcallWish;
 use bulkhead_abi::Error;
 use bulkhead_abi::hypercall::UPCALL_WORDS;
 use bulkhead_arch_api::{Arch, Drivers, GuestPhys, PartitionId, PartitionKind, Ticks, VcpuId};
