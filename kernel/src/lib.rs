@@ -40,6 +40,7 @@ mod support;
 pub mod boot;
 pub mod cap;
 mod channel;
+pub mod command;
 pub mod console;
 pub mod dispatch;
 pub mod event;

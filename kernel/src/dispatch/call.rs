@@ -2,7 +2,8 @@
 //! Carries out hypercalls that [`crate::hypercall`] has checked.
 
 use super::Pcpu;
-use crate::hypercall::{Command, CoreCommand, READ_LEN, WaitCommand, decode, is_malformed, read_results};
+use crate::command::{Command, CoreCommand, WaitCommand};
+use crate::hypercall::{READ_LEN, decode, is_malformed, read_results};
 use crate::lent::command::LentCommand;
 use crate::local::{Activity, Pause};
 use crate::partition::{Launch, Request};

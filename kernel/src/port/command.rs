@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The commands about ports and replies, and the checks of their arguments.
+//! The commands about ports and replies.
 
-use crate::cap::{Capability, Spaces, rights};
+use crate::cap::Capability;
 use crate::port_id::PortId;
-use bulkhead_abi::hypercall::{MAX_MESSAGE, MESSAGE_ALIGN, SEND_REPLACES};
-use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
-use bulkhead_arch_api::{GuestPhys, Hypercall, PartitionId, VcpuId};
-use spin::RelaxStrategy;
+use bulkhead_abi::Rights;
+use bulkhead_arch_api::{GuestPhys, VcpuId};
 
 /// A command about ports and replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,130 +74,4 @@ pub struct Answering {
     pub caller: VcpuId,
     /// The index.
     pub index: u32,
-}
-
-/// Checks a hypercall about ports and replies. The object was found, with these
-/// rights. The command is made as one of a larger group in place, so nobody copies it.
-#[inline(never)]
-pub(crate) fn decode<C: From<PortCommand>, R: RelaxStrategy>(
-    operation: Operation,
-    call: &Hypercall,
-    (caller, object, held): (PartitionId, u8, Rights),
-    spaces: &Spaces<R>,
-) -> Result<C, Error> {
-    let [x1, x2, x3, x4, x5, x6] = call.arguments;
-    let port = PortId(object);
-    let until = |time: u64| (time != 0).then_some(time);
-    let given = |gift| {
-        Ok::<_, Error>(Message {
-            gift,
-            ..message(x2, x3)?
-        })
-    };
-    Ok(C::from(match operation {
-        Operation::PortSend => {
-            let message = Message {
-                replaces: x4 & SEND_REPLACES != 0,
-                ..given(gift(x4 & !SEND_REPLACES, caller, held, spaces)?)?
-            };
-            PortCommand::Send(port, message)
-        }
-        Operation::PortReceive => PortCommand::Receive(port, buffer(x2, x3, until(x4))?, true),
-        Operation::PortTryReceive => PortCommand::Receive(port, buffer(x2, x3, None)?, false),
-        Operation::PortSendReceive | Operation::PortSendReceiveDonate => {
-            let mode = CallMode {
-                donates: operation == Operation::PortSendReceiveDonate,
-                reply_rights: Rights::WRITE.union(held.intersection(Rights::GRANT)),
-            };
-            PortCommand::Call(port, message(x2, x3)?, buffer(x4, x5, until(x6))?, mode)
-        }
-        Operation::PortReceiveDonate => {
-            let reply = match x5 {
-                0 => None,
-                index => Some((answering(index, caller, spaces)?, message(x2, x4)?)),
-            };
-            PortCommand::ReplyReceive(port, reply, buffer(x2, x3, until(x6))?)
-        }
-        Operation::PortResume => PortCommand::Resume(until(x2)),
-        Operation::PortReply => {
-            let index = x1 as u32;
-            let caller_there = VcpuId(object);
-            let answering = Answering {
-                caller: caller_there,
-                index,
-            };
-            PortCommand::Reply(answering, given(gift(x4, caller, held, spaces)?)?)
-        }
-        _ => return Err(Error::NotSupported),
-    }))
-}
-
-/// Looks the capability up by which a reply is sent.
-fn answering<R: RelaxStrategy>(
-    index: u64,
-    caller: PartitionId,
-    spaces: &Spaces<R>,
-) -> Result<Answering, Error> {
-    let capability = spaces.look_up(caller, index)?;
-    if capability.kind != ObjectKind::Reply {
-        return Err(Error::WrongKind);
-    }
-    Ok(Answering {
-        caller: VcpuId(capability.object),
-        index: index as u32,
-    })
-}
-
-fn message(from: u64, length: u64) -> Result<Message, Error> {
-    let length = u16::try_from(length).map_err(|_| Error::InvalidArgument)?;
-    if !from.is_multiple_of(MESSAGE_ALIGN) || usize::from(length) > MAX_MESSAGE {
-        return Err(Error::InvalidArgument);
-    }
-    Ok(Message {
-        from: GuestPhys(from),
-        length,
-        gift: None,
-        replaces: false,
-    })
-}
-
-fn buffer(to: u64, size: u64, until: Option<u64>) -> Result<Buffer, Error> {
-    if !to.is_multiple_of(MESSAGE_ALIGN) {
-        return Err(Error::InvalidArgument);
-    }
-    Ok(Buffer {
-        to: GuestPhys(to),
-        size: size.min(MAX_MESSAGE as u64) as u16,
-        until,
-    })
-}
-
-/// Checks the capability that goes with a message: its index in bits 15:0 of `argument`, the rights for the
-/// receiver in bits 23:16. The object that the message is sent to was named with the rights `held`.
-fn gift<R: RelaxStrategy>(
-    argument: u64,
-    caller: PartitionId,
-    held: Rights,
-    spaces: &Spaces<R>,
-) -> Result<Option<Gift>, Error> {
-    if argument == 0 {
-        return Ok(None);
-    }
-    if !held.contains(Rights::GRANT) {
-        return Err(Error::NoRight);
-    }
-    let rights = rights(argument >> 16)?;
-    let index = u8::try_from(argument & 0xFFFF).map_err(|_| Error::NoCapability)?;
-    let capability = spaces.look_up(caller, u64::from(index))?;
-    if capability.kind == ObjectKind::Reply {
-        return Err(Error::WrongKind);
-    }
-    if !capability.rights.contains(rights) {
-        return Err(Error::NoRight);
-    }
-    Ok(Some(Gift {
-        index,
-        rights,
-        capability,
-    }))
 }

@@ -25,6 +25,8 @@
 //! have given up: at most as many as the port holds, each in constant time.
 
 pub(crate) mod command;
+#[cfg(feature = "ports")]
+pub(crate) mod decode;
 mod hand_over;
 mod message;
 
