@@ -94,7 +94,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Returns what each printed line says behind the name of the guest.
+/// Returns what each printed line says after the name of the guest.
 fn printed(lines: &str) -> BTreeSet<&str> {
     lines
         .lines()

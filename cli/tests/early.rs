@@ -18,7 +18,7 @@ impl Drop for Folder {
     }
 }
 
-/// Returns what the tool says about a manifest with this text behind a guest that cannot be built.
+/// Returns what the tool says about a manifest with this text after a guest that cannot be built.
 fn answer(name: &str, arguments: &[&str], text: &str) -> String {
     let folder = Folder(std::env::temp_dir().join(format!("bulkhead-early-{name}-{}", std::process::id())));
     let guest = folder.0.join("guests/demo/hello");

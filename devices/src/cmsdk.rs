@@ -8,7 +8,7 @@
 //!
 //! One deliberate difference: the silicon raises the receive interrupt once per byte, and bytes are a tenth
 //! of a millisecond apart. Here the next byte is there at once. So clearing the interrupt after having read a
-//! byte, as drivers do, acknowledges the byte that was read, not the one behind it.
+//! byte, as drivers do, acknowledges the byte that was read, not the one after it.
 
 use crate::receiver::Receiver;
 

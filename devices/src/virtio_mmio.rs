@@ -135,7 +135,7 @@ impl Interrupt {
     }
 }
 
-/// The consequence of a store for the device behind the window.
+/// The consequence of a store for the device of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// There is none.

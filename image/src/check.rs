@@ -94,7 +94,7 @@ fn at<R>(records: &[R], index: u16) -> Result<&R, Fault> {
     records.get(usize::from(index)).ok_or(Fault::BadCount)
 }
 
-/// Checks that another table, which is `all` long, has no more behind what the last of `records` has of it.
+/// Checks that another table, which is `all` long, has no more after what the last of `records` has of it.
 fn covers<R>(records: &[R], index: u16, all: usize, count: fn(&R) -> u32) -> Result<(), Fault> {
     if usize::from(index).wrapping_add(1) != records.len() {
         return Ok(());

@@ -19,7 +19,7 @@ pub const NONE: u32 = u32::MAX;
 pub const NAME_LEN: usize = 32;
 /// Multiple at which each payload starts.
 pub const PAYLOAD_ALIGN: u64 = 4096;
-/// Last bytes of a system image, at the next multiple of 8 behind the last payload. A loader that knows no
+/// Last bytes of a system image, at the next multiple of 8 after the last payload. A loader that knows no
 /// file sizes still notices that a file was cut off.
 pub const END_MARK: [u8; 8] = *b"DAEHKLUB";
 
@@ -57,7 +57,7 @@ records! {
         class: U32,
         /// Bytes of the whole image, payloads included.
         total_len: U64,
-        /// Bytes from the start to the end of the last table; payloads start behind.
+        /// Bytes from the start to the end of the last table; payloads start after.
         tables_len: U64,
         /// SHA-256 of the bytes from the end of this field to `tables_len`, followed by those before it.
         digest: [u8; 32],
@@ -686,7 +686,7 @@ pub const MAX_LATENCY_NS: u32 = 10_000_000;
 
 /// The side may write the memory of the channel.
 pub const SIDE_WRITES: u32 = 1;
-/// The side is a PCI function behind the host bridge of its VM, with INTx on the virtual line.
+/// The side is a PCI function under the host bridge of its VM, with INTx on the virtual line.
 pub const SIDE_FUNCTION: u32 = 2;
 /// The memory is mapped only while the side holds a capability for the channel. Its mapping allows nothing.
 pub const SIDE_HELD: u32 = 4;

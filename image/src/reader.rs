@@ -27,7 +27,7 @@ pub const HEADER_LEN: usize = size_of::<Header>();
 const WORD_MASK: usize = size_of::<U64>() - 1;
 /// Where the digest of the tables is.
 const DIGEST_START: usize = offset_of!(Header, digest);
-/// The first byte that it covers: everything behind it is covered.
+/// The first byte that it covers: everything after it is covered.
 const DIGEST_END: usize = DIGEST_START + 32;
 
 /// Returns the length that the image at the start of `bytes` claims, for a loader that knows no file sizes.
@@ -96,7 +96,7 @@ impl<'a> Image<'a> {
     /// no more and no less.
     ///
     /// The digest of the tables comes first, so that damage is named as damage. It reads at most
-    /// [`MAX_TABLES_LEN`] bytes; the checks behind it compare at most all pairs of records of two tables.
+    /// [`MAX_TABLES_LEN`] bytes; the checks after it compare at most all pairs of records of two tables.
     ///
     /// # Errors
     /// [`ImageError`]: the first thing found wrong.
@@ -605,7 +605,7 @@ fn check_end(bytes: &[u8], expected: u64) -> Result<(), ImageError> {
 }
 
 /// Checks that every payload starts where it has to, with nothing but zeroes before it, and that the image
-/// ends behind the last.
+/// ends after the last.
 fn check_placement(image: &Image<'_>) -> Result<(), ImageError> {
     let mut end = image.header.tables_len.get();
     for (payload, index) in image.payloads.iter().zip(0..) {

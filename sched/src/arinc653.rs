@@ -11,7 +11,7 @@
 //! catches up on all that was missed. Every window start is signalled, once per call for windows of skipped
 //! frames.
 //!
-//! **Invariants.** Between the start of the frame and `now`, all windows that have started are behind
+//! **Invariants.** Between the start of the frame and `now`, all windows that have started are after
 //! `index`. Windows are in the order of time, do not overlap and are within the frame: the constructor
 //! refuses others.
 //!

@@ -250,7 +250,7 @@ impl Edf {
         Ok(())
     }
 
-    /// Ranks the servers. The ranks behind the last server have the relative deadline 0.
+    /// Ranks the servers. The ranks after the last server have the relative deadline 0.
     fn sort(&mut self) {
         let mut count = 0_u8;
         for slot in each(self.with) {

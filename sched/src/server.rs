@@ -199,7 +199,7 @@ const NO_PIECE: Piece = Piece { due: 0, amount: 0 };
 /// - The amounts add up to the budget.
 /// - Pieces are in the order of `due`, and the last is due at most a period after the first.
 /// - `used` is less than the first amount.
-/// - Entries behind the last are `NO_PIECE`.
+/// - Entries after the last are `NO_PIECE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sporadic {
     budget: Ticks,

@@ -200,7 +200,7 @@ pub struct Case {
     pub unprivileged: Vec<String>,
     /// An instruction takes two to the power of this nanoseconds of virtual time, instead of one.
     pub shift: Option<u8>,
-    /// The two stretches whose times are compared: start and end of the one, then of the other. Behind them
+    /// The two stretches whose times are compared: start and end of the one, then of the other. After them
     /// is the greatest fraction.
     pub share: Option<([Pattern; 4], f64)>,
     /// The warning of the tool of a guest that gets nowhere.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The fuzz targets, which `bulkhead test` runs behind the tests: builds the targets of `fuzz/` and runs each
+//! The fuzz targets, which `bulkhead test` runs after the tests: builds the targets of `fuzz/` and runs each
 //! for a fixed number of inputs from a fixed seed.
 //!
 //! The compiler flags are those of `cargo fuzz build --sanitizer none`, which any toolchain takes. A target

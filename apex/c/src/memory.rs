@@ -10,7 +10,7 @@ pub(crate) fn name(first: *const u8) -> Answer<Name> {
     }
     let mut bytes = [0; MAX_NAME_LENGTH];
     for (i, byte) in bytes.iter_mut().enumerate() {
-        // SAFETY: the caller in C gives a `NAME_TYPE`, or a string: no byte behind its zero byte is read.
+        // SAFETY: the caller in C gives a `NAME_TYPE`, or a string: no byte after its zero byte is read.
         *byte = unsafe { first.wrapping_add(i).read() };
         if *byte == 0 {
             break;

@@ -23,7 +23,7 @@ memcpy:
     eor     x4, x0, x1
     tst     x4, #7
     b.ne    9f
-7:  tst     x3, #7                          // a tag is often written before, and what is behind it then copied
+7:  tst     x3, #7                          // a tag is often written before, and what is after it then copied
     b.eq    8f
     cbz     x2, 5f
     ldrb    w4, [x1], #1

@@ -181,7 +181,7 @@ pub(crate) fn has_ras() -> bool {
 }
 
 /// Forgets the record that `ESB` left of a virtual SError. Guests are not told of the RAS extension, so
-/// nobody may rely on the record. The register behind their `DISR_EL1` would however be one for all of them.
+/// nobody may rely on the record. The register of their `DISR_EL1` would however be one for all of them.
 /// Only if the CPU [has the extension](has_ras).
 #[inline(always)]
 pub(crate) fn forget_deferred() {

@@ -243,7 +243,7 @@ pub struct Permissions {
     pub execute: bool,
 }
 
-/// The kind of memory behind a mapping.
+/// The kind of memory of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryKind {
     /// Cacheable memory.
@@ -300,7 +300,7 @@ pub const CLEAR_AT_ONCE: u64 = 16 * 1024;
 /// Bytes of a message that are copied at a time, unless the backend has a way of its own.
 const MESSAGE_PIECE: usize = 64;
 
-/// Returns the address `bytes` behind `guest`.
+/// Returns the address `bytes` after `guest`.
 fn after(guest: GuestPhys, bytes: usize) -> Result<GuestPhys, CopyError> {
     guest
         .offset(bytes as u64)

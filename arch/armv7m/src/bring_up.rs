@@ -39,7 +39,7 @@ unsafe extern "C" {
 
 const _: () = assert!(size_of::<LookalikeRecord>() == size_of::<u32>() && cfg!(target_endian = "little"));
 
-/// Returns the system image behind the class binary. The image is as long as its own header says. Nothing
+/// Returns the system image after the class binary. The image is as long as its own header says. Nothing
 /// else of the header is checked.
 fn system_image() -> &'static [u8] {
     let start = &raw const __image_end;

@@ -107,7 +107,7 @@ const fn place(number: u8) -> Option<u32> {
 }
 
 const STATE: u32 = 7;
-/// The word of S0: S0 to S15 are behind the basic frame in an extended frame (B1.5.7).
+/// The word of S0: S0 to S15 are after the basic frame in an extended frame (B1.5.7).
 const FIRST_FLOAT: u32 = 8;
 const STACKED_FLOATS: u8 = 16;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory for tables whose length the system image decides: contexts, spaces, routes of lines.
 //!
-//! The pool begins behind the variables of the class binary and is handed out at boot, a value at a time, for
+//! The pool begins after the variables of the class binary and is handed out at boot, a value at a time, for
 //! ever. So a system with four partitions takes the memory of four. The linker script ensures that there is
 //! enough for the most that an image can say.
 

@@ -88,7 +88,7 @@ impl Space {
     }
 
     /// Returns the stretch around `address` in which the rights are those at `address`, as far as one region
-    /// says so: its rights, and the first address behind it. These are the rights of the hypervisor for the
+    /// says so: its rights, and the first address after it. These are the rights of the hypervisor for the
     /// partition: none to registers of devices, which need not answer.
     fn stretch(&self, address: u32) -> Option<(Rights, u64)> {
         let region = self.loaded.region_at(address)?;
@@ -131,7 +131,7 @@ impl Space {
     /// Returns the parts of the space that the shortest ways look at.
     #[inline(always)]
     pub(crate) fn plain(&self) -> Plain {
-        // The RAM leaves room for a frame, and the code leaves room for an instruction with more code behind
+        // The RAM leaves room for a frame, and the code leaves room for an instruction with more code after
         // it.
         Plain {
             ram: (self.ram.first, self.ram.room(32)),

@@ -32,7 +32,7 @@ struct Known<'m> {
 fn instruction(at: u32) -> (u16, u16) {
     let word = |address: u32| {
         // SAFETY: a word of code memory: `at` is the address of an instruction there, of four bytes or with
-        // more code behind it.
+        // more code after it.
         unsafe { physical::read_word32(address as usize) }
     };
     let low = word(at & !3);

@@ -9,7 +9,7 @@ use bulkhead_arch_api::HostPhys;
 /// A tree only ever names entries of its root and of tables that [`TableMemory::allocate`] returned.
 pub trait TableMemory {
     /// Returns entry `index` of `table`. For the root of a concatenated tree the index goes on into the
-    /// tables behind.
+    /// tables that follow.
     fn read(&self, table: HostPhys, index: usize) -> u64;
 
     /// Replaces an entry. Requires: if CPUs may be walking the tree, this write is not seen by them before

@@ -35,7 +35,7 @@ pub(crate) fn stack() -> core::ops::Range<usize> {
     (&raw const __stack_bottom).addr()..(&raw const __stack_top).addr()
 }
 
-/// Returns the system image behind the class binary. The image is as long as its own header says. Nothing
+/// Returns the system image after the class binary. The image is as long as its own header says. Nothing
 /// else of the header is checked.
 pub(crate) fn system_image() -> &'static [u8] {
     let start = &raw const __image_end;

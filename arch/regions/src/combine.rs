@@ -238,7 +238,7 @@ fn eighths(block: &Region, inside: impl Fn(u32) -> bool) -> u8 {
     })
 }
 
-/// Tells whether every byte of `inner` is one of `outer`: then nothing of `inner` is seen behind it. (False
+/// Tells whether every byte of `inner` is one of `outer`: then nothing of `inner` is seen through it. (False
 /// for a larger block of which only that part is covered: it stays, which is right as well.)
 fn within(inner: &Region, outer: &Region) -> bool {
     if inner.size_log2 > outer.size_log2 || !outer.spans(inner.base) {

@@ -111,7 +111,7 @@ impl Plan {
     }
 }
 
-/// Addresses no partition may have, whatever is behind them.
+/// Addresses no partition may have, whatever is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forbidden {
     /// The bit-band alias of RAM or of devices: the unit checks the alias, not what it stands for

@@ -62,7 +62,7 @@ pub trait CpuInterface {
     fn preemption_shift(&self) -> u32;
 }
 
-/// Physical interrupts behind linked lines. Lines below 32 mean this pCPU's own private ones.
+/// Physical interrupts of linked lines. Lines below 32 mean this pCPU's own private ones.
 pub trait PhysicalLines {
     /// Lets a shared line interrupt, or not.
     fn set_enabled(&mut self, physical: u32, on: bool);

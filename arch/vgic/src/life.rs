@@ -439,7 +439,7 @@ fn store_all<T>(entries: &[T], store: impl Fn(&T)) {
     rest.iter().for_each(store);
 }
 
-/// Returns the physical line behind an active private one.
+/// Returns the physical line of an active private one.
 fn private_link(value: ListRegister) -> Option<u32> {
     value
         .physical()

@@ -72,7 +72,7 @@ impl crate::Redistributor {
         self.is_present()
     }
 
-    /// Notes that the physical line behind a private line has been acknowledged on the vCPU's pCPU and is
+    /// Notes that the physical line of a private line has been acknowledged on the vCPU's pCPU and is
     /// active.
     #[inline]
     pub fn raise(&self, line: u32) {
@@ -126,7 +126,7 @@ impl Vgic<'_> {
         }
     }
 
-    /// Notes that the physical line behind a shared line has been acknowledged and is active.
+    /// Notes that the physical line of a shared line has been acknowledged and is active.
     pub fn raise_linked<H: Hardware>(&self, me: usize, line: u32, hardware: &mut H) {
         if let Some(lines) = self.shared(line) {
             lines.latch.fetch_or(bit(line), SeqCst);
@@ -178,7 +178,7 @@ impl Vgic<'_> {
         }
     }
 
-    /// Tells whether the physical line behind a shared line may interrupt. The guest must want it, and it
+    /// Tells whether the physical line of a shared line may interrupt. The guest must want it, and it
     /// must go to a vCPU. It must not have cost anybody else time since that vCPU looked last.
     fn lets_in(&self, lines: &crate::Lines, line: u32) -> bool {
         let struck = self
@@ -190,7 +190,7 @@ impl Vgic<'_> {
             && struck.is_some_and(|struck| struck.load(SeqCst) & bit(line) == 0)
     }
 
-    /// Switches the physical line behind a shared line on or off, after something that decides about it has
+    /// Switches the physical line of a shared line on or off, after something that decides about it has
     /// changed. If another vCPU changes something meanwhile, one of the two finds it. If a vCPU changes it
     /// all the time, the line is as it was at some time.
     pub(crate) fn follow<H: Hardware>(&self, lines: &crate::Lines, line: u32, hardware: &mut H) {

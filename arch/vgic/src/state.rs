@@ -67,7 +67,7 @@ impl Distributor {
             .store((lines & !31).clamp(PRIVATE_LINES, MAX_LINES), SeqCst);
     }
 
-    /// Gives a shared line the physical line that is behind it. At boot; the physical line is off.
+    /// Gives a shared line its physical line. At boot; the physical line is off.
     pub fn link(&self, line: u32, physical: u32) {
         if let Some(lines) = shared_word(line).and_then(|word| self.shared.get(word)) {
             lines.link(line, physical);

@@ -28,7 +28,7 @@ const INITIAL: [u32; 8] = [
     0x5be0_cd19,
 ];
 
-/// Round constants (4.2.2): the first 32 bits behind the point of the cube roots of the first 64 primes.
+/// Round constants (4.2.2): the first 32 bits after the point of the cube roots of the first 64 primes.
 static ROUNDS: [u32; 64] = rounds();
 
 #[expect(
@@ -45,7 +45,7 @@ const fn rounds() -> [u32; 64] {
             divisor += 1;
         }
         if divisor == candidate {
-            // The largest number whose cube is not above the prime times 2^96 has 32 bits behind the point.
+            // The largest number whose cube is not above the prime times 2^96 has 32 bits after the point.
             let (mut root, mut bit) = (0_u128, 1_u128 << 35);
             while bit != 0 {
                 let next = root | bit;

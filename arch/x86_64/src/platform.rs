@@ -219,7 +219,7 @@ pub(crate) fn take_change(vcpu: VcpuId) -> bool {
 }
 
 /// Notes whether a pCPU runs a vCPU. A pCPU that ceases to run a vCPU that idles must ask [`is_changed`]
-/// behind it.
+/// after it.
 #[inline]
 pub(crate) fn note_running(vcpu: VcpuId, runs: bool) {
     if let Some(local) = local(vcpu) {

@@ -27,7 +27,7 @@ use bulkhead_arch_support::{Mmio, physical};
 use core::arch::asm;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Where a task's own tables are: behind everything that a partition can have mapped.
+/// Where a task's own tables are: after everything that a partition can have mapped.
 pub(crate) const TASK_ROOT: u64 = 1 << 39;
 /// Entry of a task's tables: present, writable, user, accessed.
 const TASK_ENTRY: u64 = 0x27;
@@ -194,7 +194,7 @@ fn build_error(error: MapError, region: &Region) -> BuildError {
     }
 }
 
-/// Tells whether a region is where a partition can have one: behind is what the hypervisor puts there.
+/// Tells whether a region is where a partition can have one: after it is what the hypervisor puts there.
 fn is_possible(region: &Region) -> bool {
     let end = region.guest.0.checked_add(region.size);
     end.is_some_and(|end| end <= X86_64.guest_address_limit)

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 /// A payload from Debian.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Payload {
-    /// Its name behind `@debian/`.
+    /// Its name after `@debian/`.
     pub name: &'static str,
     /// The description of the payload.
     pub description: &'static str,
@@ -64,7 +64,7 @@ pub fn names(class: Option<&str>) -> Vec<String> {
     payloads.map(|payload| payload.name.to_owned()).collect()
 }
 
-/// The request that a name behind `@debian/` stands for.
+/// The request that a name after `@debian/` stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request<'a> {
     /// A payload.

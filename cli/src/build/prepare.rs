@@ -420,7 +420,7 @@ impl Needs {
         workspace.class_binary(system.board(), name)
     }
 
-    /// Returns the file behind a name. Every file is there already, unless the name is not known.
+    /// Returns the file of a name. Every file is there already, unless the name is not known.
     fn resolve(&self, name: &str, progress: &Progress) -> Result<PathBuf, String> {
         if let Some(why) = self.unknown(name) {
             return Err(why);

@@ -50,7 +50,7 @@ fn changed(description: &str, changes: &str) -> String {
     let is_kept = |line: &&str| !changes().any(|(key, _)| line.starts_with(&start(key)));
     let mut lines: Vec<String> = description.lines().filter(is_kept).map(str::to_owned).collect();
     let added = changes().map(|(key, value)| format!("{}{value},", start(key)));
-    // The changes go behind the opening brace. The lines behind them keep their commas as they are.
+    // The changes go after the opening brace. The lines after them keep their commas as they are.
     let at = lines.len().min(1);
     lines.splice(at..at, added);
     lines.join("\n") + "\n"

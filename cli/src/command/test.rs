@@ -30,7 +30,7 @@ pub(super) fn run(args: &TestArgs) -> Result<Code, Problem> {
     let mut digest = Digest::new();
     std::thread::scope(|threads| {
         // cargo runs one test program after the other, and most of them use one CPU. The fuzz targets run
-        // beside them, and their output is shown behind that of cargo.
+        // beside them, and their output is shown after that of cargo.
         let fuzz = fuzz(args, &workspace, &scope).map(|mut command| threads.spawn(move || command.output()));
         for mut command in commands(args, &workspace, &scope) {
             run_tests(command.args(&args.filter), &mut digest)?;

@@ -266,7 +266,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// Formats a measured or computed time: in milliseconds or microseconds, with three digits behind the point.
+/// Formats a measured or computed time: in milliseconds or microseconds, with three digits after the point.
 pub(super) fn time(nanoseconds: u64) -> String {
     if nanoseconds >= 1_000_000 {
         format!("{}.{:03} ms", nanoseconds / 1_000_000, nanoseconds / 1000 % 1000)

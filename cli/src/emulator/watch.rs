@@ -261,7 +261,7 @@ fn processor_time(pid: u32, thread: u32) -> Option<Duration> {
     let (_, fields) = text.rsplit_once(')')?;
     let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
     let ticks = |field: usize| fields.get(field)?.parse::<u64>().ok();
-    // Fields 14 and 15 of the line; the one behind the name is field 3.
+    // Fields 14 and 15 of the line; the one after the name is field 3.
     let ticks = ticks(11)?.checked_add(ticks(12)?)?;
     Some(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
 }

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `event` | the report, read back from its line |
 //! | `crash` | the hypervisor's own end, read back from its line |
-//! | `registers` | the registers behind a report, which come line by line |
+//! | `registers` | the registers after a report, which come line by line |
 //! | `symbols` | the line of the program |
 //! | `address` | the meaning of an address of a partition |
 //! | `remedy` | the probable remedy |
@@ -131,7 +131,7 @@ impl<'a> Explainer<'a> {
         )
     }
 
-    /// Explains the registers behind a report, if they say that an exception of the guest's own led to the
+    /// Explains the registers after a report, if they say that an exception of the guest's own led to the
     /// report.
     fn explain_registers(&mut self) -> Option<String> {
         let registers = &self.registers;

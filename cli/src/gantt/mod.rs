@@ -40,7 +40,7 @@ pub struct Chart {
     pub hertz: u64,
     /// First tick.
     pub start: u64,
-    /// The tick behind the last.
+    /// The tick after the last.
     pub end: u64,
     /// The rows, grouped by pCPU.
     pub lanes: Vec<Lane>,

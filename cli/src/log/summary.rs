@@ -64,7 +64,7 @@ impl Report {
             return Some(Self::TimeLimit);
         }
         let (partition, state) = line.text.strip_prefix("partition ")?.split_once(": ")?;
-        // The words behind the state are about the start: its number, its mode, its payloads.
+        // The words after the state are about the start: its number, its mode, its payloads.
         let (state, _) = state.split_once(", ").unwrap_or((state, ""));
         let known = STATES.contains(&state);
         known.then(|| Self::State {

@@ -7,7 +7,7 @@
 //! only the tag that it is reading, so its memory is bounded whatever arrives.
 //!
 //! The line is not trusted: bytes may be lost, and a hypervisor under test may send anything. A tag that is
-//! too long or unreadable directs the text behind it to the console [`UNTAGGED`], where the text is still
+//! too long or unreadable directs the text after it to the console [`UNTAGGED`], where the text is still
 //! seen. The next good tag ends that. Text before the first tag (firmware) is [`UNTAGGED`], too.
 
 use bulkhead_abi::framing::{DLE, ESCAPE_MASK, HYPERVISOR_CONSOLE, RS, US, needs_escape};

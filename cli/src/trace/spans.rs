@@ -2,7 +2,7 @@
 //! The spans in which vCPUs ran, and the time that each vCPU waited. Reports and drawings are made of them.
 //!
 //! A switch ends a span and begins another. Where records are missing, no vCPU is said to have run. The span
-//! before such a gap ends at its last record. The next span begins behind the gap, with the vCPU that the
+//! before such a gap ends at its last record. The next span begins after the gap, with the vCPU that the
 //! next switch says had been running.
 
 use super::Trace;
@@ -17,7 +17,7 @@ pub struct Span {
     pub vcpu: Option<u8>,
     /// First tick.
     pub start: u64,
-    /// The tick behind the last.
+    /// The tick after the last.
     pub end: u64,
     /// The span ends because another vCPU came first, and not because there was nothing to do.
     pub preempted: bool,
@@ -175,7 +175,7 @@ mod tests {
             pcpu: 0,
             event: Event::Lost { count: 3 },
         };
-        // The place is right behind the return to the vCPU in the background.
+        // The place is right after the return to the vCPU in the background.
         let place = trace.records.iter().rposition(|record| record.time == 1112);
         trace.records.insert(place.unwrap() + 1, gap);
         let spans = trace.spans(0);

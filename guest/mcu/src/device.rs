@@ -27,7 +27,7 @@ macro_rules! interrupts {
         }
 
         /// Interrupts' part of the vector table, as `cortex-m-rt` wants it; unused lines have 0.
-        // SAFETY: `link.x` of `cortex-m-rt` puts this section behind the exceptions' vectors, which is where
+        // SAFETY: `link.x` of `cortex-m-rt` puts this section after the exceptions' vectors, which is where
         // the CPU looks.
         #[unsafe(link_section = ".vector_table.interrupts")]
         // SAFETY: `cortex-m-rt` with its feature `device` asks for this name, and nobody else has it.

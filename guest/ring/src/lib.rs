@@ -3,7 +3,7 @@
 //! hypervisor. Neither trusts the other.
 //!
 //! The memory is a slice of 32-bit words: the producer's index, the consumer's index in a cache line of its
-//! own, and behind them the places, a power of two. An index counts the words that were ever written or
+//! own, and after them the places, a power of two. An index counts the words that were ever written or
 //! taken, and wraps at 2^32. A message is a word with its length in bytes and the words that it fills; it
 //! wraps at the end of the places like everything else.
 //!

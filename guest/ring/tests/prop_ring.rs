@@ -146,7 +146,7 @@ proptest! {
         }
     }
 
-    /// Runs a consumer beside a peer that writes anything: no panic, no byte behind the length it is told,
+    /// Runs a consumer beside a peer that writes anything: no panic, no byte after the length it is told,
     /// and a ring that is broken stays so until somebody starts anew.
     #[test]
     fn a_hostile_producer_gets_nothing_but_messages_it_might_have_sent(

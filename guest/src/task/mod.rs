@@ -85,7 +85,7 @@ fn startup_page(address: usize) -> Option<StartupPage<'static>> {
     // `bulkhead_abi::startup`), page aligned, and nobody writes it.
     let size = StartupPage::size(unsafe { head.as_ref() }?)?;
     let first = core::ptr::with_exposed_provenance(address);
-    // Behind the records there may be a list of windows. Only a microcontroller has no whole page there.
+    // After the records there may be a list of windows. Only a microcontroller has no whole page there.
     let size = if cfg!(target_arch = "arm") {
         size
     } else {

@@ -3,7 +3,7 @@
 //!
 //! A warm start finds memory as the earlier life has left it, and a program begins with the initial values of
 //! all its variables. The entry code clears those whose value is 0. The first start copies the others to a
-//! place behind the program, and each later one copies them back. The memory behind the program
+//! place after the program, and each later one copies them back. The memory after the program
 //! ([`super::memory`]) is for data that outlives a life. A microcontroller has the values in its code memory.
 
 /// The first bytes of the place once the values are there. Memory is clear before the first start.

@@ -18,7 +18,7 @@ use bulkhead_image::{Image, ImageError};
 const SLICE: u64 = 0x8000;
 /// The offset of the read-only page in the slice.
 const CONSTANT: u64 = 0x6000;
-/// An address with nothing behind it: the board has no memory here, and no partition has a device here.
+/// An address where nothing is: the board has no memory here, and no partition has a device here.
 const NOWHERE: u64 = 0x7000_0000;
 /// An interrupt line of the board.
 const LINE: u32 = 20;

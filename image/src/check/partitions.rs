@@ -57,7 +57,7 @@ fn direct(image: &Image<'_>, record: &PartitionRecord) -> Result<(), Fault> {
     )
 }
 
-/// Checks that there are no more vCPUs behind those of the last partition.
+/// Checks that there are no more vCPUs after those of the last partition.
 pub(super) fn last(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     covers(image.partitions(), index, image.vcpus().len(), |record| {
         record.vcpu_count.get()

@@ -15,7 +15,7 @@ use crate::limits::{MAX_DOMAINS_PER_PCPU, MAX_DURATION_NS, MAX_SCHEDULES_PER_PCP
 use crate::reader::{Image, record as record_at};
 use bulkhead_abi::parts::Part;
 
-/// Checks that there are no more windows behind those of the last schedule.
+/// Checks that there are no more windows after those of the last schedule.
 pub(super) fn last(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     covers(image.schedules(), index, image.windows().len(), |record| {
         record.window_count.get()

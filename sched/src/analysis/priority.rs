@@ -331,7 +331,7 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
     }
 
     /// Returns the time for `work` if the only task has one job for each budget at most. Others keep the job
-    /// waiting before the gap and behind it.
+    /// waiting before the gap and after it.
     fn once(&self, served: &Served, work: Ticks, gap: Ticks) -> Ticks {
         let direct = self.while_paid(work);
         let waits = direct.saturating_sub(work);

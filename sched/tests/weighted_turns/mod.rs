@@ -40,7 +40,7 @@ impl WeightedTurns {
         }
     }
 
-    /// Gives the next ready slot behind the turn a whole turn. O(1): the set is a bitmap.
+    /// Gives the next ready slot after the turn a whole turn. O(1): the set is a bitmap.
     fn pass_turn(&mut self) {
         let behind = self.ready.rotate_right(u32::from(self.turn) + 1).trailing_zeros();
         self.turn = ((u32::from(self.turn) + 1 + behind) % 32) as u8;

@@ -175,7 +175,7 @@ impl Packed {
         Ok(distance.is_none_or(|distance| distance < u32::from(given)))
     }
 
-    /// Returns how many descriptors a position is behind another one, at most a round and a half. `None`: the
+    /// Returns how many descriptors a position is after another one, at most a round and a half. `None`: the
     /// position does not exist.
     fn distance(&self, from: Position, to: Position) -> Option<u32> {
         let size = u32::from(self.place.size);

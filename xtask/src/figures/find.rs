@@ -8,7 +8,7 @@
 //!   a power of two: these are sizes of the architecture or of a table;
 //! - before `lines`, unless it is a multiple of 32: these are lines of an interrupt controller;
 //! - before `times`, if it has a fraction;
-//! - from 100 on, without a noun, behind one of [`BEFORE`] ("It was 2125.");
+//! - from 100 on, without a noun, after one of [`BEFORE`] ("It was 2125.");
 //! - in the column of a table whose heading has one of [`HEADINGS`].
 //!
 //! Listings, code spans and generated tables are left out. Numbers in words, other units, and later members of
@@ -21,6 +21,9 @@ use std::collections::BTreeSet;
 pub const BEGIN: &str = "<!-- begin generated";
 /// The line that closes generated tables.
 pub const END: &str = "<!-- end generated";
+
+/// The kinds of marks. Other comments are left alone.
+const MARKS: &[&str] = &["held", "bounded", "source", "once"];
 
 /// Units of a measurement, whatever the sentence says.
 const SURE: &[&str] = &["instruction", "instructions", "MIPS"];
@@ -73,14 +76,14 @@ pub struct Figure {
 pub fn blocks(page: &str) -> Vec<Block<'_>> {
     let mut all: Vec<Block<'_>> = Vec::new();
     let (mut is_new, mut first_of_section) = (true, 0);
-    let (mut in_listing, mut in_tables, mut section) = (false, false, String::new());
+    let (mut in_listing, mut tables, mut section) = (false, None, String::new());
     for (number, line) in (1..).zip(page.lines()) {
         let is_fence = line.trim_start().starts_with("```");
         in_listing ^= is_fence;
-        in_tables |= line.starts_with(BEGIN);
-        if in_listing || is_fence || in_tables || line.starts_with("    ") || line.trim().is_empty() {
+        tables = tables.or_else(|| end_of_tables(line, page));
+        if in_listing || is_fence || tables.is_some() || line.starts_with("    ") || line.trim().is_empty() {
             is_new = true;
-            in_tables &= !line.starts_with(END);
+            tables = tables.filter(|end: &String| !line.starts_with(end.as_str()));
             continue;
         }
         if line.starts_with('#') {
@@ -93,7 +96,7 @@ pub fn blocks(page: &str) -> Vec<Block<'_>> {
         section.push_str(line);
         section.push(' ');
         if line.starts_with("<!--") {
-            if !line.contains("SPDX") {
+            if MARKS.iter().any(|kind| line.starts_with(&format!("<!-- {kind}: "))) {
                 next(&mut all, |block| is_new || !block.lines.is_empty()).marks.push((number, line));
                 is_new = false;
             }
@@ -109,6 +112,17 @@ pub fn blocks(page: &str) -> Vec<Block<'_>> {
     }
     all.iter_mut().skip(first_of_section).for_each(|block| block.section.clone_from(&section));
     all
+}
+
+/// Returns the line that closes the generated tables that this one opens: those of the bench, or those between
+/// `<!-- NAME -->` and `<!-- end of NAME -->`.
+pub fn end_of_tables(line: &str, page: &str) -> Option<String> {
+    if line.starts_with(BEGIN) {
+        return Some(END.to_owned());
+    }
+    let name = line.strip_prefix("<!-- ")?.strip_suffix(" -->")?;
+    let end = format!("<!-- end of {name} -->");
+    page.contains(&end).then_some(end)
 }
 
 /// Returns the last block, or a new one if `is_new` says so of it.
@@ -188,9 +202,9 @@ struct Number {
     digits: String,
     /// The index of its first word.
     first: usize,
-    /// The index of the word behind it.
+    /// The index of the word after it.
     next: usize,
-    /// True if a sign such as a comma or a bracket stands behind it.
+    /// True if a sign such as a comma or a bracket stands after it.
     is_closed: bool,
     /// True if `%` is written at it.
     is_share: bool,
@@ -356,6 +370,7 @@ mod tests {
         assert_eq!(found("Text:\n\n    57 instructions\n\n```\n57 instructions\n```\n"), [""; 0]);
         let generated = format!("{BEGIN} by a tool -->\n| 57 instructions |\n{END} -->\n");
         assert_eq!(found(&generated), [""; 0]);
+        assert_eq!(found("<!-- parts -->\n57 instructions\n<!-- end of parts -->\n\n58 instructions\n"), ["58"]);
     }
 
     #[test]
@@ -368,7 +383,7 @@ mod tests {
 
     #[test]
     fn marks_belong_to_the_lines_below_them() {
-        let page = "<!-- SPDX -->\n# A\n<!-- m -->\none\n\ntwo\n<!-- n -->\n- three\n| four |\n";
+        let page = "<!-- SPDX -->\n# A\n<!-- held: m -->\none\n\ntwo\n<!-- held: n -->\n- three\n| four |\n";
         let blocks = blocks(page);
         let shape: Vec<_> = blocks.iter().map(|block| (block.marks.len(), block.lines.len())).collect();
         assert_eq!(shape, [(0, 1), (1, 1), (0, 1), (1, 1), (0, 1)]);

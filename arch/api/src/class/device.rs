@@ -29,7 +29,7 @@ pub enum DeviceRole {
     Gate,
     /// Banks of parallel flash. Each window is memory of the VM as well, which only the hypervisor changes.
     Flash,
-    /// A PCI host bridge, behind which the VM finds channels.
+    /// A PCI host bridge, under which the VM finds channels.
     Bridge,
 }
 

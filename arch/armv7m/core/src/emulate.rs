@@ -280,7 +280,7 @@ impl VirtualCore {
         Ok(())
     }
 
-    /// Sets the PC behind the instruction, and the base register to its new value.
+    /// Sets the PC after the instruction, and the base register to its new value.
     #[inline(always)]
     fn go_on(&self, guest: &mut impl Guest, transfer: &Transfer, length: u32) {
         let written_back = transfer.written_back(|number| self.operand(guest, number));

@@ -92,7 +92,7 @@ impl VirtualCore {
     }
 
     /// Takes `exception`, which has just happened and may be taken, unless a more urgent one waits: then it
-    /// waits behind that.
+    /// waits after that.
     pub(crate) fn take(&mut self, guest: &mut impl Guest, exception: Exception) -> Result<(), Lockup> {
         if self.is_most_urgent(exception) {
             return self.enter(guest, exception);

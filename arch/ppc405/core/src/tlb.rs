@@ -83,7 +83,7 @@ impl Entry {
         }
     }
 
-    /// Returns the physical address behind one that it covers.
+    /// Returns the physical address after one that it covers.
     #[must_use]
     pub const fn physical(self, address: u32) -> u32 {
         let inside = self.offset_bits();

@@ -14,7 +14,7 @@ const UART: usize = 0x0900_0000;
 const DISTRIBUTOR: usize = 0x0800_0000;
 const REDISTRIBUTOR: usize = 0x080A_0000;
 const VIRTUAL_TIMER: u32 = 27;
-/// The address of operations. Their registers also point here now and then. It is behind the program, in 4
+/// The address of operations. Their registers also point here now and then. It is after the program, in 4
 /// MiB of RAM.
 const CODE: usize = 0x4020_0000;
 const SCRATCH: u32 = 0x4030_0000;
@@ -69,7 +69,7 @@ static STATE: Shared = Shared(UnsafeCell::new(State {
 }));
 
 fn write_word(address: usize, value: u32) {
-    // SAFETY: a device register of the default machine, or RAM behind the program.
+    // SAFETY: a device register of the default machine, or RAM after the program.
     unsafe { (address as *mut u32).write_volatile(value) }
 }
 
@@ -188,7 +188,7 @@ fn kick() {
     }
 }
 
-/// Returns the number behind `count=` in the command line, which is somewhere in the device tree. The default
+/// Returns the number after `count=` in the command line, which is somewhere in the device tree. The default
 /// is a billion.
 fn count(tree: u32) -> u32 {
     const NAME: &[u8] = b"count=";

@@ -33,7 +33,7 @@ pub struct Cpu {
     cpus: usize,
 }
 
-/// The state of the CPU behind an operation.
+/// The state of the CPU after an operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The CPU goes on.

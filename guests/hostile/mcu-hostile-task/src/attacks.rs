@@ -147,7 +147,7 @@ fn memory(random: &mut Random) {
     } else {
         address(random)
     };
-    // Half of it is the stack, and behind that there is nothing but variables of the runtime.
+    // Half of it is the stack, and after that there is nothing but variables of the runtime.
     if at.wrapping_sub(RAM) < RAM_SIZE - 4 {
         at = RAM + RAM_SIZE - 4;
     }

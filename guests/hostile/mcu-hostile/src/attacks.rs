@@ -17,7 +17,7 @@ const PARTITION_KICK: u32 = 0x0104;
 pub const SCRATCH: u32 = RAM + 0x9000;
 const SCRATCH_SIZE: u32 = 0x4000;
 
-// Undefined instructions: every one of 16 bits, with a return behind it, and some of 32 bits. Among them are
+// Undefined instructions: every one of 16 bits, with a return after it, and some of 32 bits. Among them are
 // those that the host tool puts in the place of others.
 global_asm!(
     ".section .text.hostile_undefined, \"ax\"",

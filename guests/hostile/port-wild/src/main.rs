@@ -112,7 +112,7 @@ fn place(random: &mut Random, here: u64) -> u64 {
         0 => random.draw(),
         1 => 0,
         2 => u64::MAX - 7,
-        // The end of the memory of a task with 1 MiB, and what is behind it.
+        // The end of the memory of a task with 1 MiB, and what is after it.
         3 => (here | 0xF_FFFF) + 1 - 8 * random.below(64),
         4 => (here & !0xF_FFFF) - 8 * random.below(64),
         5 => page + 0x1000 - 8 * random.below(40),

@@ -89,7 +89,7 @@ fn order(report: &mut Report, tools: &Tools) {
     report.equal("an empty port has nothing", empty, Err(Error::TimedOut));
 }
 
-/// Makes a call with these arguments behind the port.
+/// Makes a call with these arguments after the port.
 fn wild(operation: Operation, port: Handle, arguments: [u64; 3]) -> i64 {
     let [a, b, c] = arguments;
     let identifier = u64::from(function_id(operation));

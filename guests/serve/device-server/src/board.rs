@@ -250,7 +250,7 @@ impl Board {
         bus::write_u16(at + 14, number.wrapping_add(1));
     }
 
-    /// Waits for the end of the request. The interrupt comes behind the answer, and is taken before the look
+    /// Waits for the end of the request. The interrupt comes after the answer, and is taken before the look
     /// at the answer. So no interrupt is left behind for the next request.
     fn wait(&mut self) -> Tried {
         let now = self.clock.and_then(|clock| hypercall::timer_now(clock).ok());

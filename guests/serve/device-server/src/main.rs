@@ -2,7 +2,7 @@
 //! A service partition: a task that serves virtio devices to VMs. The manifest says which ones; the startup
 //! page lists them.
 //!
-//! | kind | what is behind it |
+//! | kind | what serves it |
 //! |---|---|
 //! | disk | a part of the board's disk, if the task owns it; else of a disk in the task's own memory |
 //! | console | the task's console; each line begins with the name of the client |

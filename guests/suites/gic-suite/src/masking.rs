@@ -110,7 +110,7 @@ pub fn run(report: &mut Report) {
     }
     gic::set_priority(URGENT, URGENT_PRIORITY);
     if !gic::is_version2() {
-        // Linux then needs no barrier behind a change of the mask (IHI 0069 section 12.2.8,
+        // Linux then needs no barrier after a change of the mask (IHI 0069 section 12.2.8,
         // ICC_CTLR_EL1.PMHE).
         report.equal(
             "ICC_CTLR_EL1: no hint by the mask",

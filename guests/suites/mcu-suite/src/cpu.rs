@@ -10,7 +10,7 @@ pub fn load(address: u32) -> u32 {
 }
 
 /// Loads a word with the rights of unprivileged code: of a register of the processor that is a bus fault, and
-/// the handler goes on behind it with what was there before.
+/// the handler goes on after it with what was there before.
 pub fn load_unprivileged(address: u32) -> u32 {
     let mut value = 0;
     // SAFETY: as in `load`.
@@ -151,7 +151,7 @@ pub fn call() {
 /// Runs an undefined instruction of 16 or 32 bits.
 pub fn undefined(wide: bool) {
     if wide {
-        // SAFETY: the handler goes on behind it.
+        // SAFETY: the handler goes on after it.
         unsafe { asm!(".inst.w 0xf7f0a055") }
     } else {
         // SAFETY: likewise.

@@ -2,7 +2,7 @@
 //! Runs one instruction with registers of choice, and catches whatever comes of it.
 //!
 //! The state before and after is in the lowest 8K of RAM, where the code reaches it without a register. The
-//! instruction is at [`CODE`]. Behind it is a branch out (supervisor state), or a system call.
+//! instruction is at [`CODE`]. After it is a branch out (supervisor state), or a system call.
 //!
 //! | entry | register | in | out |
 //! |---|---|---|---|

@@ -18,7 +18,7 @@ pub enum Act {
     Store(u64, u8, u64),
     /// A load from the window.
     Load(u64, u8),
-    /// A change of memory, in the descriptors and rings or behind them.
+    /// A change of memory, in the descriptors and rings or after them.
     Poke(u16, Vec<u8>),
     /// A change of memory while the device works.
     Race(u16, u8),

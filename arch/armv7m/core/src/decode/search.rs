@@ -7,7 +7,7 @@
 //! exactly to the PC. The address of the store, computed from the registers as they are now, is one that the
 //! caller believes a late fault of. No instruction in between has changed these registers. Instructions have
 //! two lengths, so code read backwards is ambiguous. If two ways of reading disagree, the search does not
-//! guess. Behind a halfword that cannot be the first of two an instruction begins, whatever is before it;
+//! guess. After a halfword that cannot be the first of two an instruction begins, whatever is before it;
 //! that is where the reading is anchored.
 
 use super::{Direction, FLOATS, Transfer, field, is_wide, narrow_transfer, register, wide_transfer};
