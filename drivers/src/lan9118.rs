@@ -29,7 +29,7 @@ const MAC_CSR_DATA: usize = 0xA8;
 const HW_SRST: u32 = 1;
 /// Five KiB of FIFO for transmission (5.3.9), and the bit that must be set.
 const HW_SETUP: u32 = 1 << 20 | 5 << 16;
-/// Transmitter on; its statuses may be overwritten, because nobody reads them (5.3.8).
+/// Transmitter on; its statuses may be overwritten, because no code reads them (5.3.8).
 const TX_ON: u32 = 1 << 1;
 const TX_STATUS_OVERRUN: u32 = 1 << 2;
 /// Interrupt enabled, active high, push-pull (5.3.2).

@@ -79,7 +79,7 @@ fn gift(capability: Option<(Handle, Rights)>) -> u64 {
 /// Sends the first `length` bytes of a message, with a capability if there is one.
 ///
 /// # Errors
-/// `NoSpace` if nobody waits for it and the port is full; else as all calls.
+/// `NoSpace` if no vCPU waits for it and the port is full; else as all calls.
 pub fn send<const N: usize>(
     port: Handle,
     message: &Message<N>,

@@ -50,7 +50,7 @@ pub fn take(service: Handle) -> Result<Access, Error> {
 /// Answers an access. A load gets `value`.
 ///
 /// # Errors
-/// `WrongState` if nobody waits for the answer any more; else as all calls.
+/// `WrongState` if no vCPU waits for the answer any more; else as all calls.
 pub fn answer(service: Handle, number: u64, value: u64) -> Result<(), Error> {
     call(Operation::ServiceAnswer, [word(service), number, value, 0, 0, 0]).map(drop)
 }

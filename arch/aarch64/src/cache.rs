@@ -67,7 +67,7 @@ pub(crate) fn clean_and_invalidate(address: u64, length: u64) {
     each_line!("dc civac", address, length);
 }
 
-/// Drops lines of `length` bytes from `address` on, whatever their contents are.
+/// Drops lines of `length` bytes from `address` on, for any contents.
 #[inline(never)]
 pub(crate) fn invalidate(address: u64, length: u64) {
     each_line!("dc ivac", address, length);

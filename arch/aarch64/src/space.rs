@@ -3,8 +3,8 @@
 //!
 //! A space is a tree of `arch/paging` in memory that the system image sets aside. The boot pCPU builds the
 //! tree before any vCPU runs. After that the tree is only read, except by [`Spaces::revoke`]. The VMID of a
-//! partition is its number plus one; VMID 0 is nobody's. The guest-physical size is 40 bits, or the size that
-//! the CPU has if that is less.
+//! partition is its number plus one; VMID 0 belongs to no partition. The guest-physical size is 40 bits, or
+//! the size that the CPU has if that is less.
 //!
 //! Partition memory is never a Rust reference. The hypervisor looks an address up in the same tree that the
 //! partition's own accesses go through, and then reads or writes by address ([`physical`]).
@@ -525,7 +525,7 @@ impl Spaces for Machine {
     fn forward(&mut self, register: HostPhys, size: u8, kind: AccessKind) -> u64 {
         // SAFETY: the window is one access wide. `map_board` has mapped every window of the registers table
         // as device memory (the caller promises that this is inside one), and the image check has shown that
-        // it is nobody else's.
+        // it belongs to no other partition.
         let window = unsafe { Mmio::new(register.0 as usize, usize::from(size)) };
         let (mut value, width) = (0, size);
         match (kind, width) {

@@ -206,7 +206,7 @@ fn from_aarch32(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64
         EC_CP15 => system::access_cp15(machine, context, syndrome),
         EC_CP15_PAIR => system::access_cp15_pair(machine, context, syndrome),
         EC_CP14 | EC_CP14_PAIR if pstate::is_privileged_aarch32(read_register!("spsr_el2")) => {
-            // These are the debug registers of a CPU without debug: they read as zero, and nobody listens to
+            // These are the debug registers of a CPU without debug: they read as zero, and no code listens to
             // writes.
             if syndrome & ISS_READ != 0 {
                 context.write_general(target(syndrome), 0);

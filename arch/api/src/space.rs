@@ -21,7 +21,7 @@ pub enum Treatment {
     Own,
     /// A load reads this value, a store does nothing.
     Constant(u64),
-    /// It is an [`crate::Exit::Access`]: a virtual device's, or nobody's.
+    /// It is an [`crate::Exit::Access`]: of a virtual device, or of no device.
     Exit,
 }
 

@@ -227,7 +227,7 @@ pub trait Vcpus {
     }
     /// Returns the vCPU's registers.
     fn dump(&mut self, vcpu: VcpuId) -> Dump;
-    /// Stops running the vCPU for reasons of its partition (stop, restart): whatever of it is still
+    /// Stops running the vCPU for reasons of its partition (stop, restart): all of it that is still
     /// on this pCPU (FP registers, list registers, active interrupts) is saved or dropped.
     fn detach(&mut self, vcpu: VcpuId);
 }
@@ -444,8 +444,8 @@ pub struct LineRoute {
     pub virtual_line: VirtualLine,
     /// It is edge-triggered, else level-triggered.
     pub edge: bool,
-    /// Each of its interrupts is answered by [`Exit::Device`], whatever its vCPU is doing. An interrupt of
-    /// any other line is so only if a vCPU that does not run has something to do by it.
+    /// Each of its interrupts is answered by [`Exit::Device`], in every state of its vCPU. An interrupt
+    /// of any other line is so only if a vCPU that does not run has something to do by it.
     pub critical: bool,
     /// The time from the arrival of an interrupt of the line until its vCPU goes on, if that vCPU runs next.
     /// The vCPU does not go on earlier; 0: as soon as possible. A class whose guests take their interrupts

@@ -140,7 +140,7 @@ impl Trapped<'_> {
             return self.next(result);
         }
         // A refusal by the guest's own unit is its own business, be the address in the partition's code or in
-        // its RAM, which nobody may execute.
+        // its RAM, which no partition may execute.
         let view = self.core.guest_regions();
         if self.space.executable(pc & !3, 4) || view.is_some_and(|view| !view.executable(pc)) {
             return self.own_fault(cause.fault());

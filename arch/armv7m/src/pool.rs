@@ -54,7 +54,7 @@ impl Pool {
             // SAFETY: as above, at a multiple of its alignment.
             unsafe { place.write(entry) };
         }
-        // SAFETY: all of them have just been written, and nobody else has them.
+        // SAFETY: all of them have just been written, and no other code has them.
         Some(unsafe { NonNull::slice_from_raw_parts(first, count).as_mut() })
     }
 

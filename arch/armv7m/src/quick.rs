@@ -80,7 +80,7 @@ unsafe fn shortest(
     number: u32,
     act: impl FnOnce(&mut VirtualCore, &mut Live<'_>, Known<'_>) -> Quick,
 ) -> u32 {
-    // SAFETY: the caller's: nobody else uses the machine.
+    // SAFETY: the caller's: no other code uses the machine.
     let lent = unsafe { &mut *machine };
     let quick = if lent.runs {
         // SAFETY: the caller's; contexts are not part of the machine.

@@ -110,7 +110,7 @@ impl Vcpus for Machine {
         let machine = core::ptr::from_mut(self);
         // SAFETY: the registers are the first field of the current vCPU's context. `reset` or the CPU has put
         // the vCPU's frame into the vCPU's own memory. The machine is lent to `on_trap` until the return, and
-        // nobody uses it meanwhile.
+        // no code uses it meanwhile.
         unsafe { bulkhead_enter(registers, machine, log::exits(Some(vcpu))) }
         self.told()
     }

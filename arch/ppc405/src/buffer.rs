@@ -18,7 +18,8 @@ const SHARED: u8 = 252;
 /// The first of the guest's processes that have no real one of their own.
 pub(crate) const FIRST_SHARED: u8 = 251;
 
-/// Returns the real process of a guest's process. Real process 0 is nobody's: its entries would serve all.
+/// Returns the real process of a guest's process. Real process 0 belongs to no partition: its entries would
+/// serve all.
 const fn real_process(process: u8) -> u8 {
     if process < FIRST_SHARED {
         process + 1

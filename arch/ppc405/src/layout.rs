@@ -52,6 +52,6 @@ pub(crate) fn system_image() -> &'static [u8] {
         PAGE
     };
     // SAFETY: nothing of the hypervisor's or a partition's is there: the memory plan gives these bytes to the
-    // image, and no mapping of a partition may touch them (checked by `bulkhead_image`). Nobody writes them.
+    // image, and no mapping of a partition may touch them (checked by `bulkhead_image`). No code writes them.
     unsafe { core::slice::from_raw_parts(start, length as usize) }
 }

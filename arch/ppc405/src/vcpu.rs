@@ -115,7 +115,7 @@ impl Vcpus for Machine {
         };
         let machine = core::ptr::from_mut(self);
         // SAFETY: the registers are those of the current vCPU's context, which stays where it is. The machine
-        // is lent to `on_trap` until the return, and nobody uses it meanwhile.
+        // is lent to `on_trap` until the return, and no code uses it meanwhile.
         unsafe { bulkhead_enter(registers, machine) }
         self.runs = false;
         self.exit

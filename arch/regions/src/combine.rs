@@ -171,7 +171,7 @@ fn append(plan: &mut Plan, region: Region, available: u8) -> Result<(), TooMany>
         return Ok(());
     }
     plan.retain(|before| !within(before, &region));
-    // Memory that nobody has rights to anyway needs no region that says so.
+    // Memory that no partition has rights to anyway needs no region that says so.
     let hides = |before: &Region| intersect(before, &region).is_some();
     if region.rights.is_none() && !plan.regions().iter().any(hides) {
         return Ok(());

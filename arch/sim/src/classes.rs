@@ -70,7 +70,7 @@ pub const CONSTANT_REGISTER: u32 = 0x1B;
 /// The value of [`CONSTANT_REGISTER`].
 pub const CONSTANT: u64 = 0xFEE0_0900;
 
-/// The filter of both classes: what is not here is a virtual device's, or nobody's.
+/// The filter of both classes: what is not here belongs to a virtual device or to nothing.
 const FILTER: &[RegisterRule] = &[
     RegisterRule {
         first: OWN_REGISTER,

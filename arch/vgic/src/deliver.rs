@@ -113,7 +113,7 @@ impl Redistributor {
             && bank.used & !hardware.empty_slots() == 0
     }
 
-    /// Takes the short way of [`Vgic::service`] for a private line that somebody else has latched.
+    /// Takes the short way of [`Vgic::service`] for a private line that another vCPU has latched.
     #[inline(always)]
     pub fn deliver_again<C: CpuInterface>(&self, bank: &mut Bank, hardware: &mut C) -> bool {
         let latch = &self.private.latch;

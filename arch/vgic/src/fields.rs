@@ -61,7 +61,7 @@ fn set_enable(lines: &Lines, value: u32, on: bool) -> u32 {
     }
 }
 
-/// Enables or disables lines and returns only those that concern somebody else: they have a physical line, or
+/// Enables or disables lines and returns only those that concern another vCPU: they have a physical line, or
 /// they want delivery or have it.
 #[inline(always)]
 pub(crate) fn set_enable_quietly(lines: &Lines, value: u32, on: bool) -> u32 {

@@ -257,7 +257,7 @@ impl Vgic<'_> {
         0
     }
 
-    /// Answers for a vCPU that is loaded and does not run, if somebody waits to hear what its list registers
+    /// Answers for a vCPU that is loaded and does not run, if a vCPU waits to hear what its list registers
     /// hold. A vCPU that runs answers on its way back into the guest. Returns whether somebody waited.
     pub fn answer<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) -> bool {
         let Some(own) = self.redistributor(me).filter(|own| own.is_present()) else {

@@ -17,7 +17,7 @@ use sim::steps::{Step, apply};
 const CHANGES: usize = 500;
 /// The longest sequence.
 const LONGEST: usize = 160;
-/// Steps that no operation exceeds, whatever the number of lines: 4 list registers.
+/// Steps that no operation exceeds, for any number of lines: 4 list registers.
 const BOUND: u64 = 260;
 
 /// A board and a VM.

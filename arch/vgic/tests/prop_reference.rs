@@ -534,7 +534,7 @@ impl Pair {
         }
     }
 
-    /// Checks which vCPUs may wait, and that nobody waits for what is there.
+    /// Checks which vCPUs may wait, and that no vCPU waits for what is there.
     fn check_waits(&mut self) {
         for cpu in 0..self.loaded.len() {
             let (_, mut candidates) = self.model.best(cpu);

@@ -25,7 +25,7 @@ struct Bells {
     looks: AtomicU32,
 }
 
-/// A pCPU that takes and ends whatever is pending, without priorities. A pCPU without bells needs no kicks:
+/// A pCPU that takes and ends all that is pending, without priorities. A pCPU without bells needs no kicks:
 /// it polls.
 struct Poller<'a> {
     slots: [ListRegister; 2],

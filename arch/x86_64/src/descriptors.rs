@@ -89,7 +89,7 @@ pub(crate) fn load(pcpu: usize) {
     let state = own as u64 + core::mem::offset_of!(Own, task) as u64;
     let descriptor = 103 | (state & 0xFF_FFFF) << 16 | 0x89 << 40 | (state >> 24 & 0xFF) << 56;
     let segments = [0, CODE_64, DATA, 0, descriptor, state >> 32];
-    // SAFETY: this pCPU's own part, which nobody else uses.
+    // SAFETY: this pCPU's own part, which no other code uses.
     unsafe { own.write(Own { segments, task }) }
     let segments = Pointer {
         limit: 6 * 8 - 1,

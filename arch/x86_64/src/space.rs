@@ -333,7 +333,7 @@ impl Spaces for Machine {
     fn forward(&mut self, register: HostPhys, size: u8, kind: AccessKind) -> u64 {
         // SAFETY: the window is one access wide. `bring_up` has mapped every window of the registers table as
         // device memory (the caller promises that this is inside one), and the image check has shown that it
-        // is nobody else's.
+        // belongs to no other partition.
         let window = unsafe { Mmio::new(register.0 as usize, usize::from(size)) };
         let (mut value, width) = (0, size);
         match (kind, width) {

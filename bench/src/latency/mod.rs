@@ -444,7 +444,7 @@ impl Machine {
     }
 }
 
-/// Returns a port on which nobody listens.
+/// Returns a port on which no code listens.
 fn free_port() -> Result<u16, Problem> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(Problem::io("a local port"))?;
     Ok(listener.local_addr().map_err(Problem::io("a local port"))?.port())

@@ -44,7 +44,7 @@ pub struct Options {
     /// True if warnings are not shown: nobody can do anything about those of our own manifests.
     pub quiet: bool,
     /// True if programs that this process has built before are taken as they are. For a process that
-    /// prepares many systems while nobody changes the sources.
+    /// prepares many systems while the sources stay as they are.
     pub built_once: bool,
 }
 

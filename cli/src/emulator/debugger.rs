@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn nobody_there_is_told_with_what_helps() {
-        // Port 1 of this machine: nobody listens on a port that needs root.
+        // Port 1 of this machine: no program listens on a port that needs root.
         let problem = Debugger::connect(":1").unwrap_err().to_string();
         assert!(
             problem.contains("no debugger's server at 127.0.0.1:1"),

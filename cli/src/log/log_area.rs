@@ -442,7 +442,7 @@ impl<'a> LogArea<'a> {
             let waited = self.waited(at, last).min(ran);
             partition.ran = partition.ran.saturating_add(time(ran - waited));
             let alone = homes.iter().filter(|other| *other == home).count() == 1;
-            // On a microcontroller nobody waits in place.
+            // On a microcontroller no vCPU waits in place.
             let waits = self.layout == SMALL || self.word(at + offset_of!(Vcpu, exits.idle)) != 0;
             let in_place = alone && runs && !waits;
             partition.waits_in_place |= in_place;

@@ -30,7 +30,7 @@ macro_rules! interrupts {
         // SAFETY: `link.x` of `cortex-m-rt` puts this section after the exceptions' vectors, which is where
         // the CPU looks.
         #[unsafe(link_section = ".vector_table.interrupts")]
-        // SAFETY: `cortex-m-rt` with its feature `device` asks for this name, and nobody else has it.
+        // SAFETY: `cortex-m-rt` with its feature `device` asks for this name, and no other code has it.
         #[unsafe(no_mangle)]
         #[used]
         pub static __INTERRUPTS: [Option<extern "C" fn()>; 32] = {

@@ -98,7 +98,7 @@ pub fn return_from_interrupt() {
     }
 }
 
-/// Writes an entry of the translation buffer, which nobody uses while translations are off.
+/// Writes an entry of the translation buffer, which no code uses while translations are off.
 #[inline(always)]
 pub fn write_entry(number: u32, high: u32, low: u32) {
     // SAFETY: see above.

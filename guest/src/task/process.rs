@@ -233,7 +233,7 @@ pub fn prepare(place: usize, entry: Entry, stack: Stack) {
         return;
     };
     let fresh = cpu::first_context(entry, stack.end);
-    // SAFETY: the process does not run, so nobody else uses its context.
+    // SAFETY: the process does not run, so no other code uses its context.
     unsafe { context.get().write(fresh) }
 }
 

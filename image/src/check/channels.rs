@@ -104,7 +104,7 @@ fn bell(image: &Image<'_>, record: &SideRecord) -> Result<(), Fault> {
 }
 
 /// Checks that a side of a device is one that is held and has no doorbell, as all sides of the device, and
-/// that nobody else has the line.
+/// that no other partition has the line.
 fn device(image: &Image<'_>, record: &SideRecord) -> Result<(), Fault> {
     let line = record.line.get();
     if record.flags.get() & SIDE_DEVICE == 0 {

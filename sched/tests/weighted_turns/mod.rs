@@ -2,7 +2,7 @@
 //! A policy of one's own, in one file: weighted turns.
 //!
 //! Every vCPU has a weight, its priority plus one. A vCPU runs for that many slices, then the next ready vCPU
-//! runs. Nobody waits longer than all the other turns together, so nobody starves. Nobody is preempted within
+//! runs. No vCPU waits longer than all the other turns together, so none starves. No vCPU is preempted within
 //! its turn. The file needs `bulkhead_sched` and nothing else. The documentation of `Policy` says what the
 //! file must keep.
 

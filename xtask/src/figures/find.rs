@@ -4,16 +4,16 @@
 //! A number, in digits, is taken for a measured figure
 //!
 //! - before `instructions` or `MIPS`;
-//! - before a unit of time or size, or `%`, in a sentence with one of [`MEASURING`], unless it is a size that is
-//!   a power of two: these are sizes of the architecture or of a table;
+//! - before a unit of time or size, or `%`, in a sentence with one of [`MEASURING`], unless it is a size that
+//!   is a power of two: these are sizes of the architecture or of a table;
 //! - before `lines`, unless it is a multiple of 32: these are lines of an interrupt controller;
 //! - before `times`, if it has a fraction;
 //! - from 100 on, without a noun, after one of [`BEFORE`] ("It was 2125.");
 //! - in the column of a table whose heading has one of [`HEADINGS`].
 //!
-//! Listings, code spans and generated tables are left out. Numbers in words, other units, and later members of
-//! a list of numbers are not seen. A figure with another meaning (a period beside the word "late") needs a mark
-//! all the same.
+//! Listings, code spans and generated tables are left out. Numbers in words, other units, and later members
+//! of a list of numbers are not seen. A figure with another meaning (a period beside the word "late") needs a
+//! mark all the same.
 
 use std::collections::BTreeSet;
 
@@ -114,8 +114,8 @@ pub fn blocks(page: &str) -> Vec<Block<'_>> {
     all
 }
 
-/// Returns the line that closes the generated tables that this one opens: those of the bench, or those between
-/// `<!-- NAME -->` and `<!-- end of NAME -->`.
+/// Returns the line that closes the generated tables that this one opens: those of the bench, or those
+/// between `<!-- NAME -->` and `<!-- end of NAME -->`.
 pub fn end_of_tables(line: &str, page: &str) -> Option<String> {
     if line.starts_with(BEGIN) {
         return Some(END.to_owned());

@@ -78,7 +78,7 @@ pub(super) fn call_of(affinity: u64) -> u64 {
     aff3 << 48 | (aff0 >> 4) << 44 | aff2 << 32 | aff1 << 16 | 1 << (aff0 & 15)
 }
 
-/// Sends a software-generated interrupt by a value of [`call_of`]. The value 0 reaches nobody.
+/// Sends a software-generated interrupt by a value of [`call_of`]. The value 0 reaches no pCPU.
 #[inline]
 pub(super) fn send(call: u64, line: u32) {
     let value = call | u64::from(line) << 24;

@@ -274,7 +274,7 @@ impl VirtualCore {
             self.set_operand(guest, register, value);
         }
         if let Some(register) = transfer.status {
-            // Nobody else stores there, so an exclusive store has always been done.
+            // No other code stores there, so an exclusive store has always been done.
             self.set_operand(guest, register, 0);
         }
         Ok(())
@@ -611,7 +611,7 @@ impl VirtualCore {
             }
         }
         if let Some(register) = transfer.status {
-            // Nobody else stores there, so an exclusive store has always been done.
+            // No other code stores there, so an exclusive store has always been done.
             self.set_operand(guest, register, 0);
         }
     }

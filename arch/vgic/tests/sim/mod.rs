@@ -290,7 +290,7 @@ pub struct World {
     pub banks: Vec<Bank>,
     pub links: Vec<(u32, u32)>,
     pub version2: bool,
-    /// The number of times each line (by pCPU and virtual line) has interrupted somebody else since the vCPU
+    /// The number of times each line (by pCPU and virtual line) has interrupted another vCPU since the vCPU
     /// of that pCPU was loaded last.
     pub intrusions: BTreeMap<(usize, u32), u32>,
     /// Steps of the longest operation so far; a call of the hardware is one as well. This is of use where

@@ -66,7 +66,8 @@ extern "C" fn entered(letter: u8) -> ! {
 /// Makes a system call. The result is negative if the call failed.
 ///
 /// # Safety
-/// The arguments point to what the call expects there, and nobody else uses the memory that the call writes.
+/// The arguments point to what the call expects there, and no other code uses the memory that the call
+/// writes.
 unsafe fn call(number: usize, [x0, x1, x2, x3, x4, x5]: [usize; 6]) -> isize {
     let result: isize;
     // SAFETY: the kernel changes x0 and, as the caller promises, memory that is the call's.

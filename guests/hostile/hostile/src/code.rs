@@ -130,7 +130,7 @@ pub fn hypercall(attack: &mut Attack) {
         *x1 = random.below(SLOTS);
     }
     if Operation::from_number(number).is_some_and(|operation| SPARED.contains(&operation)) {
-        // Nobody has that slot, and nobody waits without a capability. No address of this program looks like
+        // Nobody has that slot, and no vCPU waits without a capability. No address of this program looks like
         // the slot. The sandbox would take such a value for an address and make it 0.
         *x1 = 1 << 31 | random.below(1 << 31);
         *x2 = 1;

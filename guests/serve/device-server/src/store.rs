@@ -27,7 +27,7 @@ static STORE: TaskCell<Store> = TaskCell::new(Store::Memory {
 
 /// Makes this the disk.
 pub fn put(disk: Store) {
-    // Nobody uses the disk yet.
+    // No code uses the disk yet.
     let _ = STORE.with(|store| *store = disk);
 }
 

@@ -398,7 +398,7 @@ fn translate() {
             own if RAM.contains(&own) => (own, NORMAL),
             other => (other, DEVICE),
         };
-        // SAFETY: the table is in use only while nobody writes it.
+        // SAFETY: the table is in use only while no code writes it.
         unsafe {
             (&raw mut translation_table)
                 .cast::<u32>()

@@ -162,7 +162,7 @@ pub fn run(instruction: u32, input: &Input, state: Option<u32>) -> State {
 }
 
 fn store(address: usize, word: u32) {
-    // SAFETY: RAM below the program, which nobody else uses.
+    // SAFETY: RAM below the program, which no other code uses.
     unsafe { with_exposed_provenance_mut::<u32>(address).write_volatile(word) }
 }
 
