@@ -623,8 +623,8 @@ pub const CONTROLLER_CADENCE_UART: u32 = driver::CADENCE_UART.number;
 pub const CONTROLLER_CMSDK_UART: u32 = driver::CMSDK_UART.number;
 /// The interrupt controller of an M-profile CPU, at its architected place.
 pub const CONTROLLER_NVIC: u32 = driver::NVIC.number;
-/// Dual timer (SP804), with a window of its registers and one with those of the free-running counter of an
-/// MPS2 board.
+/// Dual timer (SP804), with a window of its registers and one with the registers of the free-running counter
+/// of an MPS2 board.
 pub const CONTROLLER_DUAL_TIMER: u32 = driver::DUAL_TIMER.number;
 /// SMSC LAN9118 Ethernet controller.
 pub const CONTROLLER_LAN9118: u32 = driver::LAN9118.number;

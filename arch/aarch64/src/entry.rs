@@ -392,7 +392,7 @@ bulkhead_enter:
 .Ltraced_other_aarch32:
     synchronous_other {on_synchronous_aarch32_complete}, .Lresume_all_traced
 
-// Records the exit that was answered, and goes on in the guest. ESR_EL2 is still that of the exception.
+// Records the exit that was answered, and goes on in the guest. ESR_EL2 still describes the exception.
 .macro  record_and resume
     ldr     x1, [sp, #{frame_machine}]
     bl      {record_short}

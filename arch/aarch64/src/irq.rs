@@ -94,7 +94,7 @@ pub(crate) fn interface_mapping(_controller: &Controller) -> Option<(GuestPhys, 
 /// Brings up the distributor. Called once, by the boot pCPU.
 ///
 /// # Safety
-/// The windows are those of a GIC of the version this is built for and mapped as device memory for good.
+/// The windows belong to a GIC of the version this is built for and are mapped as device memory for good.
 pub(crate) unsafe fn init_distributor(config: &GicConfig) {
     // SAFETY: the caller's promise.
     unsafe { physical::init_distributor(config) }

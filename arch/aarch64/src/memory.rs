@@ -8,7 +8,7 @@
 //! them because the library's are weak. EL2 checks alignment (SCTLR_EL2.A), so a word is never accessed
 //! across its boundary.
 //!
-//! Contract: that of the C library (Arm AAPCS64: x0 = target, x1 = source or byte, x2 = bytes; x0 is
+//! Contract: as in the C library (Arm AAPCS64: x0 = target, x1 = source or byte, x2 = bytes; x0 is
 //! returned).
 
 use core::arch::global_asm;

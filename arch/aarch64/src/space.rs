@@ -32,7 +32,7 @@ const ADDRESS_BITS: u8 = 40;
 
 /// Root of each partition's tree, 0 until it is built.
 static ROOTS: [AtomicU64; MAX_PARTITIONS] = [const { AtomicU64::new(0) }; MAX_PARTITIONS];
-/// Each partition's largest piece of RAM that nobody takes parts of.
+/// Each partition's largest piece of RAM of which no grant takes parts.
 static LARGEST: [Piece; MAX_PARTITIONS] = [const { Piece::NONE }; MAX_PARTITIONS];
 /// A bit of [`Piece::rights`]: the partition is a task, whose memory is always cacheable (HCR_EL2.DC, Arm DDI
 /// 0487 D19.2.48). So the hypervisor and the task see the same, and no line has to be cleaned between them.
@@ -382,7 +382,7 @@ impl Spaces for Machine {
         if let Some(piece) = LARGEST.get(usize::from(partition.0)) {
             piece.size.store(0, Ordering::Release);
         }
-        // The invalidations are for the VMID in VTTBR_EL2: nobody else's state may be current then.
+        // The invalidations are for the VMID in VTTBR_EL2: no other partition's state may be current then.
         self.unload();
         enter(of(partition));
         // If no tables are left, the block in question stays mapped as a whole. The kernel finds such a block

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Words of translation tables, for EL2's own tree ([`crate::mmu`]) and those of partitions
+//! Words of translation tables, for EL2's own tree ([`crate::mmu`]) and for partitions
 //! ([`crate::space`]).
 //!
 //! A table is reached by address only. A table's earlier words must be in memory before an entry that leads

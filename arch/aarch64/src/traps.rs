@@ -36,7 +36,7 @@ use bulkhead_arch_aarch64_core::{aarch32, pstate};
 /// ESR_EL2 of `hvc #0` in AArch64 state: class, a long instruction (IL), immediate 0 (Arm DDI 0487 D19.2.37).
 const HVC_0: u64 = EC_HVC64 << 26 | 1 << 25;
 
-/// Handles a synchronous exception. The arguments are those of every handler, as `entry` passes them; the
+/// Handles a synchronous exception. The arguments are the same for every handler, as `entry` passes them; the
 /// free one is where the functions that end this one have an argument of their own.
 ///
 /// # Safety

@@ -83,7 +83,7 @@ static NO_MODEL: Model = Model {
 fn model(hertz: u32) -> Model {
     let mut features = [0; 16];
     for (index, feature) in features.iter_mut().enumerate() {
-        // Thirteen words of identification, then those of the floating-point unit.
+        // Thirteen words of identification, then words of the floating-point unit.
         *feature = match index.checked_sub(13) {
             None => system::read(ID_PFR0 + 4 * index),
             Some(index) => system::read(MVFR0 + 4 * index),

@@ -144,7 +144,7 @@ impl Machine {
         self.plain = trapped.plain();
         self.current = Some(vcpu);
         self.configure(vcpu);
-        // The timer is set again, whatever it is set for now.
+        // The timer is set again, for whichever time it is set now.
         self.armed = Ticks(0);
         true
     }

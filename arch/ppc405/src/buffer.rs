@@ -59,9 +59,10 @@ pub(crate) struct Buffer {
     pub(crate) used: [Used; ENTRIES],
     /// Valid entries. The short path may leave the bit of one that it has made invalid.
     pub(crate) valid: u64,
-    /// Entries whose rights are those of the guest's present mode.
+    /// Entries whose rights fit the guest's present mode.
     of_mode: u64,
-    /// Entries of the guest's own buffer, and the real ones made of them, without those of the short path.
+    /// Entries of the guest's own buffer, and the real ones made of them, without the entries of the short
+    /// path.
     pub(crate) made_of: [u64; ENTRIES],
     /// The entry that the short path made of each of the guest's, if that entry says so, too.
     pub(crate) places: [u8; ENTRIES],
@@ -235,7 +236,7 @@ impl Buffer {
         sysreg::write_spr::<PID>(present);
     }
 
-    /// Tells whether there are entries whose rights are those of the guest's present mode.
+    /// Tells whether there are entries whose rights fit the guest's present mode.
     pub(crate) fn has_entries_of_mode(&self) -> bool {
         self.of_mode != 0
     }

@@ -20,7 +20,7 @@ unsafe extern "C" {
     static __stack_top: u8;
 }
 
-/// Returns the address at which the class binary runs, which is that of its vectors.
+/// Returns the address at which the class binary runs, the address of its vectors.
 pub(crate) fn load_address() -> usize {
     (&raw const __image_start).addr()
 }

@@ -247,7 +247,7 @@ fn within(inner: &Region, outer: &Region) -> bool {
     if outer.disabled == 0 {
         return true;
     }
-    // At most eight: the outer block's eighths are no smaller than those of a block inside it.
+    // At most eight: the outer block's eighths are no smaller than the eighths of a block inside it.
     let unit = u32::from(inner.granule_log2().min(outer.granule_log2()));
     let units = 1_u32.wrapping_shl(u32::from(inner.size_log2).saturating_sub(unit));
     (0..units).all(|index| {

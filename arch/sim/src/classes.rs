@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The classes that the mock can stand for: the facts of each, so that the kernel is tested with all of them.
 //!
-//! The mock translates addresses and has large tables whatever the class, because its systems have no code
+//! The mock translates addresses and has large tables for every class, because its systems have no code
 //! memory, and the kernel is built for the host once.
 
 use bulkhead_abi::size::Tables;

@@ -156,7 +156,7 @@ impl Vgic<'_> {
         }
     }
 
-    /// Makes words say what list registers hold, those of other vCPUs within a bound. Returns the lines that
+    /// Makes words say what list registers hold, other vCPUs' within a bound. Returns the lines that
     /// are held, but only parked.
     fn bring_up_to_date<H: Hardware>(
         &self,
@@ -176,7 +176,7 @@ impl Vgic<'_> {
         0
     }
 
-    /// Linked lines whose physical line is pending; those of another pCPU cannot be seen.
+    /// Linked lines whose physical line is pending; lines of another pCPU cannot be seen.
     fn physical_pending<H: Hardware>(&self, place: FieldOwner<'_>, hardware: &H) -> u32 {
         let lines = place.lines;
         bits(place.reachable())

@@ -82,7 +82,7 @@ impl Lines {
         }
     }
 
-    /// Everything but the links, as after a cold reset. Whoever makes a vCPU online publishes it.
+    /// Everything but the links, as after a cold reset. The code that makes a vCPU online publishes it.
     pub(crate) fn reset(&self, edge: u32, enabled: u32) {
         self.enabled.store(enabled, Relaxed);
         self.group1.store(0, Relaxed);

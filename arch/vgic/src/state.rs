@@ -16,7 +16,7 @@ pub(crate) const SYNC: u64 = 1 << 33;
 pub(crate) const STRUCK: u64 = 1 << 34;
 /// Dirty flags of all words.
 pub(crate) const ALL_WORDS: u64 = 0xFFFF_FFFF;
-/// [`Distributor::holder`]: nobody.
+/// [`Distributor::holder`]: no vCPU.
 pub(crate) const NOBODY: u8 = u8::MAX;
 /// [`Distributor::route`]: to no vCPU.
 pub(crate) const NOWHERE: u32 = 0xFF;

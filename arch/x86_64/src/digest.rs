@@ -94,7 +94,7 @@ global_asm!(
     vpslld  ymm10, \from, 32 - \third
     vpxor   \to, \to, ymm10
     .endm
-    // A round (6.2.2). ab becomes a XOR b; bc is b XOR c, which was that of the round before. h becomes the
+    // A round (6.2.2). ab becomes a XOR b; bc is b XOR c, the value of the round before. h becomes the
     // next a, and d the next e.
     .macro  round a, b, c, d, e, f, g, h, ab, bc, number
     rotations ymm8, \e, 6, 11, 25
@@ -226,8 +226,8 @@ impl Sha256 for CpuDigest {
         let mut state = INITIAL.map(|word| [word; LANES]);
         let mut room = [[0; LANES]; 64];
         let mut compress = |data: *const u8, offsets: &Words, blocks| {
-            // SAFETY: there are so many blocks at each offset from `data`, the registers are open, and nobody
-            // owns them.
+            // SAFETY: there are so many blocks at each offset from `data`, the registers are open, and no
+            // partition owns them.
             unsafe {
                 bulkhead_sha256_lanes(
                     &raw mut state,

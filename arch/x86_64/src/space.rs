@@ -6,7 +6,7 @@
 //!
 //! A task runs in 64-bit mode, which cannot be without translation tables of its own. They are made here: an
 //! identity map of the first 512 GiB, at [`TASK_ROOT`], where the map itself does not reach. Its rights are
-//! those of the nested tables.
+//! the rights in the nested tables.
 //!
 //! Partition memory is never a Rust reference. The hypervisor looks an address up in the same tree that the
 //! partition's own accesses go through, and then reads or writes by address.

@@ -116,7 +116,7 @@ fn each_condition(mut check: impl FnMut(u64, u64, bool)) {
 fn a_valid_condition_of_the_syndrome_decides() {
     each_condition(|code, flags, expected| {
         let syndrome = 0x03 << 26 | 1 << 25 | 1 << 24 | code << 20;
-        // Whatever ITSTATE says.
+        // For any ITSTATE.
         for it in [0, 0xFC00 | 3 << 25] {
             assert_eq!(
                 passes(syndrome, flags | it | SUPERVISOR),

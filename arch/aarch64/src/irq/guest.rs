@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A guest's accesses to its interrupt controller that trap: registers by address, and those of the CPU
+//! A guest's accesses to its interrupt controller that trap: registers by address, and registers of the CPU
 //! interface.
 //!
 //! This module finds out which register is meant. The effect of the access is a matter of `arch/vgic`.

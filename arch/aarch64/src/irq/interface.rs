@@ -30,7 +30,7 @@ const VTR_FINE: u64 = 3 << 26;
 pub(super) fn init() {
     write_guest_register!("icc_sre_el2", SRE);
     instruction!("isb");
-    // This write comes after that of EL2, without which the register may not be there.
+    // This write comes after the one of EL2, without which the register may not be there.
     write_guest_register!("icc_sre_el1", SRE);
     instruction!("isb");
     write_guest_register!("icc_pmr_el1", 0xFF);

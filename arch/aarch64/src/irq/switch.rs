@@ -123,7 +123,7 @@ fn unload_all(p: &mut PcpuIrq, v: &mut VcpuIrq) {
             },
         );
     }
-    // The requests of its list registers are nobody's concern any more.
+    // No vCPU waits for the requests of its list registers any more.
     interface::close();
     let wake = p.take_wake();
     hand_over(p, wake);

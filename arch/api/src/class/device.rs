@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The virtual devices that VMs can have. A class lists those of its VMs in [`super::ClassFacts::devices`].
+//! The virtual devices that VMs can have. A class lists the devices of its VMs in
+//! [`super::ClassFacts::devices`].
 //!
 //! The kernel knows the part that a device plays, never which device plays it.
 

@@ -321,7 +321,7 @@ impl VirtualCore {
     /// Does the load or store with the rights of unprivileged code (LDRT, STRT) that the host tool has
     /// replaced by the instruction in the live frame. The guest's own memory protection unit is asked for
     /// the rights of its unprivileged code. `None`, and nothing has been done, if the instruction is anything
-    /// else. The outcome is as that of [`VirtualCore::access_trapped`].
+    /// else. The outcome is as for [`VirtualCore::access_trapped`].
     ///
     /// # Errors
     /// [`Lockup`]: the guest can take no fault now.
@@ -380,7 +380,7 @@ impl VirtualCore {
         })
     }
 
-    /// Tells which access the instruction in the live frame tried, so that somebody else does the access. The
+    /// Tells which access the instruction in the live frame tried, so that other code does the access. The
     /// program has no processor of its own, and the address is not its own.
     pub fn foreign_access(&self, guest: &impl Guest) -> Trapped {
         match fetch_transfer(guest, guest.register(15)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Calls of a debugger: what programs make, and what nobody should.
+//! Calls of a debugger: what programs make, and what no program should.
 
 mod bare_model;
 

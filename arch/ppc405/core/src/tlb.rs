@@ -25,7 +25,7 @@ const LOW_BITS: u32 = 0xFFFF_FFFF;
 /// Low word of an entry: the address.
 pub const ADDRESS: u32 = 0xFFFF_FC00;
 
-/// High word of an entry: the size, and that of a page of 4K.
+/// High word of an entry: the size, and the value for a page of 4K.
 const SIZE_BITS: u32 = 0x380;
 const SIZE_4K: u32 = 0x80;
 

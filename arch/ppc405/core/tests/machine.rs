@@ -345,7 +345,7 @@ fn a_small_page_never_becomes_an_entry() {
 }
 
 proptest! {
-    /// Whatever a guest has in its buffer: an entry covers the address that missed, leads to the guest's own
+    /// With anything in a guest's buffer: an entry covers the address that missed, leads to the guest's own
     /// memory only, where the guest's translation leads, with no more rights in either mode than both allow.
     #[test]
     fn no_entry_leads_elsewhere(

@@ -4,8 +4,8 @@
 //!
 //! The CPU interface has 32 priority levels, EOImode 0 or 1, binary points at their smallest values, and a
 //! number of list registers to choose. `settle` plays the hypervisor: it takes kicks, maintenance interrupts
-//! and physical interrupts until nothing is left to do. While a vCPU is not loaded, its pCPU runs somebody
-//! else. Each line may interrupt that once (`World::intrusions`).
+//! and physical interrupts until nothing is left to do. While a vCPU is not loaded, its pCPU runs another
+//! vCPU instead. Each line may interrupt that one once (`World::intrusions`).
 
 #![allow(dead_code, reason = "each test binary uses its part of the board")]
 
