@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Compares the table of services and return codes with the lines that the suite must print on each class.
 //!
-//! The list of codes is this file's own; nobody has compared it with a copy of the standard by a program. The
+//! The list of codes is this file's own; no program has compared it with a copy of the standard. The
 //! lines are `tests/system/apex-suite/lines.txt`, which the system tests of all classes share.
 
 use std::collections::BTreeSet;

@@ -32,7 +32,7 @@ const CONTROL_TRANSMIT: u32 = 1;
 const CONTROL_RECEIVE: u32 = 1 << 1;
 const CONTROL_TRANSMIT_INTERRUPT: u32 = 1 << 2;
 const CONTROL_RECEIVE_INTERRUPT: u32 = 1 << 3;
-/// Those of both overruns.
+/// The interrupts of both overruns.
 const CONTROL_OVERRUN_INTERRUPTS: u32 = 3 << 4;
 const CONTROL_BITS: u32 = 0x7F;
 const INTERRUPT_TRANSMIT: u32 = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Virtual devices: what acts like hardware towards a guest, whatever the CPU.
+//! Virtual devices: what acts like hardware towards a guest, for any CPU.
 //!
 //! A device is a plain state machine: register accesses and bytes from outside go in, values, bytes and the
 //! level of an interrupt line come out. It knows no clock, no address, no partition and no lock; the

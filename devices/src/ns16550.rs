@@ -7,7 +7,7 @@
 //! is room again.
 //!
 //! Two deliberate differences, which drivers for this part cope with: a received byte interrupts at once,
-//! whatever the trigger level of the FIFO is; and bytes that the FIFO has no place for wait in a backlog, as
+//! at any trigger level of the FIFO; and bytes that the FIFO has no place for wait in a backlog, as
 //! with a sender that honours RTS.
 
 use crate::receiver::Receiver;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! SMSC LAN9118 Ethernet controller, as the MPS2 boards have it. Section numbers are those of its datasheet,
+//! SMSC LAN9118 Ethernet controller, as the MPS2 boards have it. Section numbers are from its datasheet,
 //! revision 1.5.
 //!
-//! Frames go through its FIFOs a word at a time; there is no DMA. All frames are received, whatever station
-//! they are for: its user filters. The chip interrupts while there is a received frame. No function waits for
+//! Frames go through its FIFOs a word at a time; there is no DMA. All frames are received, for any station:
+//! its user filters. The chip interrupts while there is a received frame. No function waits for
 //! a frame or for room. A loop that waits for the chip itself has a number of polls.
 
 use bulkhead_arch_api::{FrameWords, HostPhys, Line, Network, Received};

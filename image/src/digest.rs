@@ -18,8 +18,8 @@ pub trait Sha256 {
         lanes.map(|lane| self.digest(&[lane]))
     }
 
-    /// Returns the digest of a payload. That of a large one is the digest of its lanes' digests and of what
-    /// is after the lanes.
+    /// Returns the digest of a payload. The digest of a large one is the digest of its lanes' digests and of
+    /// what is after the lanes.
     fn payload(&self, bytes: &[u8]) -> [u8; 32] {
         let length = (bytes.len() / (LANES * BLOCK)).saturating_mul(BLOCK);
         if bytes.len() < LANES_FROM {

@@ -272,7 +272,7 @@ impl<'a> Image<'a> {
         self.partitions
     }
 
-    /// Returns the virtual CPUs, those of a partition consecutive.
+    /// Returns the virtual CPUs, each partition's consecutive.
     #[must_use]
     pub const fn vcpus(&self) -> &'a [VcpuRecord] {
         self.vcpus
@@ -326,7 +326,7 @@ impl<'a> Image<'a> {
         self.watches
     }
 
-    /// Returns the other payloads that partitions can run, those of a partition consecutive.
+    /// Returns the other payloads that partitions can run, each partition's consecutive.
     #[must_use]
     pub const fn alternatives(&self) -> &'a [AlternativeRecord] {
         self.alternatives
@@ -392,7 +392,7 @@ impl<'a> Image<'a> {
         self.registers
     }
 
-    /// Schedules, those of a pCPU consecutive.
+    /// Schedules, each pCPU's consecutive.
     #[must_use]
     pub const fn schedules(&self) -> &'a [ScheduleRecord] {
         self.schedules
@@ -405,7 +405,7 @@ impl<'a> Image<'a> {
             .filter(move |record| record.pcpu.get() == pcpu)
     }
 
-    /// Windows, those of a schedule consecutive.
+    /// Windows, each schedule's consecutive.
     #[must_use]
     pub const fn windows(&self) -> &'a [WindowRecord] {
         self.windows
@@ -421,7 +421,7 @@ impl<'a> Image<'a> {
         )
     }
 
-    /// Returns the time domains, those of a pCPU consecutive.
+    /// Returns the time domains, each pCPU's consecutive.
     #[must_use]
     pub const fn domains(&self) -> &'a [DomainRecord] {
         self.domains

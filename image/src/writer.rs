@@ -136,7 +136,7 @@ impl ImageBuilder {
         Ok(image)
     }
 
-    /// Builds the image, whatever it says: for tests of those who check.
+    /// Builds the image without a check: for tests of the checks.
     #[must_use]
     pub fn build_unchecked(&self) -> Vec<u8> {
         let mut plan = self.lay_out();

@@ -410,7 +410,7 @@ fn every_truncation_is_named() {
     }
 }
 
-/// Shows what a target sees of a shorter file: the memory after it, whatever is there, up to the length it
+/// Shows what a target sees of a shorter file: the memory after it, with anything in it, up to the length it
 /// claims.
 #[test]
 fn a_truncation_is_noticed_without_a_file_size() {

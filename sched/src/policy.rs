@@ -176,7 +176,7 @@ pub trait Policy {
         Err(PolicyError::NotSupported)
     }
     /// Ends the donation that `donate(from, ..)` began. Then `from` waits on, in its own place: it is not
-    /// ready. Whoever lends its place to `from` still does. No slot is running.
+    /// ready. A slot that lends its place to `from` still does. No slot is running.
     ///
     /// # Errors
     /// As [`Policy::return_donation`].

@@ -10,7 +10,7 @@
 //! **Sporadic** (Sprunt, Sha and Lehoczky, "Aperiodic Task Scheduling for Hard Real-Time Systems", 1989).
 //! Each piece of budget comes back one period after the vCPU became ready to use the piece. So the less
 //! important vCPUs see no more than a periodic task. The POSIX text of that rule lets budget come back too
-//! early and grow. The rules here are those of Stanovich, Baker, Wang and Gonzalez Harbour, "Defects of the
+//! early and grow. The rules here are from Stanovich, Baker, Wang and Gonzalez Harbour, "Defects of the
 //! POSIX Sporadic Server and How to Correct Them", 2010:
 //!
 //! - The budget is a queue of pieces. The amounts of the pieces always add up to the budget.

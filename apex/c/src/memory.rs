@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Memory of the partition in C, by address and length: the only place with accesses that nobody can check.
+//! Memory of the partition in C, by address and length: the only place with accesses that no code can check.
 
 use bulkhead_apex::{Answer, MAX_NAME_LENGTH, Name, ReturnCode};
 

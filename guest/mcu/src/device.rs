@@ -63,7 +63,7 @@ interrupts! {
 /// The name by which RTIC and `cortex-m-rt` ask for [`Interrupt`].
 pub use Interrupt as interrupt;
 
-// SAFETY: the numbers are those of the board's NVIC lines, all below 32, and each is given once.
+// SAFETY: the numbers are the board's NVIC lines, all below 32, and each is given once.
 unsafe impl InterruptNumber for Interrupt {
     fn number(self) -> u16 {
         self as u16

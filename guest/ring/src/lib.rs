@@ -16,7 +16,7 @@
 //!   the
 //!   one that is there. A message that the peer changes meanwhile is a message that the peer might have sent.
 //!
-//! Whatever the memory holds, no operation panics, loops more often than a message has words, or touches a
+//! With anything in the memory, no operation panics, loops more often than a message has words, or touches a
 //! word twice. An impossible index or length is [`Broken`], for good, until [`Producer::attach`] or
 //! [`Consumer::attach`] starts anew.
 //!

@@ -24,7 +24,8 @@ pub(super) fn begin() {
     // SAFETY: the linker script puts the variables there, and none is in use yet.
     let variables = unsafe { core::slice::from_raw_parts_mut(first, size) };
     let first = core::ptr::with_exposed_provenance_mut::<u8>(kept);
-    // SAFETY: the linker script keeps as many bytes and those of the mark there, and no other code uses them.
+    // SAFETY: the linker script keeps as many bytes and the bytes of the mark there, and no other code uses
+    // them.
     let kept = unsafe { core::slice::from_raw_parts_mut(first, MARK.len() + size) };
     let (mark, values) = kept.split_at_mut(MARK.len());
     if mark == MARK {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Loads and stores of any width at addresses outside the program: device registers, and memory that is
-//! nobody's or somebody else's.
+//! Loads and stores of any width at addresses outside the program: device registers, and memory of no
+//! partition or of another one.
 //!
 //! These functions are safe because they refuse the program's own image (where every Rust object lives,
 //! stacks included): nothing the compiler knows of is after the addresses that remain. The tests examine

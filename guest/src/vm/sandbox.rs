@@ -3,7 +3,7 @@
 //! any encoding, loads and stores of every form.
 //!
 //! The code runs at addresses of its own ([`map`]), far from the program, with registers and a stack of its
-//! choice, at EL1 or EL0. Every exception ends it: its own `BRK` after the last word, whatever it did, or
+//! choice, at EL1 or EL0. Every exception ends it: its own `BRK` after the last word, or
 //! the virtual timer when its time is over. The vectors abandon its state: they keep what an observer wants
 //! to see ([`Outcome`]), put the translation back as it was, and return to the caller of [`Sandbox::run`].
 //!
@@ -432,7 +432,7 @@ fn execute(pc: u64, state: u64, start: &Start, keeps_lines: bool) -> Outcome {
     }
     Timer::Virtual.disarm();
     settle();
-    // SAFETY: the routine has written it and nobody else does (`Cells`).
+    // SAFETY: the routine has written it and no other code does (`Cells`).
     unsafe { (*SAVED.0[cpu::index() % smp::MAX_CPUS].get()).outcome }
 }
 
@@ -456,7 +456,7 @@ pub fn without_program(value: u64) -> u64 {
     }
 }
 
-/// Lets the timer's interrupt come in whatever the last run did to the CPU interface.
+/// Lets the timer's interrupt come in, after any change of the CPU interface by the last run.
 fn rearm(keeps_lines: bool) {
     let line = Timer::Virtual.line();
     gic::rearm_interface();

@@ -107,7 +107,7 @@ impl Bench for Board {
 
     fn load(&mut self, role: Role, steps: &'static [Step]) -> VcpuReset {
         let records = self.address(role, At::Ram(RECORDS)).0;
-        // Without its program the guest finds that of an earlier check, which this one then sees.
+        // Without its program the guest finds the program of an earlier check, which this one then sees.
         let _is_seen = write_program(self, role, steps, &DIALECT);
         VcpuReset {
             state: EntryState::USUAL,

@@ -2,7 +2,7 @@
 //! The time that priorities leave a vCPU of the supply of its group. The group is the pCPU under
 //! `fixed-priority`, a partition in its windows under `arinc653`, a time domain under `domains`.
 //!
-//! A vCPU waits for those of its group above it, for its equals, and for its own budget.
+//! A vCPU waits for the vCPUs of its group above it, for its equals, and for its own budget.
 //!
 //! - Those above it without a server take all releases of the declared tasks. Those with a server take its
 //!   budget once per period. A deferrable server can carry over one budget from the period before (back to

@@ -82,7 +82,7 @@ impl Policy for WeightedTurns {
         SlotSet(self.ready)
     }
 
-    /// While somebody runs, nobody's readiness changes that; with nobody running, everybody's does.
+    /// While a slot runs, no readiness changes that. While none runs, each slot's does.
     fn interested(&self) -> SlotSet {
         SlotSet(if self.ready == 0 { u32::MAX } else { 0 })
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The acts of a hostile driver, as data, and what holds whatever it does: for the property test and the fuzz
+//! The acts of a hostile driver, as data, and what holds in any case: for the property test and the fuzz
 //! target.
 
 use super::device::{BASE, DESCRIPTORS, DEVICE, DRIVER, Ram, SIZE};
@@ -129,7 +129,7 @@ pub fn exercise(acts: &[Act]) {
         let status = server.read(STATUS, 4) as u8;
         assert_eq!(server.broken().is_some(), status & STATUS_NEEDS_RESET != 0);
     }
-    // A reset brings the device back, whatever was done to it.
+    // A reset brings the device back, from any state.
     ram.changes.clear();
     server.write(STATUS, 4, 0);
     assert_eq!((server.read(STATUS, 4), server.broken()), (0, None));
