@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A manifest that is refused whatever its payloads hold is refused before anything is built.
+//! A manifest that is refused with any payloads is refused before anything is built.
 //!
 //! The repository of these tests has a guest that cannot be built: it is no package of a workspace. So an
 //! answer about the manifest comes from before a build.

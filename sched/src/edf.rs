@@ -15,7 +15,7 @@
 //! "Deadline scheduling in the Linux kernel", 2016.
 //!
 //! So in any stretch of length L a server asks for at most L * Q / D by deadlines in it, with any behaviour
-//! of its vCPU does. Admission is by density, the sum of Q / D, and no vCPU can make another late.
+//! of its vCPU. Admission is by density, the sum of Q / D, and no vCPU can make another late.
 //!
 //! **Unnoticed wake-ups.** A wake-up that would not change the decision in force may be told at the next
 //! decision only. The policy then takes the wake-up to have come with the decision in force. That decision

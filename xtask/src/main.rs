@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Developer commands: the rules of this repository as programs.
 //!
-//! A rule that nobody checks erodes, so each one that a machine can check is a command here, and
+//! A rule that is not checked erodes, so each one that a machine can check is a command here, and
 //! `xtask ci` runs them all. Users never need this; their tool is `bulkhead`.
 #![forbid(unsafe_code)]
 

@@ -336,7 +336,7 @@ impl Payloads {
             .is_some_and(|digest| has_digest(&self.folder.join(name), digest))
     }
 
-    /// Waits until nobody else makes `what`, and says so.
+    /// Waits until no other process makes `what`, and says so.
     fn lock(&self, what: &str, progress: &Progress) -> Result<File, Problem> {
         let path = self.folder.join(format!("{what}.lock"));
         let file = File::create(&path).map_err(Problem::io(path.display()))?;

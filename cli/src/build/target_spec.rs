@@ -4,7 +4,7 @@
 //! A target's description settles some things that no flag of the compiler changes: frame pointers, and the
 //! kind of atomic accesses. The tool therefore asks the compiler for its description of the target and writes
 //! a file of the same name that differs in these keys only. The format may change between versions. Names and
-//! folders of the build stay those of the target.
+//! folders of the build stay as for the target.
 
 use crate::problem::Problem;
 use std::path::{Path, PathBuf};

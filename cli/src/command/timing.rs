@@ -8,8 +8,8 @@ use bulkhead_manifest::{Policy, System, format_duration};
 use bulkhead_sched::analysis::Miss;
 use comfy_table::Table;
 
-/// Makes a table of the hypervisor's times that the analysis charges, per pCPU. The table is empty if nobody
-/// declares anything.
+/// Makes a table of the hypervisor's times that the analysis charges, per pCPU. The table is empty if no
+/// partition declares anything.
 pub(super) fn hypervisor_time(pcpus: &[PcpuTiming]) -> Table {
     let mut rows = table(&[
         "pCPU",
@@ -83,7 +83,8 @@ pub(super) fn processor_time(system: &System, pcpus: &[PcpuTiming]) -> Table {
     rows
 }
 
-/// Makes a table of each task's bound against its deadline. The table is empty if nobody declares anything.
+/// Makes a table of each task's bound against its deadline. The table is empty if no partition declares
+/// anything.
 pub(super) fn deadlines(pcpus: &[PcpuTiming]) -> Table {
     let mut rows = table(&[
         "vCPU",
@@ -219,7 +220,7 @@ impl Qualified {
     }
 }
 
-/// Returns a line for each fact that verdicts rest on and that nothing proves. Empty if nobody declares
+/// Returns a line for each fact that verdicts rest on and that nothing proves. Empty if no partition declares
 /// anything.
 pub(super) fn caveats(system: &System, pcpus: &[PcpuTiming]) -> Vec<String> {
     if !pcpus.iter().any(declares) {

@@ -8,8 +8,8 @@
 //! timer comes late or never, and all neighbours wait with the guest. No CPU of the board tells that, so the
 //! tool asks the emulator how many instructions it has counted.
 //!
-//! In a run in real time such a guest harms nobody. Still nobody would see why it says nothing, so the tool
-//! looks whether there is an instruction at its program counter.
+//! In a run in real time such a guest harms no other. Still the user would not see why it says nothing, so
+//! the tool looks whether there is an instruction at its program counter.
 
 use crate::class::Tool;
 use crate::emulator::cpu_registers;
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(seen.look(look(900_000_000, 90, &[])), None, "it counts");
         assert_eq!(seen.look(look(900_000_000, 94, &[])), None, "not long enough");
         assert_eq!(seen.look(look(900_000_000, 95, &[])), Some(Kind::Stands));
-        // A board that waits uses no processor time, whatever a clock on the wall says.
+        // A board that waits uses no processor time, however long it waits.
         let mut waiting = Seen::default();
         assert!((0..1000).all(|_| waiting.look(look(8, 3, &[])).is_none()));
     }

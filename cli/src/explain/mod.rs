@@ -40,7 +40,7 @@ pub struct Explainer<'a> {
     system: &'a System,
     manifest: String,
     symbols: Vec<Symbols>,
-    /// Those of the hypervisor.
+    /// Symbols of the hypervisor.
     own: Symbols,
     explained: Vec<(String, String, Option<u64>)>,
     registers: Registers,

@@ -48,7 +48,7 @@ pub struct Chart {
     pub policies: Vec<(u8, String)>,
     /// The tasks of all vCPUs.
     pub tasks: Vec<Task>,
-    /// The records. Those of one pCPU are in the order of time.
+    /// The records. The records of one pCPU are in the order of time.
     pub records: Vec<Record>,
 }
 

@@ -129,7 +129,7 @@ impl Summary {
         let counted = VirtualTime {
             micros: counts.time / 1000,
         };
-        // The tool hears of the board's time by its consoles alone, and the counters are those of the last
+        // The tool hears of the board's time by its consoles alone, and the counters are from the last
         // decision. Each can be the older one.
         let mut text = Self::default().text(time.max(counted), real);
         if time.micros.saturating_sub(counted.micros) >= STALE_US {

@@ -8,12 +8,12 @@
 use super::Trace;
 use bulkhead_abi::trace::{Event, Record};
 
-/// A vCPU, or nobody, had a pCPU.
+/// A vCPU, or none, had a pCPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The pCPU.
     pub pcpu: u8,
-    /// The vCPU, or `None` for nobody.
+    /// The vCPU, or `None` if none ran.
     pub vcpu: Option<u8>,
     /// First tick.
     pub start: u64,
@@ -129,7 +129,7 @@ impl Trace {
                 Event::Switch { to: Some(vcpu), .. } => ran(&mut woken, vcpu, Some(record.time)),
                 // The vCPU is doing something and never left.
                 Event::Exit { vcpu: Some(vcpu), .. } => ran(&mut woken, vcpu, None),
-                // Nobody knows whether one of these vCPUs ran meanwhile.
+                // The trace does not say whether one of these vCPUs ran meanwhile.
                 Event::Lost { .. } => {
                     for (place, vcpu) in woken.iter_mut().zip(&self.vcpus) {
                         if vcpu.pcpu == record.pcpu {

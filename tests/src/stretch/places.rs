@@ -78,8 +78,8 @@ pub(super) enum Class {
 type Elf<'d> = object::File<'d>;
 
 impl Symbols {
-    /// Finds the places of the class binary `elf`. That of `aarch64` is loaded at `load_address`, the others
-    /// where they are linked.
+    /// Finds the places of the class binary `elf`. The class binary of `aarch64` is loaded at `load_address`,
+    /// the others where they are linked.
     pub(super) fn new(elf: &[u8], load_address: u64) -> Result<Self, String> {
         let file = Elf::parse(elf).map_err(|error| format!("the class binary: {error}"))?;
         let (class, shift) = match file.architecture() {

@@ -25,7 +25,7 @@ pub const END: &str = "<!-- end generated";
 /// The kinds of marks. Other comments are left alone.
 const MARKS: &[&str] = &["held", "bounded", "source", "once"];
 
-/// Units of a measurement, whatever the sentence says.
+/// Units of a measurement in any sentence.
 const SURE: &[&str] = &["instruction", "instructions", "MIPS"];
 const TIMES: &[&str] = &["ns", "us", "ms", "s", "seconds", "min", "minutes", "ticks", "%"];
 const SIZES: &[&str] = &["byte", "bytes", "KB", "KiB", "MiB"];
@@ -114,7 +114,7 @@ pub fn blocks(page: &str) -> Vec<Block<'_>> {
     all
 }
 
-/// Returns the line that closes the generated tables that this one opens: those of the bench, or those
+/// Returns the line that closes the generated tables that this one opens: tables of the bench, or tables
 /// between `<!-- NAME -->` and `<!-- end of NAME -->`.
 pub fn end_of_tables(line: &str, page: &str) -> Option<String> {
     if line.starts_with(BEGIN) {

@@ -21,7 +21,7 @@ pub(super) struct Step {
     pub to: Option<u32>,
     /// It calls a function by an address.
     pub by_address: bool,
-    /// Addresses that it may make: those of functions among them are taken.
+    /// Addresses that it may make: addresses of functions among them are taken.
     pub makes: Vec<u32>,
 }
 
