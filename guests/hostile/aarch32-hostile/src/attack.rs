@@ -57,7 +57,7 @@ struct State {
 
 struct Shared(UnsafeCell<State>);
 
-// SAFETY: there is one CPU, and whoever had a reference before an operation never gets the CPU back.
+// SAFETY: there is one CPU, and code that had a reference before an operation never gets the CPU back.
 unsafe impl Sync for Shared {}
 
 static STATE: Shared = Shared(UnsafeCell::new(State {
@@ -132,7 +132,7 @@ extern "C" fn attack_next(vector: u32, _: u32, tree: u32) -> ! {
     coprocessor!("0, {}, c14, c3, 0", BUDGET);
     coprocessor!("0, {}, c14, c3, 1", 1);
     let registers = &raw const state.registers;
-    // SAFETY: never returns; whatever the operation does, the next life starts from the vectors.
+    // SAFETY: never returns; after any operation the next life starts from the vectors.
     unsafe { attack_enter(registers, entry, status) }
 }
 
@@ -249,7 +249,7 @@ fn coprocessor_word(random: &mut u64, thumb: bool) -> u32 {
     if thumb { word.rotate_left(16) } else { word }
 }
 
-/// Draws a value for a register: often small, often an address that is of interest to somebody.
+/// Draws a value for a register: often small, often an address with a meaning.
 fn value(random: &mut u64) -> u32 {
     let number = draw(random);
     match number % 8 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A task that does with ports and locks whatever it can, right or wrong, as fast as it can. Its capabilities
+//! A task that does with ports and locks all that it can, right or wrong, as fast as it can. Its capabilities
 //! say which of three parts it plays.
 //!
 //! - `victim` (a partition, control): the reaper. It restarts the victim again and again, at moments that do

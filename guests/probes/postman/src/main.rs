@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A task that tests ports: what is refused, what waits, order, deadlines, calls, capabilities on their way.
 //!
-//! It needs these capabilities: `box` (a port of 64 bytes and depth 4 that nobody else uses; read and write),
-//! `echo` (the port of the guest `echo`; write and grant), `clock` (timer), and a console.
+//! It needs these capabilities: `box` (a port of 64 bytes and depth 4 that no other partition uses; read and
+//! write), `echo` (the port of the guest `echo`; write and grant), `clock` (timer), and a console.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

@@ -19,8 +19,8 @@ bulkhead_guest::pc_main!(main);
 
 /// The first serial port.
 const UART: u16 = 0x3F8;
-/// Registers of the local APIC (Intel SDM 3A, 11.4.1) from the version on, without those of x2APIC alone, the
-/// end of interrupt, and the command.
+/// Registers of the local APIC (Intel SDM 3A, 11.4.1) from the version on, without registers of x2APIC alone,
+/// the end of interrupt, and the command.
 const LOCAL: [(&str, u32, u32); 14] = [
     ("APIC version", 0x03, 0x04),
     ("APIC TPR", 0x08, 0x09),

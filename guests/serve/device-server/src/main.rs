@@ -94,7 +94,7 @@ fn main(page: StartupPage<'static>) {
     }
 }
 
-/// Returns the disk: that of the board, if the task has a device, else the task's memory.
+/// Returns the disk: the board's, if the task has a device, else the task's memory.
 fn open(
     page: &StartupPage<'static>,
     (memory, lives): (&'static mut [u8], u64),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The disk, of which each client has a part: that of the board, or memory.
+//! The disk, of which each client has a part: the board's disk, or memory.
 
 use crate::board::Board;
 use bulkhead_guest::startup_page::Window;

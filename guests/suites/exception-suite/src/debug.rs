@@ -103,7 +103,8 @@ fn hits(report: &mut Report, sandbox: &mut Sandbox, name: &str, words: &[u32], w
     }
 }
 
-/// One word, x1 and the level: the step must stop right after it, whoever completed the instruction.
+/// One word, x1 and the level: the step must stop right after it, with the instruction completed by the CPU
+/// or the hypervisor.
 const STEPPED: &[(&str, u32, u64, bool)] = &[
     ("NOP", NOP, 0, true),
     ("load of memory", LOAD, STACK, true),

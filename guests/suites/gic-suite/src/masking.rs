@@ -2,7 +2,7 @@
 //! Interrupts masked by their priority alone, with PSTATE.I clear, as a kernel with pseudo-NMIs does it.
 //!
 //! A critical section raises the priority mask, so that ordinary interrupts wait and urgent ones do not. The
-//! handler of an ordinary interrupt lets urgent ones in. The priorities are those of Linux
+//! handler of an ordinary interrupt lets urgent ones in. The priorities are the ones of Linux
 //! (`irqchip.gicv3_pseudo_nmi=1`). Nothing of this leaves the virtual CPU interface. So the tests check that
 //! the right interrupt is in a list register when the mask is raised or lowered.
 

@@ -5,7 +5,7 @@ use core::arch::asm;
 
 /// Loads a word.
 pub fn load(address: u32) -> u32 {
-    // SAFETY: addresses are registers of the chip; whatever an access does to them, no Rust object is there.
+    // SAFETY: addresses are registers of the chip; no Rust object is there.
     unsafe { (address as *const u32).read_volatile() }
 }
 
@@ -50,7 +50,7 @@ pub fn store_half(address: u32, value: u16) {
     unsafe { (address as *mut u16).write_volatile(value) }
 }
 
-/// Whatever was written takes effect before the next instruction.
+/// All that was written takes effect before the next instruction.
 pub fn barrier() {
     // SAFETY: barriers change nothing.
     unsafe { asm!("dsb", "isb") }

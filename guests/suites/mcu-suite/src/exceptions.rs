@@ -625,7 +625,7 @@ fn no_execution() {
     unsafe { closed_code() }
 }
 
-/// Executes these instructions on the process stack, just above a region of it that nobody may write.
+/// Executes these instructions on the process stack, just above a region of it that is not writable.
 macro_rules! at_guard {
     ($($instruction:literal),+) => {{
         let guard = RAM + 0x7000;
