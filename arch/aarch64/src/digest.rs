@@ -178,7 +178,8 @@ struct Hash {
 impl Hash {
     fn compress(&mut self, blocks: &[[u8; BLOCK]]) {
         if !blocks.is_empty() {
-            // SAFETY: the data is whole blocks, at least one; FP is open (`digest`) and owned by nobody.
+            // SAFETY: the data is whole blocks, at least one; FP is open (`digest`) and owned by no
+            // partition.
             unsafe {
                 bulkhead_sha256(
                     &raw mut self.state,

@@ -323,8 +323,8 @@ pub trait Spaces {
     /// Takes the mapping of `size` bytes from `guest` on away; no CPU can use it afterwards. Where the
     /// hardware maps coarser pieces than it was asked for, the rest of a piece goes with them.
     fn revoke(&mut self, partition: PartitionId, guest: GuestPhys, size: u64);
-    /// Changes the rights of the partition to `size` bytes from `guest` on. The hypervisor's own copies ask
-    /// nobody. Returns when every CPU obeys. A refused load or store is an [`Exit::Access`]. Requires: a
+    /// Changes the rights of the partition to `size` bytes from `guest` on. The hypervisor's own copies do
+    /// not ask. Returns when every CPU obeys. A refused load or store is an [`Exit::Access`]. Requires: a
     /// window of a virtual flash ([`crate::class::DeviceRole::Flash`]), or the side of a channel that is
     /// mapped only while it is held. Bounded by the blocks and pages that are mapped. A class whose facts say
     /// that it does not protect keeps the default.

@@ -33,8 +33,8 @@ impl Pool {
         Self { next, end }
     }
 
-    /// Takes room for `count` values, or returns `None` if there is not so much left. Nobody else gets this
-    /// room.
+    /// Takes room for `count` values, or returns `None` if there is not so much left. No other value gets
+    /// this room.
     fn room<T>(&mut self, count: usize) -> Option<NonNull<T>> {
         let start = self.next.checked_next_multiple_of(align_of::<T>())?;
         let next = start.checked_add(size_of::<T>().checked_mul(count)?)?;
@@ -61,7 +61,7 @@ impl Pool {
     /// Puts a value there, for ever.
     pub(crate) fn put<T>(&mut self, value: T) -> Option<NonNull<T>> {
         let place = self.room(1)?;
-        // SAFETY: room for a `T`, at a multiple of its alignment, and nobody else's.
+        // SAFETY: room for a `T`, at a multiple of its alignment, and of no other value.
         unsafe { place.write(value) };
         Some(place)
     }

@@ -49,7 +49,7 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// Makes a space. `lookalikes` are those of the whole system image.
+    /// Makes a space. `lookalikes` has all of the whole system image.
     pub(crate) fn new(plan: &Plan, lookalikes: &'static [u32]) -> Self {
         let mut space = Self {
             loaded: Loaded::of(plan.regions()),
@@ -157,7 +157,7 @@ impl Space {
             || self.all(address, bytes, |rights| rights.read)
     }
 
-    /// Returns the rights of the partition to an address, whatever its guest's own unit says.
+    /// Returns the rights of the partition to an address, without the guest's own unit.
     pub(crate) fn rights(&self, address: u32) -> Rights {
         self.loaded.rights_at(address)
     }

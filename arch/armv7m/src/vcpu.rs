@@ -132,7 +132,7 @@ impl Vcpus for Machine {
                 core.complete_access(&mut live, 0);
             }
             Reply::Host(answer) => core.host_answers(&mut live, answer.into()),
-            // A partition has one vCPU, so nobody asks for the power of another vCPU.
+            // A partition has one vCPU, so none asks for the power of another one.
             Reply::Read(_) | Reply::Written | Reply::CpuOn(_) | Reply::CpuPower(_) => {}
         }
     }

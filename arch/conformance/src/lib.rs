@@ -212,7 +212,7 @@ pub const RAM_SIZE: u64 = 0x4000;
 pub const PAGE: u64 = 0x1000;
 /// From here on RAM is the guest program's; its stack ends here.
 pub const PROGRAM: u64 = 0x2000;
-/// Exits that are nobody's fault (an interrupt of the board, say) before a check gives up waiting for its
+/// Exits that are no vCPU's fault (an interrupt of the board, say) before a check gives up waiting for its
 /// own.
 const PATIENCE: usize = 1000;
 

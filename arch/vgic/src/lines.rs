@@ -150,8 +150,8 @@ impl Lines {
         })
     }
 
-    /// Sets the priorities of the lines in `changed`, among four lines of which `line` is the first, to those
-    /// of `value`, laid out as in `IPRIORITYR`.
+    /// Sets the priorities of the lines in `changed`, among four lines of which `line` is the first, to
+    /// `value`, laid out as in `IPRIORITYR`.
     pub(crate) fn set_priorities(&self, line: u32, changed: u32, value: u32) {
         for (plane, shift) in self.priority.iter().zip(FIRST_BIT..) {
             let nibble = ((value >> shift) & ONES).wrapping_mul(GATHER) >> 28;

@@ -2,8 +2,8 @@
 //! SHA-256 of eight lanes at a time, by the instructions on 256 bits (AVX2) where the CPU has them.
 //!
 //! Portable code takes some 80 instructions a byte, and a kernel image has megabytes of them. Each doubleword
-//! of a vector is of another lane, so this takes 9. The registers are opened for the duration only. Nobody
-//! owns them then: digests are computed before any partition runs.
+//! of a vector is of another lane, so this takes 9. The registers are opened for the duration only. No
+//! partition owns them then: digests are computed before any partition runs.
 
 use crate::sysreg;
 use bulkhead_image::{BLOCK, LANES, Portable, Sha256};

@@ -281,7 +281,7 @@ fn faults_become_the_exception_of_their_class() {
 }
 
 /// Synchronous external abort: FS 0b01000 in the format of short descriptors; LPAE and STATUS 0b010000 in
-/// that of long ones.
+/// the one of long ones.
 #[test]
 fn fault_status_is_an_external_abort_in_the_format_of_the_tables() {
     const EAE: u64 = 1 << 31;

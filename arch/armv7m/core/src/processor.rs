@@ -522,7 +522,7 @@ impl VirtualCore {
     }
 
     /// Tells whether a thread runs, nothing is masked and nothing waits: the next exception is taken,
-    /// whatever it is.
+    /// with any number.
     #[inline(always)]
     pub(crate) fn is_open(&self) -> bool {
         self.active_priority == NO_PRIORITY

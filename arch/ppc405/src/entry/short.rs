@@ -75,8 +75,8 @@ unsafe extern "C" {
 /// Values of a field of ten bits.
 const FIELD: usize = 1024;
 
-/// Ways by the extended opcode of primary opcode 31, except for `mtspr`, which is found without a table. That
-/// of `rfi` is one of primary opcode 19, and 31 has none with the same number.
+/// Ways by the extended opcode of primary opcode 31, except for `mtspr`, which is found without a table. The
+/// way of `rfi` is one of primary opcode 19, and 31 has none with the same number.
 #[unsafe(no_mangle)]
 static SHORT_INSTRUCTIONS: [Way; FIELD] = {
     let mut ways = [short_unknown as Way; FIELD];
