@@ -2,7 +2,7 @@
 //! UART of the Cortex-M System Design Kit (Arm DDI 0479D, 4.3), as a guest sees it.
 //!
 //! Unlike the silicon it has no baud rate: a byte written leaves at once ([`CmsdkUart::write`] returns it) as
-//! long as the carrier of output has room for it; a carrier that is behind looks like a slow line
+//! long as the carrier of output has room for it; a carrier that is late looks like a slow line
 //! (STATE.TXFULL), with a transmit interrupt when it catches up. Received bytes wait in a backlog, as with a
 //! sender that honours RTS; an overrun happens when that is full.
 //!

@@ -3,7 +3,7 @@
 //!
 //! Unlike the silicon it has no baud rate: a byte written leaves at once ([`Pl011::write`] returns it) as
 //! long as the carrier of output has room for it ([`Pl011::set_room`]). The transmit FIFO therefore holds
-//! nothing; its fill level is what the carrier lacks of a whole FIFO's room. A carrier that is behind looks
+//! nothing; its fill level is what the carrier lacks of a whole FIFO's room. A carrier that is late looks
 //! to the guest like a slow line: `FR.TXFF`, `FR.BUSY`, and a transmit interrupt when it catches up, which a
 //! driver that waits costs only its own time.
 //!

@@ -138,7 +138,7 @@ impl Lan9118 {
     }
 
     /// Skips the rest of the frame, a word at a time: QEMU forgets to free what the chip's own way of
-    /// skipping it (RX_FFWD, 5.3.10) leaves behind. The chip goes on interrupting if there is another.
+    /// skipping it (RX_FFWD, 5.3.10) leaves. The chip goes on interrupting if there is another.
     fn end(&mut self) {
         while self.left != 0 {
             self.word();

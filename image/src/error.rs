@@ -237,7 +237,7 @@ pub enum Fault {
     WrongPolicy,
     /// The partition has no vCPU on the pCPU.
     NotBound,
-    /// The window ends behind its frame.
+    /// The window ends after its frame.
     OutsideFrame,
     /// Time can stand still for a partition with one vCPU only.
     FrozenShared,

@@ -3,7 +3,8 @@
 
 use crate::workspace::{self, Package, packages, root};
 use crate::{
-    Findings, Outcome, circles, classes, dependencies, english, figures, parts, size, spdx, stack, toolchain, unsafety,
+    Findings, Outcome, circles, classes, dependencies, english, figures, parts, size, spdx, stack, toolchain,
+    unsafety,
 };
 use std::process::Command;
 use std::time::Instant;

@@ -242,7 +242,11 @@ mod tests {
             behind: 3,
             ..Counts::default()
         };
-        let budget = table(&[(".", counts(1, 2, 3)), ("arch/api", counts(0, 0, 7)), ("b", habits)]);
+        let budget = table(&[
+            (".", counts(1, 2, 3)),
+            ("arch/api", counts(0, 0, 7)),
+            ("b", habits),
+        ]);
         assert_eq!(toml::from_str::<Table>(&text_of(&budget)).unwrap(), budget);
     }
 

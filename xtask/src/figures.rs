@@ -36,8 +36,18 @@ const HEAD: &str = "# SPDX-License-Identifier: Apache-2.0
 ";
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-    "November", "December",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -95,13 +105,17 @@ fn pages() -> Result<(Findings, usize), String> {
         for block in find::blocks(&text) {
             let (found, is_once) = judge(&block, &|path| read(path));
             once += usize::from(is_once);
-            findings.extend(found.into_iter().map(|(line, what)| format!("{name}:{line}: {what}")));
+            findings.extend(
+                found
+                    .into_iter()
+                    .map(|(line, what)| format!("{name}:{line}: {what}")),
+            );
         }
     }
     Ok((findings, once))
 }
 
-/// The text of a file or folder of the repository. A folder has no text.
+/// Returns the text of a file or folder of the repository. A folder has no text.
 fn read(path: &str) -> Option<String> {
     let path = root().join(path);
     if path.is_dir() {
@@ -124,7 +138,10 @@ fn judge(block: &Block<'_>, read: &dyn Fn(&str) -> Option<String>) -> (Vec<(usiz
     let is_once = marks.iter().any(|(_, mark)| matches!(mark, Mark::Once(_)));
     if block.marks.is_empty() {
         found.extend(figures.first().map(|figure| {
-            (figure.line, format!("{:?} has no mark that says what holds it", figure.text))
+            (
+                figure.line,
+                format!("{:?} has no mark that says what holds it", figure.text),
+            )
         }));
     }
     let mut numbers = BTreeSet::new();
@@ -158,7 +175,12 @@ fn judge(block: &Block<'_>, read: &dyn Fn(&str) -> Option<String>) -> (Vec<(usiz
 fn missing(figures: &[Figure], numbers: &BTreeSet<String>) -> Vec<(usize, String)> {
     let missing = figures.iter().filter(|figure| !numbers.contains(&figure.digits));
     missing
-        .map(|figure| (figure.line, format!("{:?} is in none of the files of its mark", figure.text)))
+        .map(|figure| {
+            (
+                figure.line,
+                format!("{:?} is in none of the files of its mark", figure.text),
+            )
+        })
         .collect()
 }
 
@@ -186,10 +208,14 @@ fn mark(text: &str) -> Result<Mark, String> {
     let (kind, rest) = inner.split_once(": ").unwrap_or((inner, ""));
     let paths = || rest.split(", ").map(str::to_owned).collect::<Vec<_>>();
     match kind {
-        "held" => Ok(Mark::Files { held: true, paths: paths() }),
-        "source" if rest.split(", ").all(|item| !item.contains(' ')) => {
-            Ok(Mark::Files { held: false, paths: paths() })
-        }
+        "held" => Ok(Mark::Files {
+            held: true,
+            paths: paths(),
+        }),
+        "source" if rest.split(", ").all(|item| !item.contains(' ')) => Ok(Mark::Files {
+            held: false,
+            paths: paths(),
+        }),
         "source" => Ok(Mark::Manual),
         "bounded" => Ok(Mark::Bounded(paths())),
         "once" => date(rest).map(Mark::Once),
@@ -203,7 +229,10 @@ fn date(text: &str) -> Result<String, String> {
     let (date, _) = text.split_once(", ").ok_or_else(wrong)?;
     let mut parts = date.split('-');
     let year = parts.next().filter(|year| year.len() == 4).ok_or_else(wrong)?;
-    let month: usize = parts.next().and_then(|month| month.parse().ok()).ok_or_else(wrong)?;
+    let month: usize = parts
+        .next()
+        .and_then(|month| month.parse().ok())
+        .ok_or_else(wrong)?;
     let month = MONTHS.get(month.wrapping_sub(1)).ok_or_else(wrong)?;
     match parts.next() {
         None => Ok(format!("{month} {year}")),
@@ -223,12 +252,17 @@ mod tests {
     fn found(page: &str) -> Vec<(usize, String)> {
         let read = |path: &str| match path {
             "a.toml" => Some("longest = 57\n".to_owned()),
-            "t.md" => {
-                Some(format!("99\n{} by a tool -->\n| 9057 |\n{} -->\n", find::BEGIN, find::END))
-            }
+            "t.md" => Some(format!(
+                "99\n{} by a tool -->\n| 9057 |\n{} -->\n",
+                find::BEGIN,
+                find::END
+            )),
             _ => None,
         };
-        find::blocks(page).iter().flat_map(|block| judge(block, &read).0).collect()
+        find::blocks(page)
+            .iter()
+            .flat_map(|block| judge(block, &read).0)
+            .collect()
     }
 
     fn lines(page: &str) -> Vec<usize> {
@@ -246,8 +280,14 @@ mod tests {
     #[test]
     fn a_file_must_have_the_figure_and_be_there() {
         assert_eq!(lines("<!-- held: a.toml -->\nIt takes 58 instructions.\n"), [2]);
-        assert_eq!(lines("<!-- held: b.toml -->\nIt takes 57 instructions.\n"), [1, 2]);
-        assert_eq!(lines("<!-- bounded: b.toml -->\nIt takes 57 instructions.\n"), [1]);
+        assert_eq!(
+            lines("<!-- held: b.toml -->\nIt takes 57 instructions.\n"),
+            [1, 2]
+        );
+        assert_eq!(
+            lines("<!-- bounded: b.toml -->\nIt takes 57 instructions.\n"),
+            [1]
+        );
         assert!(lines("<!-- bounded: a.toml -->\nIt takes 58 instructions.\n").is_empty());
     }
 
@@ -263,8 +303,18 @@ mod tests {
         let mark = "<!-- once: 2026-11-24, xtask stretch -->\n";
         assert_eq!(lines(&format!("{mark}It takes 58 instructions.\n")), [1]);
         assert!(lines(&format!("{mark}It takes 58 instructions (24 November 2026).\n")).is_empty());
-        assert!(lines(&format!("On 24 November 2026:\n\n{mark}It takes 58 instructions.\n")).is_empty());
-        assert_eq!(lines(&format!("24 November 2026\n# B\n{mark}It takes 58 instructions.\n")), [3]);
+        assert!(
+            lines(&format!(
+                "On 24 November 2026:\n\n{mark}It takes 58 instructions.\n"
+            ))
+            .is_empty()
+        );
+        assert_eq!(
+            lines(&format!(
+                "24 November 2026\n# B\n{mark}It takes 58 instructions.\n"
+            )),
+            [3]
+        );
         assert_eq!(date("2026-11, a"), Ok("November 2026".to_owned()));
         assert!(date("2026-13, a").is_err() && date("2026-11-24").is_err());
     }

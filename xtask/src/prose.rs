@@ -181,7 +181,10 @@ fn headless((line, sentence): (usize, String)) -> Option<Finding> {
 fn habits(paragraph: &[Line<'_>]) -> Vec<Finding> {
     let words: Vec<(usize, &str, String)> = paragraph
         .iter()
-        .flat_map(|(line, text)| text.split_whitespace().map(move |word| (*line, *text, plain(word))))
+        .flat_map(|(line, text)| {
+            text.split_whitespace()
+                .map(move |word| (*line, *text, plain(word)))
+        })
         .collect();
     let habit = |(index, (line, text, word)): (usize, &(usize, &str, String))| {
         let next = words.get(index + 1).map_or("", |(_, _, next)| next.as_str());
@@ -200,8 +203,11 @@ fn habits(paragraph: &[Line<'_>]) -> Vec<Finding> {
     words.iter().enumerate().filter_map(habit).collect()
 }
 
-/// Returns a word in small letters without the signs around it.
+/// Returns a word in small letters without the signs around it. A word in quotes or of code is none.
 fn plain(word: &str) -> String {
+    if word.starts_with(['"', '`']) || word.starts_with("[`") {
+        return String::new();
+    }
     word.trim_matches(|letter: char| !letter.is_alphanumeric())
         .to_lowercase()
 }
@@ -307,11 +313,15 @@ mod tests {
 
     #[test]
     fn habits_are_counted_word_by_word() {
-        let text = "// Nobody waits behind whoever\n// came, in that\n// of those of it.\nlet behind = nobody;\n";
+        let text =
+            "// Nobody waits behind whoever\n// came, in that\n// of those of it.\nlet behind = nobody;\n";
         assert_eq!(lines("a.rs", text, Rule::Nobody), [1, 1]);
         assert_eq!(lines("a.rs", text, Rule::ThatOf), [2, 3]);
         assert_eq!(lines("a.rs", text, Rule::Behind), [1]);
-        assert_eq!(lines("a.md", "| a |\n|---|\n| `b` is behind. |\n", Rule::Behind), [3]);
+        assert_eq!(
+            lines("a.md", "| a |\n|---|\n| `behind` is behind. |\n", Rule::Behind),
+            [3]
+        );
     }
 
     #[test]

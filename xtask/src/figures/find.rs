@@ -41,14 +41,28 @@ const MEASURING: &[&str] = &[
 ];
 
 /// Words before a number that stands for a measurement without a unit.
-const BEFORE: &[&str] = &["cost", "costs", "take", "takes", "took", "was", "were", "bar", "bars", "sum"];
+const BEFORE: &[&str] = &[
+    "cost", "costs", "take", "takes", "took", "was", "were", "bar", "bars", "sum",
+];
 /// Words that may stand between the two.
 const ABOUT: &[&str] = &["about", "some", "only", "at", "most", "up", "to", "is", "of"];
 
 /// Words of the heading of a column of measurements.
 const HEADINGS: &[&str] = &[
-    "instructions", "bytes", "us", "ns", "ms", "longest", "sum", "median", "least", "most", "net", "measured",
-    "there", "back",
+    "instructions",
+    "bytes",
+    "us",
+    "ns",
+    "ms",
+    "longest",
+    "sum",
+    "median",
+    "least",
+    "most",
+    "net",
+    "measured",
+    "there",
+    "back",
 ];
 
 /// A run of lines without an empty one between two marks: text, a list or a table.
@@ -96,8 +110,13 @@ pub fn blocks(page: &str) -> Vec<Block<'_>> {
         section.push_str(line);
         section.push(' ');
         if line.starts_with("<!--") {
-            if MARKS.iter().any(|kind| line.starts_with(&format!("<!-- {kind}: "))) {
-                next(&mut all, |block| is_new || !block.lines.is_empty()).marks.push((number, line));
+            if MARKS
+                .iter()
+                .any(|kind| line.starts_with(&format!("<!-- {kind}: ")))
+            {
+                next(&mut all, |block| is_new || !block.lines.is_empty())
+                    .marks
+                    .push((number, line));
                 is_new = false;
             }
             continue;
@@ -110,7 +129,9 @@ pub fn blocks(page: &str) -> Vec<Block<'_>> {
         next(&mut all, begins).lines.push((number, line));
         is_new = line.starts_with('#');
     }
-    all.iter_mut().skip(first_of_section).for_each(|block| block.section.clone_from(&section));
+    all.iter_mut()
+        .skip(first_of_section)
+        .for_each(|block| block.section.clone_from(&section));
     all
 }
 
@@ -128,7 +149,11 @@ pub fn end_of_tables(line: &str, page: &str) -> Option<String> {
 /// Returns the last block, or a new one if `is_new` says so of it.
 fn next<'a, 'b>(all: &'b mut Vec<Block<'a>>, is_new: impl Fn(&Block<'a>) -> bool) -> &'b mut Block<'a> {
     if all.last().is_none_or(is_new) {
-        all.push(Block { marks: Vec::new(), lines: Vec::new(), section: String::new() });
+        all.push(Block {
+            marks: Vec::new(),
+            lines: Vec::new(),
+            section: String::new(),
+        });
     }
     let last = all.len() - 1;
     &mut all[last]
@@ -141,7 +166,10 @@ pub fn figures(block: &Block<'_>) -> Vec<Figure> {
             let headings = cells(heading);
             rows.iter().flat_map(|row| in_row(&headings, row)).collect()
         }
-        lines => sentences(lines).iter().flat_map(|(line, words)| in_sentence(*line, words)).collect(),
+        lines => sentences(lines)
+            .iter()
+            .flat_map(|(line, words)| in_sentence(*line, words))
+            .collect(),
     }
 }
 
@@ -165,7 +193,11 @@ fn in_row(headings: &[String], (line, row): &(usize, &str)) -> Vec<Figure> {
 fn cells(row: &str) -> Vec<String> {
     let row = without_code(row.trim());
     let row = row.strip_prefix('|').unwrap_or(&row);
-    row.strip_suffix('|').unwrap_or(row).split('|').map(|cell| cell.trim().to_owned()).collect()
+    row.strip_suffix('|')
+        .unwrap_or(row)
+        .split('|')
+        .map(|cell| cell.trim().to_owned())
+        .collect()
 }
 
 /// Returns the sentences of a text, each with its first line and its words.
@@ -181,7 +213,9 @@ fn sentences(lines: &[(usize, &str)]) -> Vec<(usize, Vec<String>)> {
                 Some((_, words)) if !begins => words.push(word.to_owned()),
                 _ => all.push((*number, vec![word.to_owned()])),
             }
-            begins = word.trim_end_matches([')', ']', '*', '_', '"']).ends_with(['.', '!', '?']);
+            begins = word
+                .trim_end_matches([')', ']', '*', '_', '"'])
+                .ends_with(['.', '!', '?']);
         }
     }
     all
@@ -213,8 +247,15 @@ struct Number {
 impl Number {
     fn figure(&self, line: usize, words: &[String]) -> Figure {
         let end = if self.is_closed { self.next } else { self.next + 1 };
-        let text = words.get(self.first..end.min(words.len())).unwrap_or_default().join(" ");
-        Figure { line, digits: self.digits.clone(), text }
+        let text = words
+            .get(self.first..end.min(words.len()))
+            .unwrap_or_default()
+            .join(" ");
+        Figure {
+            line,
+            digits: self.digits.clone(),
+            text,
+        }
     }
 
     fn value(&self) -> f64 {
@@ -247,7 +288,13 @@ fn numbers_of(words: &[String]) -> Vec<Number> {
                 last.next = index + 1;
                 (last.is_closed, last.is_share) = (is_closed, is_share);
             }
-            _ => all.push(Number { digits, first: index, next: index + 1, is_closed, is_share }),
+            _ => all.push(Number {
+                digits,
+                first: index,
+                next: index + 1,
+                is_closed,
+                is_share,
+            }),
         }
     }
     all
@@ -258,30 +305,49 @@ pub fn numbers(text: &str) -> BTreeSet<String> {
     let signs = |letter: char| !(letter.is_ascii_alphanumeric() || ".,_".contains(letter));
     let mut all = BTreeSet::new();
     for line in text.lines() {
-        let words: Vec<String> = line.split(signs).filter(|word| !word.is_empty()).map(str::to_owned).collect();
+        let words: Vec<String> = line
+            .split(signs)
+            .filter(|word| !word.is_empty())
+            .map(str::to_owned)
+            .collect();
         all.extend(numbers_of(&words).into_iter().map(|number| number.digits));
         // Groups may also be two numbers beside each other.
-        let single = words.iter().flat_map(|word| numbers_of(std::slice::from_ref(word)));
+        let single = words
+            .iter()
+            .flat_map(|word| numbers_of(std::slice::from_ref(word)));
         all.extend(single.map(|number| number.digits));
         // Numbers at letters: `57us`, `0.5ms`.
-        let glued = words.iter().map(|word| word.trim_end_matches(|letter: char| letter.is_alphabetic()));
-        all.extend(glued.filter(|word| word.parse::<f64>().is_ok()).map(str::to_owned));
+        let glued = words
+            .iter()
+            .map(|word| word.trim_end_matches(|letter: char| letter.is_alphabetic()));
+        all.extend(
+            glued
+                .filter(|word| word.parse::<f64>().is_ok())
+                .map(str::to_owned),
+        );
     }
     all
 }
 
 fn in_sentence(line: usize, words: &[String]) -> Vec<Figure> {
-    let is_measuring = plain_words(words.iter().map(String::as_str)).any(|word| MEASURING.contains(&word.as_str()));
+    let is_measuring =
+        plain_words(words.iter().map(String::as_str)).any(|word| MEASURING.contains(&word.as_str()));
     let numbers = numbers_of(words);
-    let are_figures: Vec<bool> =
-        numbers.iter().map(|number| is_figure(number, words, is_measuring)).collect();
+    let are_figures: Vec<bool> = numbers
+        .iter()
+        .map(|number| is_figure(number, words, is_measuring))
+        .collect();
     let mut all = Vec::new();
     for (index, number) in numbers.iter().enumerate() {
         // "105 to 138 instructions": the second number has the unit of both.
-        let joins = words.get(number.next).is_some_and(|word| word == "to" || word == "and" || word == "or");
+        let joins = words
+            .get(number.next)
+            .is_some_and(|word| word == "to" || word == "and" || word == "or");
         let shares = !number.is_closed
             && joins
-            && numbers.get(index + 1).is_some_and(|second| second.first == number.next + 1)
+            && numbers
+                .get(index + 1)
+                .is_some_and(|second| second.first == number.next + 1)
             && are_figures.get(index + 1) == Some(&true);
         if are_figures[index] || shares {
             all.push(number.figure(line, words));
@@ -318,8 +384,13 @@ fn is_power_of_two(digits: &str) -> bool {
 
 /// Tells whether no noun follows a number: a sign, the end or a small word.
 fn stands_alone(number: &Number, words: &[String]) -> bool {
-    const SMALL: &[&str] = &["to", "and", "or", "for", "in", "on", "with", "beside", "instead", "when", "where"];
-    number.is_closed || words.get(number.next).is_none_or(|word| SMALL.contains(&word.as_str()))
+    const SMALL: &[&str] = &[
+        "to", "and", "or", "for", "in", "on", "with", "beside", "instead", "when", "where",
+    ];
+    number.is_closed
+        || words
+            .get(number.next)
+            .is_none_or(|word| SMALL.contains(&word.as_str()))
 }
 
 /// Tells whether a word of [`BEFORE`] stands before a number.
@@ -335,7 +406,10 @@ fn trimmed(word: &str) -> &str {
 
 /// Returns words in small letters, without signs.
 fn plain_words<'a>(words: impl Iterator<Item = &'a str>) -> impl Iterator<Item = String> {
-    words.map(|word| trimmed(word).to_lowercase()).collect::<Vec<_>>().into_iter()
+    words
+        .map(|word| trimmed(word).to_lowercase())
+        .collect::<Vec<_>>()
+        .into_iter()
 }
 
 #[cfg(test)]
@@ -343,17 +417,27 @@ mod tests {
     use super::*;
 
     fn found(page: &str) -> Vec<String> {
-        blocks(page).iter().flat_map(figures).map(|figure| figure.digits).collect()
+        blocks(page)
+            .iter()
+            .flat_map(figures)
+            .map(|figure| figure.digits)
+            .collect()
     }
 
     #[test]
     fn numbers_with_a_unit_of_measurement_are_figures() {
-        assert_eq!(found("A trap is 105 to 138 instructions, or 9 057 instructions.\n"), ["105", "138", "9057"]);
+        assert_eq!(
+            found("A trap is 105 to 138 instructions, or 9 057 instructions.\n"),
+            ["105", "138", "9057"]
+        );
         assert_eq!(found("Each MiB costs about 55 thousand\ninstructions.\n"), ["55"]);
         assert_eq!(found("It takes 17,688 bytes beside 4 KiB.\n"), ["17688"]);
         assert_eq!(found("It was 12.5 us late, 5 % of all.\n"), ["12.5", "5"]);
         assert_eq!(found("The file has 80 lines, the controller 64 lines.\n"), ["80"]);
-        assert_eq!(found("The VM takes 1.04 times as long, 1000 times a second.\n"), ["1.04"]);
+        assert_eq!(
+            found("The VM takes 1.04 times as long, 1000 times a second.\n"),
+            ["1.04"]
+        );
     }
 
     #[test]
@@ -367,10 +451,16 @@ mod tests {
     fn parameters_listings_and_generated_tables_are_no_figures() {
         assert_eq!(found("A window of 20 ms in pages of 4 KiB.\n"), [""; 0]);
         assert_eq!(found("It takes `57 instructions`.\n"), [""; 0]);
-        assert_eq!(found("Text:\n\n    57 instructions\n\n```\n57 instructions\n```\n"), [""; 0]);
+        assert_eq!(
+            found("Text:\n\n    57 instructions\n\n```\n57 instructions\n```\n"),
+            [""; 0]
+        );
         let generated = format!("{BEGIN} by a tool -->\n| 57 instructions |\n{END} -->\n");
         assert_eq!(found(&generated), [""; 0]);
-        assert_eq!(found("<!-- parts -->\n57 instructions\n<!-- end of parts -->\n\n58 instructions\n"), ["58"]);
+        assert_eq!(
+            found("<!-- parts -->\n57 instructions\n<!-- end of parts -->\n\n58 instructions\n"),
+            ["58"]
+        );
     }
 
     #[test]
@@ -385,7 +475,10 @@ mod tests {
     fn marks_belong_to_the_lines_below_them() {
         let page = "<!-- SPDX -->\n# A\n<!-- held: m -->\none\n\ntwo\n<!-- held: n -->\n- three\n| four |\n";
         let blocks = blocks(page);
-        let shape: Vec<_> = blocks.iter().map(|block| (block.marks.len(), block.lines.len())).collect();
+        let shape: Vec<_> = blocks
+            .iter()
+            .map(|block| (block.marks.len(), block.lines.len()))
+            .collect();
         assert_eq!(shape, [(0, 1), (1, 1), (0, 1), (1, 1), (0, 1)]);
         assert!(blocks[1].section.contains("two"));
     }

@@ -152,7 +152,7 @@ fn process_stack() {
     if below(2) == 0 {
         floating_point();
     }
-    // SAFETY: whatever happens to the stack is for the handler to leave behind.
+    // SAFETY: the stack may be lost; the handler leaves it.
     unsafe {
         asm!(
             "msr psp, {at}",

@@ -7,7 +7,7 @@
 //! middle of `keep` may make a copy with a check word of other counts. If no copy is left the attacks begin
 //! again. The program prints this, for a test to see.
 //!
-//! The draws of an attack depend on its number only. Nothing that an attack leaves behind makes the next ones
+//! The draws of an attack depend on its number only. No remains of an attack make the next ones
 //! alike.
 
 use crate::attacks::RAM;

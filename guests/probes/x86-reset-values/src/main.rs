@@ -3,7 +3,7 @@
 //! starts. A line is a run of equal values. The lines judge nothing: the system test compares them with those
 //! that the same program prints on the bare PC.
 //!
-//! The bare PC has run its firmware. A VM has none, so what only a firmware leaves behind is left out: the
+//! The bare PC has run its firmware. A VM has none, so what only a firmware leaves is left out: the
 //! masks, requests and levels of the 8259 pair, and the modes of the PIT. Left out is also what the VM's
 //! machine has otherwise on purpose: 32 pins of the I/O APIC, and no MTRRs. So is MCR of the 16550, which
 //! is 0 after a reset by its data sheet, and 8 in QEMU.

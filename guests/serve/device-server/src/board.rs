@@ -251,7 +251,7 @@ impl Board {
     }
 
     /// Waits for the end of the request. The interrupt comes after the answer, and is taken before the look
-    /// at the answer. So no interrupt is left behind for the next request.
+    /// at the answer. So no interrupt is left for the next request.
     fn wait(&mut self) -> Tried {
         let now = self.clock.and_then(|clock| hypercall::timer_now(clock).ok());
         let deadline = now.map_or(0, |now| now.saturating_add(PATIENCE));

@@ -50,7 +50,7 @@ pub fn store_half(address: u32, value: u16) {
     unsafe { (address as *mut u16).write_volatile(value) }
 }
 
-/// All that was written takes effect before the next instruction.
+/// Makes all that was written take effect before the next instruction.
 pub fn barrier() {
     // SAFETY: barriers change nothing.
     unsafe { asm!("dsb", "isb") }
