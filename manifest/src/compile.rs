@@ -26,7 +26,7 @@ use bulkhead_image::{
     MAX_REGIONS_PER_PARTITION, MAX_REGISTERS, NameError, Payload, Portable, Sha256,
 };
 
-use crate::board::{Trigger, Window};
+use crate::board::Trigger;
 use crate::class::VirtualController;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::driver::Controller;
@@ -39,6 +39,7 @@ use crate::rules::memory::uart_size;
 use crate::rules::{channels, networks, owned, ports, registers, services};
 use crate::system::{Mapping, MappingKind, Partition, System, Vcpu};
 use crate::units::align_up;
+use crate::window::Window;
 
 /// The inputs of a system image besides the manifest.
 #[derive(Clone, Copy, Debug)]

@@ -14,12 +14,13 @@ use bulkhead_image::layout::{
     CONTROLLER_UIC, ControllerRecord, NONE, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_NETWORK, ROLE_TIMER,
 };
 
-use crate::board::{Device, LINE_MAX, Window};
+use crate::board::{Device, LINE_MAX};
 use crate::class::Class;
 use crate::schema::declare::tables;
 use crate::schema::form::{Field, Form, Whole};
 use crate::schema::{Key, Need, ValueKind, Word};
 use crate::value::Table;
+use crate::window::Window;
 
 /// The purpose of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,11 +6,10 @@
 
 use std::fmt;
 
-use crate::board::Window;
 use crate::class::Class;
 use crate::payload::Stretch;
-use crate::plan::range;
 use crate::system::System;
+use crate::window::{Window, range};
 
 /// Symbol at the end of the class binary's memory.
 pub(crate) const END_SYMBOL: &[u8] = b"__image_end";

@@ -5,17 +5,19 @@
 use std::path::{Path, PathBuf};
 
 use crate::board::{self, Board};
+use crate::compile;
 use crate::diagnostic::{Code, Diagnostic, FileId, Place, Report};
 use crate::guest::{self, Context, Guest};
 use crate::model::{Given, Manifest, PartitionSpec};
 use crate::parts::{self, UsedPart};
 use crate::payload::{self, Loader, PayloadResolver, bounded_read, no_payload, reason};
 use crate::plan;
+use crate::rules;
+use crate::schema;
 use crate::schema::form::{Declared, Head};
 use crate::system::{self, System};
 use crate::units::Address;
 use crate::value::{self, Data, Table, Value};
-use crate::{compile, rules, schema};
 
 /// Room that is kept for the class binary where a place is chosen for good: a later plan, around the actual
 /// class binary, cannot move this place any more.

@@ -13,12 +13,13 @@
 //! somebody else's memory. The plan also chooses the place of such RAM, unless the manifest gives the place.
 #![deny(clippy::arithmetic_side_effects)]
 
-use crate::board::{Board, Window};
+use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::guest::{Area, AreaKind, Guest};
 use crate::model::PartitionSpec;
 use crate::rules::{chooses_ram_base, needs_identity};
 use crate::units::{BLOCK, GIB, PAGE, align_up, format_size};
+use crate::window::{Window, range, ranges};
 use bulkhead_abi::trace::{RECORD_SIZE, RING_MAX, RING_MIN};
 
 /// Number of translation tables of the hypervisor itself, and for mappings that change while it runs.
@@ -345,18 +346,6 @@ fn place_fixed(
             taken.push(*window);
         }
     }
-}
-
-pub(crate) fn range(window: Window) -> String {
-    format!("{:#x} to {:#x}", window.base, window.end().saturating_sub(1))
-}
-
-pub(crate) fn ranges(windows: &[Window]) -> String {
-    windows
-        .iter()
-        .map(|window| range(*window))
-        .collect::<Vec<_>>()
-        .join(", ")
 }
 
 fn outside_ram(board: &Board, block: &Block<'_>, wish: &Wish, window: Window) -> Diagnostic {

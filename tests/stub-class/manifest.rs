@@ -9,7 +9,7 @@ use bulkhead_arch_api::ClassFacts;
 use bulkhead_arch_api::class::STUB;
 
 use super::{Class, Host, Refuse};
-use crate::board::{Board, Window};
+use crate::board::Board;
 use crate::diagnostic::Report;
 use crate::driver::{ARM_TIMER, Driver, NVIC, PL011};
 use crate::flash::{ClassBinary, FlashError};
@@ -20,6 +20,7 @@ use crate::plan::Plan;
 use crate::schema::Key;
 use crate::system::System;
 use crate::value::Table;
+use crate::window::Window;
 
 /// The class.
 pub(super) const CLASS: Class = Class(&Stub);

@@ -19,12 +19,12 @@ use crate::driver::{Controller, Role};
 
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::AttachmentKind;
+use crate::nearest::nearest;
 use crate::payload::ordinary_file;
 use crate::schema::declare::{choices, tables};
-use crate::schema::form::{Form, Map, Whole};
-use crate::schema::{self, ValueKind};
-use crate::units::{self, Address, Duration, PAGE, Size};
-use crate::value::Value;
+use crate::schema::form::{Map, Whole};
+use crate::units::{Duration, Size};
+use crate::window::Window;
 
 /// The board files that come with the tool.
 const EMBEDDED: &[(&str, &str)] = &[
@@ -47,70 +47,10 @@ const EMBEDDED: &[(&str, &str)] = &[
     ("xlnx-zcu102", include_str!("../../../boards/xlnx-zcu102.toml")),
 ];
 
-/// A stretch of an address space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Window {
-    /// First address.
-    pub base: u64,
-    /// Bytes.
-    pub size: u64,
-}
-
-impl Window {
-    /// Returns the address behind the last one. The result saturates at the end of the 64-bit space.
-    #[must_use]
-    pub const fn end(self) -> u64 {
-        self.base.saturating_add(self.size)
-    }
-
-    /// Tells whether the two windows share an address.
-    #[must_use]
-    pub const fn overlaps(self, other: Self) -> bool {
-        self.size > 0 && other.size > 0 && self.base < other.end() && other.base < self.end()
-    }
-
-    /// Tells whether all of `other` is inside the window.
-    #[must_use]
-    pub const fn contains(self, other: Self) -> bool {
-        self.base <= other.base && other.end() <= self.end() && other.base.checked_add(other.size).is_some()
-    }
-
-    /// Returns the whole pages that the window touches.
-    #[must_use]
-    pub fn pages(self) -> Self {
-        let base = self.base & !(PAGE - 1);
-        let end = units::align_up(self.end(), PAGE).unwrap_or(!(PAGE - 1));
-        Self {
-            base,
-            size: end.saturating_sub(base),
-        }
-    }
-}
-
-impl Form for Window {
-    const KIND: ValueKind = <Stretch as Form>::KIND;
-
-    fn read(value: &Value) -> Option<Self> {
-        let Stretch { base, size } = <Stretch as Form>::read(value)?;
-        Some(Self {
-            base: base.get(),
-            size: size.get(),
-        })
-    }
-}
-
 /// The largest number of an interrupt line.
 pub(crate) const LINE_MAX: u32 = 1019;
 
 tables! {
-    /// A stretch of the board's address space.
-    pub(crate) Stretch = "a window" {
-        /// first address
-        base "base": Address, required;
-        /// bytes
-        size "size": Size, required;
-    }
-
     /// Facts about a piece of hardware.
     pub Board
     with {
@@ -419,7 +359,7 @@ pub(crate) fn find(name: &str, place: Place, base: &Path, report: &mut Report) -
     }
     if !name.ends_with(".toml") {
         let message = format!("there is no board `{name}`");
-        let help = match schema::shape::nearest(name, board_names()) {
+        let help = match nearest(name, board_names()) {
             Some(nearest) => format!(
                 "did you mean \"{nearest}\"? A board file of your own is named by its path, ending in .toml"
             ),
@@ -451,8 +391,9 @@ pub(crate) fn find(name: &str, place: Place, base: &Path, report: &mut Report) -
 
 #[cfg(test)]
 mod tests {
-    use super::{Window, board_names, boards};
+    use super::{board_names, boards};
     use crate::driver::{CADENCE_UART, GIC_V2, GIC_V3, Role};
+    use crate::window::Window;
 
     #[test]
     fn embedded_boards_pass_their_checks() {
@@ -510,36 +451,5 @@ mod tests {
         let controller = board.driven(Role::Interrupts).expect("a GICv2");
         assert_eq!(controller.windows.len(), 4);
         assert_eq!(board.hypervisor_devices().len(), 5);
-    }
-
-    #[test]
-    fn windows_meet_only_where_they_share_an_address() {
-        let a = Window {
-            base: 0x1000,
-            size: 0x1000,
-        };
-        assert!(!a.overlaps(Window {
-            base: 0x2000,
-            size: 1
-        }));
-        assert!(a.overlaps(Window {
-            base: 0x1fff,
-            size: 1
-        }));
-        assert!(!a.contains(Window {
-            base: u64::MAX,
-            size: 2
-        }));
-        assert_eq!(
-            Window {
-                base: 0x1234,
-                size: 1
-            }
-            .pages(),
-            Window {
-                base: 0x1000,
-                size: 0x1000
-            }
-        );
     }
 }

@@ -3,13 +3,14 @@
 
 use std::path::Path;
 
-use super::{Board, Device, Window};
+use super::{Board, Device};
 use crate::class::Class;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::driver::{self, Controller, ControllerKeys, Driver, Role};
 use crate::schema::form::{Declared, Field, Form, Whole};
 use crate::schema::{self, Key, Need, ValueKind};
 use crate::value::{self, Entry, Table, Value};
+use crate::window::Window;
 
 /// Reads and checks the board file `text` at `path`; `None` if something was reported.
 pub(super) fn read(path: &Path, text: &str, report: &mut Report) -> Option<Board> {

@@ -22,7 +22,7 @@ use bulkhead_arch_api::class::DeviceRole;
 use bulkhead_arch_api::{ClassFacts, EntryState};
 use bulkhead_arch_regions::Region;
 
-use crate::board::{Board, Window};
+use crate::board::Board;
 use crate::diagnostic::Report;
 use crate::driver::Driver;
 use crate::flash::{ClassBinary, FlashError};
@@ -33,6 +33,7 @@ use crate::plan::{self, Input, Plan};
 use crate::schema::form::Form;
 use crate::schema::{Key, ValueKind};
 use crate::value::{Table, Value};
+use crate::window::Window;
 
 /// The list of classes. A board about which nothing is known is of the first class.
 const CLASSES: &[Class] = &[

@@ -17,7 +17,7 @@ pub(crate) mod task;
 
 use bulkhead_arch_api::EntryState;
 
-use crate::board::{Board, Window};
+use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{Access, Kind, PartitionSpec, Placed};
 use crate::payload::{Loader, Piece, Stretch, blob_name, too_large};
@@ -25,6 +25,7 @@ use crate::rules::channels::Side;
 use crate::rules::services::ServedWindow;
 use crate::system::Capability;
 use crate::units::Address;
+use crate::window::Window;
 
 /// The kind of an area, for the memory map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,6 @@ use bulkhead_abi::{ObjectKind, STARTUP_MAGIC, StartupCapability, StartupHeader};
 
 use super::elf::{elf_pieces, parse_elf};
 use super::{Area, AreaKind, Context, Guest, Part};
-use crate::board::Window;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{Access, Placed};
 use crate::payload::elf::{self, Program};
@@ -18,6 +17,7 @@ use crate::rules::memory::TASK_BASE;
 use crate::rules::{registers, services};
 use crate::system::Capability;
 use crate::units::{PAGE, format_size};
+use crate::window::Window;
 
 /// The address at which a task sees its startup page.
 const STARTUP_PAGE: u64 = TASK_BASE - PAGE;

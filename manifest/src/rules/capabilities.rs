@@ -11,7 +11,7 @@ use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{
     CapabilitySpec, Manifest, PartitionSpec, Placed, Policy, ServiceSpec, Target, right_names,
 };
-use crate::schema::shape::nearest;
+use crate::nearest::nearest;
 use crate::system::policy_of;
 
 pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {

@@ -7,13 +7,14 @@ use bulkhead_image::layout::{
 };
 use bulkhead_image::{MAX_FUNCTIONS, MAX_HELD, NameError, channel_limits};
 
-use crate::board::{Board, Device, Trigger, Window};
+use crate::board::{Board, Device, Trigger};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{Access, ChannelSpec, Kind, Manifest, PartitionSpec, Placed, SideSpec};
+use crate::nearest::nearest;
 use crate::rules::machine::{line_exists, taken_line};
 use crate::rules::memory::class_of;
-use crate::schema::shape::nearest;
 use crate::units::{Address, BLOCK, PAGE, Size, align_up, format_size};
+use crate::window::Window;
 
 /// The address from which on partitions see their channels, unless the manifest says otherwise: QEMU's `virt`
 /// board has no memory and no device there that a VM of ours has.

@@ -5,11 +5,12 @@ use std::ops::RangeInclusive;
 
 use super::cpus::possible_duration;
 use super::machine::uart_lines;
-use crate::board::{Board, Device, Interrupt, Overheads, Trigger, Window};
+use crate::board::{Board, Device, Interrupt, Overheads, Trigger};
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{Kind, Manifest, PartitionSpec, Placed};
-use crate::schema::shape::nearest;
+use crate::nearest::nearest;
 use crate::units::{Duration, format_duration};
+use crate::window::Window;
 use bulkhead_image::layout::MAX_LATENCY_NS;
 
 /// Possible latencies. A latency below the best case of an interrupt does nothing. With a latency above the

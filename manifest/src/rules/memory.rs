@@ -3,13 +3,14 @@
 
 use bulkhead_arch_api::{AddressSpace, ClassFacts};
 
-use crate::board::{Board, Window};
+use crate::board::Board;
 use crate::class::Class;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{Kind, Manifest, PartitionSpec, Placed};
 use crate::rules::channels::{self, Side};
 use crate::rules::networks;
 use crate::units::{Address, PAGE, Size, format_size};
+use crate::window::Window;
 
 /// The base of a task's memory.
 pub(crate) const TASK_BASE: u64 = 0x4000_0000;

@@ -5,7 +5,7 @@ use crate::board::{Board, Device};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::driver::{Controller, Driver, Role};
 use crate::model::{Kind, Manifest, NetworkSpec, PartitionSpec, Placed};
-use crate::schema::shape::nearest;
+use crate::nearest::nearest;
 use crate::units::Duration;
 
 /// Number of interfaces that the tables of the class binary hold.

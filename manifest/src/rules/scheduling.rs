@@ -18,7 +18,7 @@ use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{
     DomainSpec, Manifest, PartitionSpec, PcpuSpec, Placed, Policy, ScheduleSpec, VcpuSpec, WindowSpec,
 };
-use crate::schema::shape::nearest;
+use crate::nearest::nearest;
 use crate::system::{policy_of, spec_of};
 use crate::units::format_duration;
 

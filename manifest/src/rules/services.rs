@@ -5,15 +5,16 @@ use bulkhead_abi::startup::{WINDOW_READ_ONLY, WINDOWS_MAGIC};
 use bulkhead_image::layout::{SERVED_FAULTS, SERVED_VIRTIO, SERVED_WRITES, ServedRecord};
 use bulkhead_image::{MAX_DURATION_NS, MAX_SERVED};
 
-use crate::board::{Board, Window};
+use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{
     Access, ClientSpec, Kind, Late, Manifest, PartitionSpec, Placed, ServiceKind, ServiceSpec,
 };
+use crate::nearest::nearest;
 use crate::rules::machine::{line_exists, taken_line};
 use crate::rules::memory::class_of;
-use crate::schema::shape::nearest;
 use crate::units::PAGE;
+use crate::window::Window;
 
 /// The address from which on VMs find their devices, unless the manifest says otherwise: QEMU's `virt` board
 /// has nothing there.

@@ -9,11 +9,11 @@ use bulkhead_arch_api::EntryState;
 use bulkhead_image::layout::HealthAction;
 
 use super::{Capability, Mapping, MappingKind, System, Vcpu, capabilities, vcpu};
-use crate::board::Window;
 use crate::guest::{AreaKind, Guest};
 use crate::model::{Access, Clock, Kind, PartitionSpec};
 use crate::rules::{does_trusted_dma, registers, virtual_areas};
 use crate::schema::form::Whole;
+use crate::window::Window;
 
 /// A partition.
 #[derive(Clone, Copy, Debug)]

@@ -6,9 +6,10 @@ use bulkhead_abi::hypercall::SELF_CAPABILITY;
 use bulkhead_image::layout::NIC_MEMORY;
 
 use super::{Mapping, MappingKind, Partition, Pcpu, System, Vcpu};
-use crate::board::{Device, Trigger, Window};
+use crate::board::{Device, Trigger};
 use crate::model::{Access, right_names};
 use crate::rules::{channels, networks, owned, services};
+use crate::window::Window;
 
 /// A line of the memory map.
 #[derive(Clone, Debug, PartialEq, Eq)]

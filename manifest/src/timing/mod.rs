@@ -5,6 +5,7 @@
 //! tasks and sources, in nanoseconds. [`judge`] runs the analysis. A task that cannot be shown to be in time
 //! becomes a [`Diagnostic`] at the task's line, with the smallest change that would help.
 
+mod means;
 mod remedy;
 mod suggest;
 mod unproved;

@@ -21,7 +21,7 @@
 use bulkhead_abi::{ObjectKind, Rights};
 use bulkhead_sched::Ticks;
 
-use super::unproved;
+use super::means::own_waits;
 use crate::model::{Placed, Policy, TaskSpec, WaitSpec};
 use crate::system::{Capability, Partition, System, Vcpu};
 use crate::units::Duration;
@@ -181,7 +181,7 @@ fn answer(system: &System, caller: &Vcpu, capability: &Capability) -> Result<(Ti
     if server.capabilities().iter().filter(|own| receives(own)).count() > 1 {
         return Err(format!("`{}` receives from other ports, too", server.name()));
     }
-    if let Some(wait) = unproved::own_waits(system, server).first() {
+    if let Some(wait) = own_waits(system, server).first() {
         return Err(format!("`{}` may itself wait for {wait}", server.name()));
     }
     keeps_rights(server)?;

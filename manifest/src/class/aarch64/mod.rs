@@ -15,7 +15,7 @@ use bulkhead_arch_api::class::{AARCH32, AARCH64};
 use bulkhead_arch_api::{ClassFacts, EntryState};
 
 use super::{Class, Host, Refuse, VirtualController};
-use crate::board::{Board, Window};
+use crate::board::Board;
 use crate::diagnostic::Report;
 use crate::driver::{ARM_TIMER, CADENCE_UART, Driver, GIC_V2, GIC_V3, PL011};
 use crate::flash::{ClassBinary, FlashError};
@@ -29,6 +29,7 @@ use crate::schema::form::Declared;
 use crate::system::System;
 use crate::units::Size;
 use crate::value::Table;
+use crate::window::Window;
 use gic::Gic;
 
 /// The class.

@@ -11,11 +11,11 @@ use object::elf::{EM_ARM, ET_EXEC, FileHeader32};
 use object::read::elf::FileHeader;
 
 use super::{CLASS, RESET_VECTORS};
-use crate::board::Window;
 use crate::class_binary::{not_elf, stretches, symbol};
 use crate::flash::{ClassBinary, END_SYMBOL, FlashError};
 use crate::payload::Stretch;
 use crate::system::System;
+use crate::window::Window;
 
 /// Symbols at the beginning of the class binary's RAM, where its log is, and at the end of this RAM.
 const RAM_SYMBOLS: [&[u8]; 2] = [b"__log_area", b"__ram_end"];

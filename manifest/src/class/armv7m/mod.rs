@@ -20,7 +20,7 @@ use bulkhead_arch_api::{ClassFacts, EntryState};
 use bulkhead_arch_regions::Region;
 
 use super::{Class, Host, Refuse};
-use crate::board::{Board, Window};
+use crate::board::Board;
 use crate::diagnostic::Report;
 use crate::driver::{CMSDK_UART, DUAL_TIMER, Driver, LAN9118, NVIC, Role};
 use crate::flash::{ClassBinary, FlashError};
@@ -34,6 +34,7 @@ use crate::schema::form::{Declared, Whole};
 use crate::system::System;
 use crate::units::{Address, Size};
 use crate::value::Table;
+use crate::window::Window;
 
 /// The class.
 pub(super) const CLASS: Class = Class(&Armv7m);

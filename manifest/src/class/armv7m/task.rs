@@ -11,15 +11,13 @@ use super::firmware::{self, Firmware};
 use super::vm::{
     code_window, data_pieces, ram_and_code, ram_window, refusal, take_reset_vectors, variables_are_inside,
 };
-use crate::board::Window;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::guest::task::{needs_elf, startup_records};
 use crate::guest::{Context, Guest, Part};
 use crate::model::Placed;
-use crate::payload::Loader;
-use crate::payload::Stretch;
-use crate::payload::elf;
+use crate::payload::{Loader, Stretch, elf};
 use crate::units::align_up;
+use crate::window::Window;
 
 /// A startup page begins at a multiple of this, the size of its records.
 const STARTUP_ALIGN: u64 = 32;

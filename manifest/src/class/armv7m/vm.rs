@@ -13,7 +13,7 @@ use bulkhead_arch_regions::in_one_region;
 
 use super::RESET_VECTORS;
 use super::firmware::{self, Firmware, FirmwareError};
-use crate::board::{Board, Window};
+use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::guest::{Area, AreaKind, Context, Guest, Part};
 use crate::model::{Access, Placed};
@@ -21,6 +21,7 @@ use crate::payload::elf::{self, ElfError};
 use crate::payload::{Loader, Piece, Stretch, blob_name, bytes};
 use crate::rules::memory;
 use crate::units::format_size;
+use crate::window::Window;
 
 /// Largest number of places that are listed when a program is refused.
 const LISTED: usize = 12;

@@ -8,12 +8,12 @@ use object::elf::{EM_PPC, ET_EXEC, FileHeader32};
 use object::read::elf::FileHeader;
 
 use super::CLASS;
-use crate::board::Window;
 use crate::class_binary::{not_elf, stretches, symbol};
 use crate::flash::{ClassBinary, END_SYMBOL, FlashError};
 use crate::payload::Stretch;
 use crate::system::System;
 use crate::units::PAGE;
+use crate::window::Window;
 
 /// Bytes of the header of an ELF file of 32 bits, and of a program header (System V ABI, chapter 4).
 const HEADER_LEN: usize = 52;

@@ -11,7 +11,7 @@ use bulkhead_arch_api::class::PPC405;
 use bulkhead_arch_api::class::driver::PPC405EP_UART_OFFSET;
 
 use super::{Class, Host, Refuse};
-use crate::board::{Board, Window};
+use crate::board::Board;
 use crate::diagnostic::Report;
 use crate::driver::{Driver, PPC_TIMER, PPC405EP_UART, Role, UIC};
 use crate::flash::{ClassBinary, FlashError};
@@ -24,6 +24,7 @@ use crate::schema::form::Whole;
 use crate::system::System;
 use crate::units::Address;
 use crate::value::Table;
+use crate::window::Window;
 
 /// The class.
 pub(super) const CLASS: Class = Class(&Ppc405);

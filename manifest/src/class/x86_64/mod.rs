@@ -5,13 +5,14 @@
 mod acpi;
 mod flash;
 mod linux;
+mod places;
 mod vm;
 
 use bulkhead_arch_api::class::X86_64;
 use bulkhead_arch_api::{ClassFacts, EntryState};
 
 use super::{Class, Host, Refuse, VirtualController};
-use crate::board::{Board, Window};
+use crate::board::Board;
 use crate::diagnostic::Report;
 use crate::driver::{ACPI_TIMER, APIC, Driver, NS16550};
 use crate::flash::{ClassBinary, FlashError};
@@ -24,6 +25,7 @@ use crate::schema::form::Whole;
 use crate::system::System;
 use crate::units::Address;
 use crate::value::Table;
+use crate::window::Window;
 
 /// The class.
 pub(super) const CLASS: Class = Class(&X86);

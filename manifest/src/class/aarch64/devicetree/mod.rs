@@ -18,7 +18,7 @@ use bulkhead_abi::ObjectKind;
 use dtoolkit::model::{DeviceTree, DeviceTreeNode, DeviceTreeProperty};
 
 use super::gic::{Gic, virtual_controller};
-use crate::board::{Device, Trigger, Window};
+use crate::board::{Device, Trigger};
 use crate::diagnostic::Report;
 use crate::guest::{Area, AreaKind, Context};
 use crate::model::{Access, FlashSpec, Placed};
@@ -27,6 +27,7 @@ use crate::rules::memory::UART_SIZE;
 use crate::rules::owned;
 use crate::rules::services::Served;
 use crate::system::Capability;
+use crate::window::Window;
 
 const GIC_PHANDLE: u32 = 0x8001;
 const CLOCK_PHANDLE: u32 = 0x8000;
