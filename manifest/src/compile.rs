@@ -27,7 +27,7 @@ use bulkhead_image::{
 };
 
 use crate::board::Trigger;
-use crate::class::VirtualController;
+use crate::class::{self, VirtualController};
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::driver::Controller;
 use crate::guest::{AreaKind, Guest};
@@ -160,7 +160,7 @@ pub(crate) fn plan(
         image,
         trace: trace_wish(system, trace_records),
     };
-    system.board.class.host().plan(&input, report)
+    class::host(system.board.class).plan(&input, report)
 }
 
 /// Reports a system with more mappings or pieces of payloads than an image can hold.
@@ -577,7 +577,7 @@ fn virtual_device(partition: u32, kind: u32, windows: [Window; 2], line: u32) ->
 /// Adds the records of the virtual devices of a VM.
 fn virtual_devices(system: &System, number: u32, builder: &mut ImageBuilder) {
     let spec = &system.manifest.partitions[number as usize];
-    let class = system.board.class.host();
+    let class = class::host(system.board.class);
     let devices = &mut builder.virtual_devices;
     if let Some(VirtualController { kind, windows }) = class.virtual_controller(spec, Some(&system.board)) {
         let window = |index: usize| {

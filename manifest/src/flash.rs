@@ -6,7 +6,8 @@
 
 use std::fmt;
 
-use crate::class::Class;
+use crate::board::Class;
+use crate::class;
 use crate::payload::Stretch;
 use crate::system::System;
 use crate::window::{Window, range};
@@ -99,9 +100,9 @@ impl ClassBinary {
     /// # Errors
     /// [`FlashError`].
     pub fn from_elf(elf: &[u8]) -> Result<Self, FlashError> {
-        let class = Class::all().find(|class| class.host().is_binary(elf));
+        let class = Class::all().find(|class| class::host(*class).is_binary(elf));
         // A file that no class knows is refused by the class of a board about which nothing is known.
-        class.unwrap_or_default().host().read_binary(elf)
+        class::host(class.unwrap_or_default()).read_binary(elf)
     }
 
     /// Returns the first address of the contents.
@@ -127,5 +128,5 @@ impl ClassBinary {
 /// # Errors
 /// [`FlashError::Elsewhere`], [`FlashError::RamElsewhere`].
 pub fn flashable(binary: &ClassBinary, image: &[u8], system: &System) -> Result<Vec<u8>, FlashError> {
-    binary.class.host().flash(binary, image, system)
+    class::host(binary.class).flash(binary, image, system)
 }

@@ -12,6 +12,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod board;
+mod board_file;
 mod class;
 mod class_binary;
 mod code;
@@ -36,16 +37,16 @@ mod units;
 mod value;
 mod window;
 
-pub use board::{Board, Emulator, board_names, boards};
+pub use board::{AttachmentKind, Board, Class, Emulator};
+pub use board_file::{board_names, boards};
 pub use bulkhead_image::layout::HealthAction;
 pub use bulkhead_image::{claim_twice, need_part};
-pub use class::Class;
 pub use code::{Code, Severity};
-pub use compile::{CompileError, CompileInput, compile};
+pub use compile::{CompileError, CompileInput, compile, table_counts};
 pub use diagnostic::{Diagnostic, Report, Sources};
 pub use flash::{ClassBinary, FlashError, flashable};
 pub use load::{Unchecked, load, load_text, read_manifest};
-pub use model::{Access, AttachmentKind, Kind, Policy, PolicyRow, policies, right_names};
+pub use model::{Access, Kind, Policy, PolicyRow, policies, right_names};
 pub use nearest::nearest;
 pub use payload::initramfs::with_init;
 pub use payload::{NoPayloads, PayloadResolver};

@@ -4,7 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::board::{self, Board};
+use crate::board::Board;
+use crate::board_file;
+use crate::class;
 use crate::compile;
 use crate::diagnostic::{Code, Diagnostic, FileId, Place, Report};
 use crate::guest::{self, Context, Guest};
@@ -138,7 +140,7 @@ impl<'a> Unchecked<'a> {
     #[must_use]
     pub fn board(&self) -> Option<Board> {
         let name = self.manifest.as_ref()?.board.as_ref()?;
-        board::find(&name.value, name.place, self.base, &mut Report::default())
+        board_file::find(&name.value, name.place, self.base, &mut Report::default())
     }
 
     /// Returns the parts of the kernel that the system uses, as far as the manifest is sound enough to tell.
@@ -323,10 +325,10 @@ fn ruled(manifest: Manifest, base: &Path, report: &mut Report) -> Option<(Manife
     let board = manifest
         .board
         .as_ref()
-        .and_then(|name| board::find(&name.value, name.place, base, report));
+        .and_then(|name| board_file::find(&name.value, name.place, base, report));
     let mut manifest = manifest;
     if let Some(board) = &board {
-        board.class.host().settle(&mut manifest, board);
+        class::host(board.class).settle(&mut manifest, board);
     }
     rules::channels::count_functions(&mut manifest);
     rules::channels::lend(&mut manifest, board.as_ref(), report);
@@ -359,7 +361,7 @@ fn build(
     };
     draft.choose_ram_bases(report)?;
     let mut system = draft.system(report)?;
-    let reserve = system.board.class.host().binary_reserve();
+    let reserve = class::host(system.board.class).binary_reserve();
     system.plan = compile::plan(&system, reserve, None, report)?;
     Some(system)
 }
@@ -375,7 +377,7 @@ impl Draft<'_> {
     /// Returns the system, without places.
     fn system(&mut self, report: &mut Report) -> Option<System> {
         let mut guests = self.guests(report)?;
-        let class = self.board.class.host();
+        let class = class::host(self.board.class);
         class.place_channels(&self.board, &self.manifest, &mut guests, report);
         if report.has_errors() {
             return None;

@@ -14,6 +14,7 @@
 #![deny(clippy::arithmetic_side_effects)]
 
 use crate::board::Board;
+use crate::class;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::guest::{Area, AreaKind, Guest};
 use crate::model::PartitionSpec;
@@ -119,10 +120,7 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
         size: pool_size(&blocks, channel_tables(input))?,
     };
     // The area itself ends at a block boundary, as if the binary filled its reserve.
-    let spare = input
-        .board
-        .class
-        .host()
+    let spare = class::host(input.board.class)
         .binary_reserve()
         .saturating_sub(input.binary);
     let end = align_up(pool.base.checked_add(pool.size)?.checked_add(spare)?, BLOCK)?;

@@ -8,8 +8,8 @@ use bulkhead_abi::log::Layout;
 use bulkhead_arch_api::ClassFacts;
 use bulkhead_arch_api::class::STUB;
 
-use super::{Class, Host, Refuse};
-use crate::board::Board;
+use super::{Host, Refuse};
+use crate::board::{Board, Class};
 use crate::diagnostic::Report;
 use crate::driver::{ARM_TIMER, Driver, NVIC, PL011};
 use crate::flash::{ClassBinary, FlashError};
@@ -22,8 +22,8 @@ use crate::system::System;
 use crate::value::Table;
 use crate::window::Window;
 
-/// The class.
-pub(super) const CLASS: Class = Class(&Stub);
+/// Its answers.
+pub(super) const HOST: &dyn Host = &Stub;
 
 /// First bytes of a class binary.
 const MAGIC: &[u8] = b"STUB";
@@ -98,7 +98,7 @@ impl Host for Stub {
 
     fn read_binary(&self, elf: &[u8]) -> Result<ClassBinary, FlashError> {
         Ok(ClassBinary {
-            class: CLASS,
+            class: Class::of(&STUB),
             stretches: vec![Stretch {
                 address: 0,
                 bytes: elf.to_vec(),

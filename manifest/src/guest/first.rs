@@ -6,6 +6,7 @@
 //! the board, where the guest says nothing.
 
 use super::{Context, Guest};
+use crate::class;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::payload::elf::{is_elf, machine_name, machine_of};
 use crate::payload::{Bytes, Loader};
@@ -21,14 +22,16 @@ pub(crate) fn check_entry(context: &Context<'_>, guest: &Guest, report: &mut Rep
     let place = own.or(image.map(|image| image.place)).unwrap_or(spec.name.place);
     let what = image.map_or("the firmware", |image| &image.value);
     let entry = guest.entry;
-    if let Some(why) = context.board.class.host().entry_fault(entry, guest.entry_state) {
+    if let Some(why) = class::host(context.board.class).entry_fault(entry, guest.entry_state) {
         let message = format!("the entry point {entry:#x} of `{what}` {why}");
         report.push(
             Diagnostic::at(Code::OddEntry, place, message)
                 .label("the first instruction would be a fault")
                 .help("name the first instruction: `ENTRY` in a linker script, `machine.entry` for a plain binary"),
         );
-    } else if !context.board.class.host().runs_zeros(guest.entry_state) && holds_zeros(guest, entry & !1) {
+    } else if !class::host(context.board.class).runs_zeros(guest.entry_state)
+        && holds_zeros(guest, entry & !1)
+    {
         report.push(no_instruction(what, entry, place));
     }
 }

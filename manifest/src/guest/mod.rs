@@ -18,6 +18,7 @@ pub(crate) mod task;
 use bulkhead_arch_api::EntryState;
 
 use crate::board::Board;
+use crate::class;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{Access, Kind, PartitionSpec, Placed};
 use crate::payload::{Loader, Piece, Stretch, blob_name, too_large};
@@ -223,7 +224,7 @@ impl Context<'_> {
 /// Builds a partition's memory; `None` if something was reported.
 pub(crate) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {
     let errors = report.error_count();
-    let class = context.board.class.host();
+    let class = class::host(context.board.class);
     let mut guest = match context.spec.kind {
         Kind::Vm => class.build_vm(context, loader, report),
         Kind::Task => class.build_task(context, loader, report),

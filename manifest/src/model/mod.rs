@@ -13,6 +13,7 @@ use bulkhead_abi::hypercall::MAX_MESSAGE;
 use bulkhead_abi::trace::{RING_MAX, RING_MIN};
 use bulkhead_image::MAX_PORT_DEPTH;
 
+use crate::board::AttachmentKind;
 use crate::schema::declare::tables;
 use crate::schema::form::Whole;
 pub(crate) use crate::schema::form::{Given, Map, Placed};
@@ -118,26 +119,6 @@ tables! {
     pub(crate) PlugSpec = "a network" {
         /// device of the board that the network is plugged into
         device "device": Option<Placed<String>>, required;
-    }
-}
-
-/// A kind of thing that an emulator can plug into a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AttachmentKind {
-    /// A disk.
-    Disk,
-    /// A network.
-    Network,
-}
-
-impl AttachmentKind {
-    /// Returns the word for the kind in messages and board files.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Disk => "disk",
-            Self::Network => "network",
-        }
     }
 }
 

@@ -7,12 +7,11 @@ use bulkhead_image::layout::{
 };
 use bulkhead_image::{MAX_FUNCTIONS, MAX_HELD, NameError, channel_limits};
 
-use crate::board::{Board, Device, Trigger};
+use crate::board::{Board, Class, Device, Trigger};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{Access, ChannelSpec, Kind, Manifest, PartitionSpec, Placed, SideSpec};
 use crate::nearest::nearest;
 use crate::rules::machine::{line_exists, taken_line};
-use crate::rules::memory::class_of;
 use crate::units::{Address, BLOCK, PAGE, Size, align_up, format_size};
 use crate::window::Window;
 
@@ -307,7 +306,7 @@ fn earlier(channel: &ChannelSpec, index: usize, name: &str) -> Option<Place> {
 }
 
 fn fits(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
-    let (channels, sides) = channel_limits(class_of(board).facts().tables);
+    let (channels, sides) = channel_limits(Class::of_board(board).facts().tables);
     if let Some(extra) = manifest.channels.get(channels) {
         let message = format!(
             "there are {} channels, but room for {channels}",
@@ -376,10 +375,10 @@ fn access_has_meaning(channel: &ChannelSpec, side: &SideSpec, report: &mut Repor
 
 /// Reports an address of a side where nothing is translated.
 fn in_place(side: &SideSpec, board: Option<&Board>, report: &mut Report) {
-    if let (Some(guest), true) = (&side.guest, class_of(board).facts().runs_in_place()) {
+    if let (Some(guest), true) = (&side.guest, Class::of_board(board).facts().runs_in_place()) {
         let message = format!(
             "a side has no address of its own on a board of class `{}`",
-            class_of(board).name()
+            Class::of_board(board).name()
         );
         report.push(
             Diagnostic::at(Code::NotForClass, guest.place, message)
@@ -394,7 +393,7 @@ fn can_be_held(channel: &ChannelSpec, side: &SideSpec, board: Option<&Board>, re
     let (Some(place), true) = (side.held.place, *side.held) else {
         return;
     };
-    let class = class_of(board);
+    let class = Class::of_board(board);
     if !class.facts().protects {
         let message = format!(
             "a board of class `{}` cannot unmap the memory of a side",
@@ -445,7 +444,7 @@ fn function_is_possible(
     report: &mut Report,
 ) {
     let name = &partition.name.value;
-    let class = class_of(board);
+    let class = Class::of_board(board);
     let mut devices = class.facts().devices.iter();
     if !devices.any(|device| device.role == DeviceRole::Bridge) {
         let message = format!("a board of class `{}` has no virtual PCI", class.name());

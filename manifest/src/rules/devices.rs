@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use super::cpus::possible_duration;
 use super::machine::uart_lines;
 use crate::board::{Board, Device, Interrupt, Overheads, Trigger};
+use crate::class;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{Kind, Manifest, PartitionSpec, Placed};
 use crate::nearest::nearest;
@@ -47,7 +48,7 @@ fn task_can_own(task: &PartitionSpec, board: &Board, report: &mut Report) -> boo
         return true;
     };
     let help = "remove it, or make the partition a VM: kind = \"vm\"";
-    if !board.class.host().finds_services() {
+    if !class::host(board.class).finds_services() {
         let message = format!("the task `{}` cannot have `devices`", task.name.value);
         let label = format!("on class `{}` only a VM drives devices", board.class.name());
         report.push(

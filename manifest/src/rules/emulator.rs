@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use super::networks;
-use crate::board::Board;
+use crate::board::{AttachmentKind, Board};
 use crate::diagnostic::{Code, Diagnostic, Report};
-use crate::model::{AttachmentKind, DiskSpec, Manifest, Placed};
+use crate::model::{DiskSpec, Manifest, Placed};
 
 pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
     let mut seen: Vec<&Placed<String>> = Vec::new();

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The virtual machine of a partition: the place of its UART, and the lines of its devices.
 
-use crate::board::{Board, Device};
+use crate::board::{Board, Class, Device};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{Kind, MachineSpec, Manifest, PartitionSpec};
-use crate::rules::memory::class_of;
 use crate::rules::{networks, owned};
 use crate::units::format_size;
 use std::ops::RangeInclusive;
@@ -32,7 +31,7 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
 /// Returns the lines of the virtual UART that have numbers.
 pub(crate) fn uart_lines(machine: &MachineSpec, board: Option<&Board>) -> RangeInclusive<u32> {
     let first = machine.uart.line.get();
-    let console = class_of(board).facts().console();
+    let console = Class::of_board(board).facts().console();
     let behind = console.map_or(0, |(device, _)| device.lines).saturating_sub(1);
     first..=first.saturating_add(behind)
 }
@@ -50,7 +49,7 @@ fn controller_is_possible(partition: &PartitionSpec, report: &mut Report) {
 }
 
 fn uart_is_aligned(partition: &PartitionSpec, board: Option<&Board>, report: &mut Report) {
-    let (uart, granule) = (&partition.machine.uart, class_of(board).facts().granule);
+    let (uart, granule) = (&partition.machine.uart, Class::of_board(board).facts().granule);
     if let (Some(place), false) = (uart.key, uart.base.is_multiple_of(granule)) {
         let message = format!(
             "the UART at {:#x} is not at a multiple of {}",
@@ -70,7 +69,7 @@ fn entry_is_aligned(partition: &PartitionSpec, board: Option<&Board>, report: &m
     let Some(entry) = &partition.machine.entry else {
         return;
     };
-    if class_of(board).facts().translates && !entry.value.is_multiple_of(INSTRUCTION) {
+    if Class::of_board(board).facts().translates && !entry.value.is_multiple_of(INSTRUCTION) {
         let message = format!("no instruction can be at {:#x}", entry.value);
         report.push(
             Diagnostic::at(Code::BadMachine, entry.place, message)
@@ -90,7 +89,7 @@ pub(super) fn line_exists(
     report: &mut Report,
 ) -> bool {
     let machine = &partition.machine;
-    let (first, lines) = (class_of(board).facts().first_device_line, machine.lines());
+    let (first, lines) = (Class::of_board(board).facts().first_device_line, machine.lines());
     let (message, help) = if line < first {
         (
             format!("{what} line {line} is private to each CPU"),

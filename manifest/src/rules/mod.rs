@@ -26,8 +26,8 @@ mod surprises;
 mod tasks;
 mod timing;
 
-use crate::board::Board;
-use crate::class::Class;
+use crate::board::{Board, Class};
+use crate::class;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{Manifest, PartitionSpec};
 
@@ -53,7 +53,7 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     arinc653::check(manifest, report);
     trace_is_possible(manifest, report);
     if let Some(board) = board {
-        board.class.host().check(manifest, board, report);
+        class::host(board.class).check(manifest, board, report);
         short_exits_are_traced(manifest, board, report);
         for partition in &manifest.partitions {
             semihosting_is_possible(partition, board, report);

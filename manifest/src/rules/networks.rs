@@ -2,6 +2,7 @@
 //! Networks that VMs share: the members and their addresses, and the connection with the outside.
 
 use crate::board::{Board, Device};
+use crate::class;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::driver::{Controller, Driver, Role};
 use crate::model::{Kind, Manifest, NetworkSpec, PartitionSpec, Placed};
@@ -24,7 +25,7 @@ pub(crate) fn controller(board: &Board) -> Option<&Device> {
 }
 
 fn driven(board: &Board) -> Option<(&Device, &'static Driver)> {
-    let drivers = board.class.host().drivers().iter().copied();
+    let drivers = class::host(board.class).drivers().iter().copied();
     let mut drivers = drivers.filter(|driver| driver.role == Role::Network);
     drivers.find_map(|driver| {
         let is_it = |device: &&Device| device.compatible.iter().any(|name| name == driver.compatible);

@@ -5,14 +5,14 @@ use bulkhead_abi::startup::{WINDOW_READ_ONLY, WINDOWS_MAGIC};
 use bulkhead_image::layout::{SERVED_FAULTS, SERVED_VIRTIO, SERVED_WRITES, ServedRecord};
 use bulkhead_image::{MAX_DURATION_NS, MAX_SERVED};
 
-use crate::board::Board;
+use crate::board::{Board, Class};
+use crate::class;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{
     Access, ClientSpec, Kind, Late, Manifest, PartitionSpec, Placed, ServiceKind, ServiceSpec,
 };
 use crate::nearest::nearest;
 use crate::rules::machine::{line_exists, taken_line};
-use crate::rules::memory::class_of;
 use crate::units::PAGE;
 use crate::window::Window;
 
@@ -214,8 +214,8 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
         report.push(Diagnostic::at(Code::BadService, extra.2.start, message).help("remove some"));
     }
     for service in &manifest.services {
-        let class = class_of(board);
-        if !class.host().finds_services() {
+        let class = Class::of_board(board);
+        if !class::host(class).finds_services() {
             let message = format!("a VM on a board of class `{}` finds no services", class.name());
             report.push(
                 Diagnostic::at(Code::NotForClass, service.name.place, message).help("remove the service"),

@@ -14,6 +14,7 @@ use bulkhead_abi::hypercall::{SELF_CAPABILITY, SELF_NAME};
 use bulkhead_abi::{ObjectKind, Rights};
 
 use crate::board::Board;
+use crate::class;
 use crate::diagnostic::{Report, Sources};
 use crate::guest::Guest;
 use crate::model::{Access, AttachmentSpec, Manifest, PartitionSpec, Target};
@@ -211,7 +212,7 @@ impl System {
         if guest.residents.is_empty() {
             return Vec::new();
         }
-        let regions = self.board.class.host().regions(&self.board, spec, guest);
+        let regions = class::host(self.board.class).regions(&self.board, spec, guest);
         let region = |region: &bulkhead_arch_regions::Region| MpuRegion {
             base: region.base.into(),
             size: region.size(),

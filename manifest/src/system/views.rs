@@ -7,6 +7,7 @@ use bulkhead_image::layout::NIC_MEMORY;
 
 use super::{Mapping, MappingKind, Partition, Pcpu, System, Vcpu};
 use crate::board::{Device, Trigger};
+use crate::class;
 use crate::model::{Access, right_names};
 use crate::rules::{channels, networks, owned, services};
 use crate::window::Window;
@@ -111,7 +112,7 @@ impl System {
             access: access.to_owned(),
         };
         let mut rows = vec![row("log", self.plan.log, "rw")];
-        let own = self.board.class.host().own_memory(&self.board, &self.plan);
+        let own = class::host(self.board.class).own_memory(&self.board, &self.plan);
         rows.extend(
             own.into_iter()
                 .map(|(what, window, access)| row(what, window, access)),

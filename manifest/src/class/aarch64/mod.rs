@@ -14,8 +14,8 @@ mod vm;
 use bulkhead_arch_api::class::{AARCH32, AARCH64};
 use bulkhead_arch_api::{ClassFacts, EntryState};
 
-use super::{Class, Host, Refuse, VirtualController};
-use crate::board::Board;
+use super::{Host, Refuse, VirtualController};
+use crate::board::{Board, Class};
 use crate::diagnostic::Report;
 use crate::driver::{ARM_TIMER, CADENCE_UART, Driver, GIC_V2, GIC_V3, PL011};
 use crate::flash::{ClassBinary, FlashError};
@@ -33,7 +33,9 @@ use crate::window::Window;
 use gic::Gic;
 
 /// The class.
-pub(super) const CLASS: Class = Class(&Aarch64);
+const CLASS: Class = Class::of(&AARCH64);
+/// Its answers.
+pub(super) const HOST: &dyn Host = &Aarch64;
 
 /// The drivers of the class binary.
 static DRIVERS: &[&Driver] = &[&PL011, &CADENCE_UART, &GIC_V3, &GIC_V2, &ARM_TIMER];

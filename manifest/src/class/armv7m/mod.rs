@@ -19,8 +19,8 @@ use bulkhead_arch_api::class::ARMV7M;
 use bulkhead_arch_api::{ClassFacts, EntryState};
 use bulkhead_arch_regions::Region;
 
-use super::{Class, Host, Refuse};
-use crate::board::Board;
+use super::{Host, Refuse};
+use crate::board::{Board, Class};
 use crate::diagnostic::Report;
 use crate::driver::{CMSDK_UART, DUAL_TIMER, Driver, LAN9118, NVIC, Role};
 use crate::flash::{ClassBinary, FlashError};
@@ -37,7 +37,9 @@ use crate::value::Table;
 use crate::window::Window;
 
 /// The class.
-pub(super) const CLASS: Class = Class(&Armv7m);
+const CLASS: Class = Class::of(&ARMV7M);
+/// Its answers.
+pub(super) const HOST: &dyn Host = &Armv7m;
 
 /// The addresses where a CPU finds its first stack pointer and the address of its first instruction after a
 /// reset: 0 on all boards so far (VTOR after a reset, Arm DDI 0403E, section B3.2.5).

@@ -10,8 +10,8 @@ use bulkhead_arch_api::ClassFacts;
 use bulkhead_arch_api::class::PPC405;
 use bulkhead_arch_api::class::driver::PPC405EP_UART_OFFSET;
 
-use super::{Class, Host, Refuse};
-use crate::board::Board;
+use super::{Host, Refuse};
+use crate::board::{Board, Class};
 use crate::diagnostic::Report;
 use crate::driver::{Driver, PPC_TIMER, PPC405EP_UART, Role, UIC};
 use crate::flash::{ClassBinary, FlashError};
@@ -27,7 +27,9 @@ use crate::value::Table;
 use crate::window::Window;
 
 /// The class.
-pub(super) const CLASS: Class = Class(&Ppc405);
+const CLASS: Class = Class::of(&PPC405);
+/// Its answers.
+pub(super) const HOST: &dyn Host = &Ppc405;
 
 /// The drivers of the class binary.
 static DRIVERS: &[&Driver] = &[&PPC405EP_UART, &UIC, &PPC_TIMER];

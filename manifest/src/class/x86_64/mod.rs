@@ -11,8 +11,8 @@ mod vm;
 use bulkhead_arch_api::class::X86_64;
 use bulkhead_arch_api::{ClassFacts, EntryState};
 
-use super::{Class, Host, Refuse, VirtualController};
-use crate::board::Board;
+use super::{Host, Refuse, VirtualController};
+use crate::board::{Board, Class};
 use crate::diagnostic::Report;
 use crate::driver::{ACPI_TIMER, APIC, Driver, NS16550};
 use crate::flash::{ClassBinary, FlashError};
@@ -28,7 +28,9 @@ use crate::value::Table;
 use crate::window::Window;
 
 /// The class.
-pub(super) const CLASS: Class = Class(&X86);
+const CLASS: Class = Class::of(&X86_64);
+/// Its answers.
+pub(super) const HOST: &dyn Host = &X86;
 
 /// The drivers of the class binary.
 static DRIVERS: &[&Driver] = &[&NS16550, &APIC, &ACPI_TIMER];
