@@ -10,15 +10,14 @@ use bulkhead_arch_api::class::STUB;
 
 use super::{Host, Refuse};
 use crate::board::{Board, Class};
+use crate::class_binary::{ClassBinary, FlashError};
 use crate::diagnostic::Report;
 use crate::driver::{ARM_TIMER, Driver, NVIC, PL011};
-use crate::flash::{ClassBinary, FlashError};
 use crate::guest::{Area, AreaKind, Context, Guest, Part};
 use crate::model::Access;
 use crate::payload::{Loader, Piece, Stretch, blob_name};
-use crate::plan::Plan;
+use crate::place::memory::Plan;
 use crate::schema::Key;
-use crate::system::System;
 use crate::value::Table;
 use crate::window::Window;
 
@@ -109,7 +108,13 @@ impl Host for Stub {
         })
     }
 
-    fn flash(&self, binary: &ClassBinary, image: &[u8], _system: &System) -> Result<Vec<u8>, FlashError> {
+    fn flash(
+        &self,
+        binary: &ClassBinary,
+        image: &[u8],
+        _board: &Board,
+        _guests: &[Guest],
+    ) -> Result<Vec<u8>, FlashError> {
         let own = binary.stretches.iter().flat_map(|stretch| &stretch.bytes);
         Ok(own.chain(image).copied().collect())
     }

@@ -19,13 +19,13 @@ use bulkhead_arch_api::{ClassFacts, EntryState};
 use bulkhead_arch_regions::Region;
 
 use crate::board::{Board, Class};
+use crate::class_binary::{ClassBinary, FlashError};
 use crate::diagnostic::Report;
 use crate::driver::Driver;
-use crate::flash::{ClassBinary, FlashError};
 use crate::guest::{Context, Guest, task};
 use crate::model::{Manifest, PartitionSpec};
 use crate::payload::Loader;
-use crate::plan::{self, Input, Plan};
+use crate::place::memory::{self as plan, Input, Plan};
 use crate::schema::Key;
 use crate::value::Table;
 use crate::window::Window;
@@ -158,7 +158,8 @@ pub(crate) trait Host: Sync {
         &self,
         binary: &ClassBinary,
         image: &[u8],
-        system: &crate::System,
+        board: &Board,
+        guests: &[Guest],
     ) -> Result<Vec<u8>, FlashError>;
 }
 

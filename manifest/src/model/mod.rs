@@ -3,10 +3,17 @@
 #![deny(clippy::arithmetic_side_effects)]
 
 mod arinc653;
+pub(crate) mod capability;
 mod channel;
+pub(crate) mod devices;
+pub(crate) mod machine;
+pub(crate) mod network;
 mod partition;
+pub(crate) mod port;
 mod scheduling;
+pub(crate) mod served;
 mod service;
+pub(crate) mod side;
 mod timing;
 
 use bulkhead_abi::hypercall::MAX_MESSAGE;
@@ -21,8 +28,8 @@ use crate::units::{Duration, Size};
 pub(crate) use arinc653::{ArincSpec, ArincTimes, Direction, ProcessSpec, SamplingSpec};
 pub(crate) use channel::{ChannelSpec, SideSpec};
 pub use partition::{Access, Kind, right_names};
-pub(crate) use partition::{CapabilitySpec, Clock, FlashSpec, MachineSpec, PartitionSpec, Target};
-pub(crate) use scheduling::{DomainSpec, PcpuSpec, ScheduleSpec, VcpuSpec, WindowSpec};
+pub(crate) use partition::{CapabilitySpec, Clock, FlashSpec, MachineSpec, PartitionSpec, TASK_BASE, Target};
+pub(crate) use scheduling::{DomainSpec, PcpuSpec, ScheduleSpec, VcpuSpec, WindowSpec, policy_of, spec_of};
 pub use scheduling::{Policy, PolicyRow, ServerKind, policies};
 pub(crate) use service::{ClientSpec, Late, ServiceKind, ServiceSpec};
 pub(crate) use timing::{DemandSpec, TaskSpec, VcpuNumber, WaitSpec, WorkKind, WorkSpec};

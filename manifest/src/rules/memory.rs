@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory as the partitions see it: sizes, alignment, overlaps, virtual devices.
 
-use bulkhead_arch_api::{AddressSpace, ClassFacts};
+use bulkhead_arch_api::AddressSpace;
 
 use crate::board::{Board, Class};
 use crate::class;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::model::{Kind, Manifest, PartitionSpec, Placed};
-use crate::rules::channels::{self, Side};
-use crate::rules::networks;
+use crate::model::machine::uart_size;
+use crate::model::side::Side;
+use crate::model::{Kind, Manifest, PartitionSpec, Placed, TASK_BASE, network};
+use crate::place::channels;
 use crate::units::{Address, PAGE, Size, format_size};
 use crate::window::Window;
 
-/// The base of a task's memory.
-pub(crate) const TASK_BASE: u64 = 0x4000_0000;
-/// Bytes of a PL011's registers.
-pub(crate) const UART_SIZE: u64 = 0x1000;
 pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
     let class = Class::of_board(board);
     if class.facts().runs_in_place() {
@@ -109,13 +106,6 @@ pub(crate) struct Area {
     is_memory: bool,
 }
 
-/// Returns the size of the registers of a VM's UART, in bytes or ports.
-pub(crate) fn uart_size(class: &ClassFacts) -> u64 {
-    class
-        .console()
-        .map_or(UART_SIZE, |(device, _)| device.windows[0].size)
-}
-
 impl Area {
     /// Makes an area of memory, or of a device's registers. `what` is its name in a message.
     pub fn new(what: impl Into<String>, window: Window, place: Place, is_memory: bool) -> Self {
@@ -200,7 +190,7 @@ pub(crate) fn virtual_areas(partition: &PartitionSpec, board: Option<&Board>) ->
         areas.push(Area::new(what, served.window, served.place, false));
     }
     let network = partition.network.as_ref();
-    let interface = network.zip(board.and_then(networks::controller));
+    let interface = network.zip(board.and_then(network::controller));
     if let Some((network, window)) =
         interface.and_then(|(network, device)| Some((network, *device.registers.first()?)))
     {

@@ -9,19 +9,19 @@
 
 mod arinc653;
 mod capabilities;
-pub(crate) mod channels;
+mod channels;
 mod cpus;
 mod devices;
 mod direct;
 mod emulator;
 mod health;
-pub(crate) mod machine;
+mod machine;
 pub(crate) mod memory;
 mod names;
-pub(crate) mod networks;
-pub(crate) mod ports;
+mod networks;
+mod ports;
 mod scheduling;
-pub(crate) mod services;
+mod services;
 mod surprises;
 mod tasks;
 mod timing;
@@ -31,7 +31,6 @@ use crate::class;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{Manifest, PartitionSpec};
 
-pub(crate) use devices::{chooses_ram_base, does_trusted_dma, needs_identity, owned, registers};
 pub(crate) use emulator::disks_are_files;
 pub(crate) use memory::virtual_areas;
 pub(crate) use scheduling::BUDGET;

@@ -3,7 +3,8 @@
 
 use bulkhead_abi::{ObjectKind, Rights};
 
-use crate::system::{Capability, Partition, System};
+use crate::model::capability::Capability;
+use crate::system::{Partition, System};
 
 /// Returns the waits for others that a partition has the means for, other than for messages and events.
 pub(super) fn own_waits(system: &System, partition: &Partition<'_>) -> Vec<String> {

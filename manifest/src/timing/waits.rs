@@ -22,8 +22,9 @@ use bulkhead_abi::{ObjectKind, Rights};
 use bulkhead_sched::Ticks;
 
 use super::means::own_waits;
+use crate::model::capability::Capability;
 use crate::model::{Placed, Policy, TaskSpec, WaitSpec};
-use crate::system::{Capability, Partition, System, Vcpu};
+use crate::system::{Partition, System, Vcpu};
 use crate::units::Duration;
 
 /// The most that waits can take of a job, in nanoseconds: far beyond any deadline, and far from the end of

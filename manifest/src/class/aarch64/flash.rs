@@ -12,8 +12,7 @@ use object::elf::{EM_AARCH64, FileHeader64};
 use object::read::elf::FileHeader;
 
 use super::{CLASS, kernel};
-use crate::class_binary::{flatten, not_elf};
-use crate::flash::{ClassBinary, FlashError};
+use crate::class_binary::{ClassBinary, FlashError, flatten, not_elf};
 use crate::payload::Stretch;
 use crate::window::Window;
 

@@ -21,17 +21,16 @@ use bulkhead_arch_regions::Region;
 
 use super::{Host, Refuse};
 use crate::board::{Board, Class};
+use crate::class_binary::{ClassBinary, FlashError};
 use crate::diagnostic::Report;
 use crate::driver::{CMSDK_UART, DUAL_TIMER, Driver, LAN9118, NVIC, Role};
-use crate::flash::{ClassBinary, FlashError};
 use crate::guest::{Context, Guest};
 use crate::model::{Manifest, PartitionSpec};
 use crate::payload::Loader;
-use crate::plan::{Input, Plan};
+use crate::place::memory::{Input, Plan};
 use crate::schema::Key;
 use crate::schema::declare::tables;
 use crate::schema::form::{Declared, Whole};
-use crate::system::System;
 use crate::units::{Address, Size};
 use crate::value::Table;
 use crate::window::Window;
@@ -190,7 +189,13 @@ impl Host for Armv7m {
         flash::read(elf)
     }
 
-    fn flash(&self, binary: &ClassBinary, image: &[u8], system: &System) -> Result<Vec<u8>, FlashError> {
-        flash::flash(binary, image, system)
+    fn flash(
+        &self,
+        binary: &ClassBinary,
+        image: &[u8],
+        board: &Board,
+        guests: &[Guest],
+    ) -> Result<Vec<u8>, FlashError> {
+        flash::flash(binary, image, board, guests)
     }
 }

@@ -12,8 +12,7 @@ use object::elf::{EM_X86_64, FileHeader64};
 use object::read::elf::FileHeader;
 
 use super::CLASS;
-use crate::class_binary::{flatten, not_elf};
-use crate::flash::{ClassBinary, FlashError};
+use crate::class_binary::{ClassBinary, FlashError, flatten, not_elf};
 use crate::units::PAGE;
 use crate::window::Window;
 

@@ -14,11 +14,10 @@
 #![deny(clippy::arithmetic_side_effects)]
 
 use crate::board::Board;
-use crate::class;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::guest::{Area, AreaKind, Guest};
 use crate::model::PartitionSpec;
-use crate::rules::{chooses_ram_base, needs_identity};
+use crate::model::devices::{chooses_ram_base, needs_identity};
 use crate::units::{BLOCK, GIB, PAGE, align_up, format_size};
 use crate::window::{Window, range, ranges};
 use bulkhead_abi::trace::{RECORD_SIZE, RING_MAX, RING_MIN};
@@ -57,6 +56,8 @@ pub(crate) struct Input<'a> {
     pub channels: usize,
     /// Bytes of the class binary, in whole pages.
     pub binary: u64,
+    /// Room that is kept for the class binary at least.
+    pub reserve: u64,
     /// Bytes of the system image.
     pub image: u64,
     /// Rings of the trace, if there are to be any.
@@ -120,9 +121,7 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
         size: pool_size(&blocks, channel_tables(input))?,
     };
     // The area itself ends at a block boundary, as if the binary filled its reserve.
-    let spare = class::host(input.board.class)
-        .binary_reserve()
-        .saturating_sub(input.binary);
+    let spare = input.reserve.saturating_sub(input.binary);
     let end = align_up(pool.base.checked_add(pool.size)?.checked_add(spare)?, BLOCK)?;
     let hypervisor = Window {
         base: input.board.load_address,
