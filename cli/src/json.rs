@@ -5,8 +5,8 @@
 //! key is ever left out.
 
 use crate::problem::Problem;
-use bulkhead_manifest::Report;
-use bulkhead_manifest::diagnostic::{Diagnostic, Place, Severity, Sources};
+use bulkhead_manifest::diagnostic::{Diagnostic, Place, Sources};
+use bulkhead_manifest::{Report, Severity};
 use serde_json::{Value, json};
 
 /// The version of every document. A new key does not change the version. A key that goes, or gets another

@@ -1,18 +1,122 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The ELF file of a class binary, as the linker leaves it: its symbols and its segments.
+//! A class binary, and its ELF file as the linker leaves it: symbols and segments.
 //!
 //! A class keeps its segments where they are ([`stretches`]), or makes one piece of memory of them, bss and
 //! stacks included ([`flatten`]).
 
+use std::fmt;
+
 use object::elf::{PT_LOAD, SHT_SYMTAB};
 use object::read::elf::{FileHeader, ProgramHeader, Sym};
 
-use crate::flash::{END_SYMBOL, FlashError};
+use crate::board::Class;
 use crate::payload::Stretch;
 use crate::units::PAGE;
+use crate::window::{Window, range};
 
 /// Largest size of a flat class binary. A larger file is surely not one.
 const FLAT_MAX: u64 = 64 << 20;
+
+/// Symbol at the end of the class binary's memory.
+pub(crate) const END_SYMBOL: &[u8] = b"__image_end";
+
+/// The reason why a class binary cannot be flashed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FlashError {
+    /// The file is no ELF file for any class, or is damaged.
+    NotElf(String),
+    /// There is no symbol `__image_end` (or `__log_area`, or `__ram_end`).
+    NoEnd,
+    /// `__image_end` is not a multiple of the page size, or too far away.
+    BadEnd(u64),
+    /// A segment is outside 0..`__image_end`.
+    SegmentOutside(u64),
+    /// The first bytes are not the header of an Image.
+    NoHeader,
+    /// The class binary is linked to another address than the one in the board file.
+    Elsewhere {
+        /// The address at which the class binary begins.
+        linked: u64,
+        /// The address that the board has for the hypervisor.
+        board: u64,
+    },
+    /// The class binary is linked for other RAM than the RAM in the board file.
+    RamElsewhere {
+        /// The RAM of the class binary.
+        linked: Window,
+        /// The RAM of the hypervisor on this board.
+        board: Window,
+    },
+}
+
+impl fmt::Display for FlashError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotElf(why) => write!(f, "the class binary is not a linked ELF file of any class: {why}"),
+            Self::NoEnd => write!(
+                f,
+                "the class binary has no symbol `__image_end`, `__log_area` or `__ram_end`"
+            ),
+            Self::Elsewhere { linked, board } => write!(
+                f,
+                "the class binary is linked to {linked:#x}, but the board has the hypervisor at {board:#x} (`hypervisor.code`)"
+            ),
+            Self::RamElsewhere { linked, board } => write!(
+                f,
+                "the class binary is linked for RAM at {}, but the board has the hypervisor's at {} (`hypervisor.ram`)",
+                range(*linked),
+                range(*board)
+            ),
+            Self::BadEnd(end) => write!(
+                f,
+                "`__image_end` of the class binary is {end:#x}: not a page, or too far away"
+            ),
+            Self::SegmentOutside(at) => write!(
+                f,
+                "a segment of the class binary at {at:#x} is outside 0..`__image_end`"
+            ),
+            Self::NoHeader => write!(
+                f,
+                "the class binary does not start with the header of an arm64 Image"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for FlashError {}
+
+/// A class binary, ready to be joined with a system image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassBinary {
+    pub(crate) class: Class,
+    /// The contents, at their addresses.
+    pub(crate) stretches: Vec<Stretch>,
+    /// The first instruction, if the file gives one.
+    pub(crate) entry: u32,
+    /// The address where the system image goes.
+    pub(crate) end: u64,
+    /// The RAM that the class binary is linked for, if it is linked for some.
+    pub(crate) ram: Window,
+}
+
+impl ClassBinary {
+    /// Returns the first address of the contents.
+    pub(crate) fn start(&self) -> u64 {
+        let starts = self.stretches.iter().map(|stretch| stretch.address);
+        starts.min().unwrap_or(0)
+    }
+
+    /// Returns the bytes of memory in front of the system image, for
+    /// [`crate::CompileInput::class_binary_len`].
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "it starts with a header, so it is never empty"
+    )]
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.end.saturating_sub(self.start())
+    }
+}
 
 /// Describes what is wrong with an ELF file.
 pub(crate) fn not_elf(error: object::read::Error) -> FlashError {

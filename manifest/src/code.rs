@@ -2,7 +2,14 @@
 //! The list of rules: one code each, for ever. A code is never given a second meaning, and a rule that goes
 //! leaves a gap. `tests/config-bad` holds one bad file per code, and a test fails if a file is missing.
 
-use crate::diagnostic::Severity;
+/// The weight of a finding: it says whether the system can be built all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Severity {
+    /// The system cannot be built.
+    Error,
+    /// The system works, but perhaps not as meant.
+    Warning,
+}
 
 macro_rules! codes {
     ($($name:ident = $id:literal, $title:literal;)*) => {

@@ -5,10 +5,9 @@
 //! perhaps a second place, and a remedy. Only [`crate::render`] makes text for people, so that an editor or a
 //! test can read the same facts without parsing prose.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub use crate::code::Code;
+pub use crate::code::{Code, Severity};
 
 /// A file among the [`Sources`] of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -23,15 +22,6 @@ pub struct Place {
     pub start: usize,
     /// The first byte behind the stretch.
     pub end: usize,
-}
-
-/// The weight of a finding: it says whether the system can be built all the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Severity {
-    /// The system cannot be built.
-    Error,
-    /// The system works, but perhaps not as meant.
-    Warning,
 }
 
 /// One finding.
@@ -183,18 +173,4 @@ impl Report {
             )
         });
     }
-
-    /// Returns the findings as text, see [`crate::render`].
-    #[must_use]
-    pub fn render(&self, colour: bool) -> String {
-        crate::render::render(&self.diagnostics, &self.sources, colour)
-    }
 }
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.render(false))
-    }
-}
-
-impl std::error::Error for Report {}

@@ -14,12 +14,13 @@ use bulkhead_image::layout::{
     CONTROLLER_UIC, ControllerRecord, NONE, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_NETWORK, ROLE_TIMER,
 };
 
-use crate::board::{Device, LINE_MAX, Window};
-use crate::class::Class;
-use crate::schema::declare::tables;
-use crate::schema::form::{Field, Form, Whole};
-use crate::schema::{Key, Need, ValueKind, Word};
+use crate::schema::form::{Field, Form};
+use crate::schema::{Key, Need, ValueKind};
 use crate::value::Table;
+use crate::window::Window;
+
+/// The largest number of an interrupt line.
+pub(crate) const LINE_MAX: u32 = 1019;
 
 /// The purpose of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,30 +67,6 @@ impl Role {
             Self::Interrupts => "an interrupt controller",
             Self::Timer => "a timer",
             Self::Network => "an Ethernet controller",
-        }
-    }
-
-    /// Returns the key of the role in a board file. A network is an ordinary device.
-    pub(crate) const fn key(self) -> Key {
-        let (doc, kind, need) = match self {
-            Self::Console => (
-                "the UART of the hypervisor; without a UART the log is in RAM only",
-                <ConsoleKeys as Form>::KIND,
-                Need::Optional,
-            ),
-            Self::Interrupts => (
-                "the interrupt controller",
-                <ControllerKeys as Form>::KIND,
-                Need::Required,
-            ),
-            Self::Timer => ("the system timer", <TimerKeys as Form>::KIND, Need::Required),
-            Self::Network => ("the device", <Device as Form>::KIND, Need::Optional),
-        };
-        Key {
-            name: self.table(),
-            doc,
-            kind,
-            need,
         }
     }
 
@@ -192,65 +169,6 @@ impl Driver {
     }
 }
 
-tables! {
-    /// The UART that all consoles share.
-    pub(crate) ConsoleKeys completed_by console_keys = "a console" {}
-
-    /// The interrupt controller.
-    pub(crate) ControllerKeys completed_by controller_keys = "an interrupt controller" {
-        /// number of interrupt lines, private ones included (NVIC: external interrupts)
-        lines "lines": Whole<1, { LINE_MAX + 1 }>, required;
-    }
-
-    /// The Arm generic timer with its private interrupt lines, or a dual timer with a counter that always
-    /// runs.
-    pub(crate) TimerKeys completed_by timer_keys = "a timer" {}
-}
-
-fn console_keys(own: &'static [Key]) -> Vec<Key> {
-    keys_of_role(Role::Console, || choices(Role::Console), own)
-}
-
-fn controller_keys(own: &'static [Key]) -> Vec<Key> {
-    keys_of_role(Role::Interrupts, || choices(Role::Interrupts), own)
-}
-
-fn timer_keys(own: &'static [Key]) -> Vec<Key> {
-    keys_of_role(Role::Timer, || choices(Role::Timer), own)
-}
-
-/// Returns the keys of all drivers for a role, each once, together with the table's own keys. A key that some
-/// driver does not have is optional here; [`Driver::keys`] says what a device of a driver needs.
-fn keys_of_role(role: Role, drivers: fn() -> Vec<Word>, own: &'static [Key]) -> Vec<Key> {
-    let all: Vec<Vec<Key>> = of_all_classes(role).map(Driver::keys).collect();
-    let mut keys = vec![Key {
-        name: "compatible",
-        doc: "driver",
-        kind: ValueKind::OneOf(drivers),
-        need: Need::Required,
-    }];
-    // The sort is stable: windows, lines, the clock, each in the order of the drivers.
-    let mut of_drivers: Vec<Key> = all.iter().flatten().copied().collect();
-    of_drivers.sort_by_key(|key| {
-        let is_window = matches!(key.kind, ValueKind::Table(_));
-        (!is_window, key.name == CLOCK)
-    });
-    for key in of_drivers {
-        if keys.iter().any(|other| other.name == key.name) {
-            continue;
-        }
-        let has = |keys: &Vec<Key>| keys.iter().any(|other| other.name == key.name);
-        let need = if all.iter().all(has) {
-            key.need
-        } else {
-            Need::Optional
-        };
-        keys.push(Key { need, ..key });
-    }
-    keys.extend(own);
-    keys
-}
-
 impl PartialEq for Driver {
     fn eq(&self, other: &Self) -> bool {
         self.number == other.number
@@ -292,24 +210,6 @@ impl Controller {
             reserved: 0.into(),
         }
     }
-}
-
-/// Returns the drivers of all classes for a role, each once, as `compatible` and description.
-fn choices(role: Role) -> Vec<Word> {
-    let mut found: Vec<(&str, &str)> = Vec::new();
-    for driver in of_all_classes(role) {
-        let choice = (driver.compatible, driver.description);
-        if !found.contains(&choice) {
-            found.push(choice);
-        }
-    }
-    found
-}
-
-/// Returns the drivers of all classes for a role.
-pub(crate) fn of_all_classes(role: Role) -> impl Iterator<Item = &'static Driver> {
-    let all = Class::all().flat_map(|class| class.host().drivers());
-    all.copied().filter(move |driver| driver.role == role)
 }
 
 const fn window(key: &'static str, doc: &'static str) -> WindowKey {
@@ -366,7 +266,7 @@ const fn clock(need: Need, least: u64, doc: &'static str) -> Option<Key> {
 }
 
 /// The key of the clock.
-const CLOCK: &str = "clock-hz";
+pub(crate) const CLOCK: &str = "clock-hz";
 const REGISTERS: &[WindowKey] = &[window("registers", "registers of the device")];
 const MAINTENANCE: &[LineKey] = &[private_line(
     "maintenance",

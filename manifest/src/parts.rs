@@ -8,9 +8,10 @@
 
 use bulkhead_abi::Rights;
 pub use bulkhead_abi::parts::{FULL, Part, Parts, VARIANTS, Variant, variant_for};
+use bulkhead_arch_api::class::DeviceRole;
 
-use crate::class::Class;
-pub use crate::compile::table_counts;
+use crate::board::Class;
+use crate::class;
 use crate::diagnostic::{Place, Sources};
 use crate::model::{CapabilitySpec, Kind, Manifest, PartitionSpec, Policy, Target};
 use crate::system::System;
@@ -24,6 +25,24 @@ pub struct UsedPart {
     pub line: Option<u32>,
     /// The thing that needs it, in words.
     pub why: String,
+}
+
+/// Returns the parts of the kernel that systems on boards of a class can use.
+#[must_use]
+pub fn of_class(class: Class) -> Parts {
+    let facts = class.facts();
+    let has = |role: DeviceRole| facts.devices.iter().any(|device| device.role == role);
+    let limited = [
+        (Part::Functions, has(DeviceRole::Bridge)),
+        (Part::Networks, has(DeviceRole::Network)),
+        (Part::Flash, has(DeviceRole::Flash)),
+        (Part::Lent, facts.protects),
+        (Part::Services, class::host(class).finds_services()),
+        (Part::Upcalls, facts.upcalls),
+        (Part::Semihosting, facts.semihosting),
+    ];
+    let lacked = limited.into_iter().filter(|(_, can)| !can);
+    Parts::ALL.without(lacked.fold(Parts::NONE, |set, (part, _)| set.with(part)))
 }
 
 /// Returns these parts as a set.

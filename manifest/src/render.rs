@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Renders findings as text for people: source line, caret, cause, remedy.
 
+use std::fmt;
+
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-use crate::diagnostic::{Diagnostic, FileId, Place, Severity, Source, Sources};
+use crate::code::Severity;
+use crate::diagnostic::{Diagnostic, FileId, Place, Report, Source, Sources};
 
 /// The number of columns that a finding is folded to.
 const WIDTH: usize = 140;
@@ -25,6 +28,22 @@ pub fn render(diagnostics: &[Diagnostic], sources: &Sources, colour: bool) -> St
     }
     text
 }
+
+impl Report {
+    /// Returns the findings as text, see [`render`].
+    #[must_use]
+    pub fn render(&self, colour: bool) -> String {
+        render(&self.diagnostics, &self.sources, colour)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false))
+    }
+}
+
+impl std::error::Error for Report {}
 
 fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Group<'a> {
     let level = match diagnostic.severity() {

@@ -8,9 +8,8 @@ use bulkhead_image::layout::{
     CONTROLLER_NVIC, MAP_CODE, MEMORY_CLEAR, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, VIRTUAL_CMSDK_UART,
 };
 use bulkhead_image::{Image, Portable};
-use bulkhead_manifest::board::Window;
 use bulkhead_manifest::{
-    ClassBinary, CompileInput, FlashError, PayloadResolver, System, compile, flashable, load_text,
+    ClassBinary, CompileInput, FlashError, PayloadResolver, System, Window, compile, flashable, load_text,
 };
 use std::ops::Range;
 use std::path::{Path, PathBuf};

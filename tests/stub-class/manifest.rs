@@ -8,21 +8,21 @@ use bulkhead_abi::log::Layout;
 use bulkhead_arch_api::ClassFacts;
 use bulkhead_arch_api::class::STUB;
 
-use super::{Class, Host, Refuse};
-use crate::board::{Board, Window};
+use super::{Host, Refuse};
+use crate::board::{Board, Class};
+use crate::class_binary::{ClassBinary, FlashError};
 use crate::diagnostic::Report;
 use crate::driver::{ARM_TIMER, Driver, NVIC, PL011};
-use crate::flash::{ClassBinary, FlashError};
 use crate::guest::{Area, AreaKind, Context, Guest, Part};
 use crate::model::Access;
 use crate::payload::{Loader, Piece, Stretch, blob_name};
-use crate::plan::Plan;
+use crate::place::memory::Plan;
 use crate::schema::Key;
-use crate::system::System;
 use crate::value::Table;
+use crate::window::Window;
 
-/// The class.
-pub(super) const CLASS: Class = Class(&Stub);
+/// Its answers.
+pub(super) const HOST: &dyn Host = &Stub;
 
 /// First bytes of a class binary.
 const MAGIC: &[u8] = b"STUB";
@@ -97,7 +97,7 @@ impl Host for Stub {
 
     fn read_binary(&self, elf: &[u8]) -> Result<ClassBinary, FlashError> {
         Ok(ClassBinary {
-            class: CLASS,
+            class: Class::of(&STUB),
             stretches: vec![Stretch {
                 address: 0,
                 bytes: elf.to_vec(),
@@ -108,7 +108,13 @@ impl Host for Stub {
         })
     }
 
-    fn flash(&self, binary: &ClassBinary, image: &[u8], _system: &System) -> Result<Vec<u8>, FlashError> {
+    fn flash(
+        &self,
+        binary: &ClassBinary,
+        image: &[u8],
+        _board: &Board,
+        _guests: &[Guest],
+    ) -> Result<Vec<u8>, FlashError> {
         let own = binary.stretches.iter().flat_map(|stretch| &stretch.bytes);
         Ok(own.chain(image).copied().collect())
     }

@@ -13,7 +13,7 @@ use bulkhead::class;
 use bulkhead::ui::progress::Progress;
 use bulkhead_bench::{Lines, Sizes};
 use bulkhead_manifest::Board;
-use bulkhead_manifest::parts::{Part, Parts, VARIANTS};
+use bulkhead_manifest::parts::{Part, Parts, VARIANTS, of_class};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -84,7 +84,7 @@ pub fn measure(only: Option<&str>) -> Outcome {
                 .or_default()
                 .insert(name.clone(), bytes);
         }
-        for part in board.class.parts().iter() {
+        for part in of_class(board.class).iter() {
             let bytes = part_bytes(&board, part)?;
             println!("{name} {part}: {bytes} bytes");
             if let Some(cost) = costs.part.get_mut(part.name()) {
@@ -186,7 +186,7 @@ fn variant_bytes(board: &Board, variant: &str) -> Result<u64, String> {
 fn part_bytes(board: &Board, part: Part) -> Result<u64, String> {
     let built_on = |user: &Part| user.needs().has(part);
     let users: Vec<Part> = Part::ALL.iter().copied().filter(built_on).collect();
-    let with = board.class.parts().without(Parts::of(&users));
+    let with = of_class(board.class).without(Parts::of(&users));
     let without = with.without(Parts::of(&[part]));
     Ok(own_bytes(board, with)?.saturating_sub(own_bytes(board, without)?))
 }

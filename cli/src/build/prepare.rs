@@ -15,7 +15,7 @@ use bulkhead_manifest::board::Emulator;
 use bulkhead_manifest::parts::{self, UsedPart};
 use bulkhead_manifest::{
     Board, ClassBinary, CompileInput, Kind, Report, System, Unchecked, compile, flashable, nearest,
-    read_manifest,
+    read_manifest, table_counts,
 };
 use std::borrow::Cow;
 use std::fs;
@@ -320,7 +320,7 @@ pub fn warn(system: &System) {
 
 /// Returns the records of the tables of a system, as a class binary that is built for it alone reads them.
 fn tables(system: &System) -> Result<String, Problem> {
-    let counts = parts::table_counts(system).map_err(|error| Problem::new(error.to_string()))?;
+    let counts = table_counts(system).map_err(|error| Problem::new(error.to_string()))?;
     let counts = counts.iter().map(|(name, count)| format!("{name}={count}"));
     Ok(counts.collect::<Vec<_>>().join(","))
 }

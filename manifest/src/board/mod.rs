@@ -1,116 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Boards: facts about hardware, read from `boards/*.toml`.
+//! Boards: facts about hardware.
 //!
-//! The boards of the repository are compiled in, so that the tool works from anywhere. A manifest can also
-//! name a board file of its own. A new board needs a data file and one line in `EMBEDDED`.
+//! A board file ([`crate::board_file`]) gives the facts, and the class of the board adds some.
 #![deny(clippy::arithmetic_side_effects)]
 
-mod read;
+mod class;
 
 use bulkhead_sched::analysis::Orders;
 pub use bulkhead_sched::analysis::Overheads;
 
-use std::path::Path;
+pub use class::Class;
 
-use read::read;
-
-use crate::class::Class;
-use crate::driver::{Controller, Role};
-
-use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::model::AttachmentKind;
-use crate::payload::ordinary_file;
+use crate::driver::{Controller, Driver, LINE_MAX, Role};
 use crate::schema::declare::{choices, tables};
-use crate::schema::form::{Form, Map, Whole};
-use crate::schema::{self, ValueKind};
-use crate::units::{self, Address, Duration, PAGE, Size};
-use crate::value::Value;
-
-/// The board files that come with the tool.
-const EMBEDDED: &[(&str, &str)] = &[
-    (
-        "qemu-virt-aarch64",
-        include_str!("../../../boards/qemu-virt-aarch64.toml"),
-    ),
-    (
-        "qemu-virt-aarch64-gicv2",
-        include_str!("../../../boards/qemu-virt-aarch64-gicv2.toml"),
-    ),
-    ("mps2-an386", include_str!("../../../boards/mps2-an386.toml")),
-    ("mps2-an500", include_str!("../../../boards/mps2-an500.toml")),
-    ("ref405ep", include_str!("../../../boards/ref405ep.toml")),
-    (
-        "qemu-q35-x86_64",
-        include_str!("../../../boards/qemu-q35-x86_64.toml"),
-    ),
-    ("xlnx-versal", include_str!("../../../boards/xlnx-versal.toml")),
-    ("xlnx-zcu102", include_str!("../../../boards/xlnx-zcu102.toml")),
-];
-
-/// A stretch of an address space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Window {
-    /// First address.
-    pub base: u64,
-    /// Bytes.
-    pub size: u64,
-}
-
-impl Window {
-    /// Returns the address behind the last one. The result saturates at the end of the 64-bit space.
-    #[must_use]
-    pub const fn end(self) -> u64 {
-        self.base.saturating_add(self.size)
-    }
-
-    /// Tells whether the two windows share an address.
-    #[must_use]
-    pub const fn overlaps(self, other: Self) -> bool {
-        self.size > 0 && other.size > 0 && self.base < other.end() && other.base < self.end()
-    }
-
-    /// Tells whether all of `other` is inside the window.
-    #[must_use]
-    pub const fn contains(self, other: Self) -> bool {
-        self.base <= other.base && other.end() <= self.end() && other.base.checked_add(other.size).is_some()
-    }
-
-    /// Returns the whole pages that the window touches.
-    #[must_use]
-    pub fn pages(self) -> Self {
-        let base = self.base & !(PAGE - 1);
-        let end = units::align_up(self.end(), PAGE).unwrap_or(!(PAGE - 1));
-        Self {
-            base,
-            size: end.saturating_sub(base),
-        }
-    }
-}
-
-impl Form for Window {
-    const KIND: ValueKind = <Stretch as Form>::KIND;
-
-    fn read(value: &Value) -> Option<Self> {
-        let Stretch { base, size } = <Stretch as Form>::read(value)?;
-        Some(Self {
-            base: base.get(),
-            size: size.get(),
-        })
-    }
-}
-
-/// The largest number of an interrupt line.
-pub(crate) const LINE_MAX: u32 = 1019;
+use crate::schema::form::{Map, Whole};
+use crate::units::{Duration, Size};
+use crate::window::Window;
 
 tables! {
-    /// A stretch of the board's address space.
-    pub(crate) Stretch = "a window" {
-        /// first address
-        base "base": Address, required;
-        /// bytes
-        size "size": Size, required;
-    }
-
     /// Facts about a piece of hardware.
     pub Board
     with {
@@ -126,8 +33,11 @@ tables! {
         controllers: Vec<Controller>,
         /// Lines of the interrupt controller, private ones included.
         line_count: u32,
+        /// The window of the hypervisor's log.
+        log: Window,
+        /// The drivers of the class binary.
+        drivers: &'static [&'static Driver],
     }
-    completed_by read::all_keys
     = "a board file" {
         /// the board's name
         name "name": String, required;
@@ -278,6 +188,26 @@ choices! {
     }
 }
 
+/// A kind of thing that an emulator can plug into a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttachmentKind {
+    /// A disk.
+    Disk,
+    /// A network.
+    Network,
+}
+
+impl AttachmentKind {
+    /// Returns the word for the kind in messages and board files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Disk => "disk",
+            Self::Network => "network",
+        }
+    }
+}
+
 impl Device {
     /// Returns the arguments with which the emulator plugs something into the device. The list is empty if it
     /// cannot.
@@ -340,7 +270,7 @@ impl Board {
     /// Returns the window of the hypervisor's log.
     #[must_use]
     pub fn log(&self) -> Window {
-        self.class.host().log(self)
+        self.log
     }
 
     /// Returns the device of that name.
@@ -389,157 +319,5 @@ impl Board {
         };
         let in_memory = self.controllers.iter().filter(|own| !own.driver.uses_ports());
         in_memory.flat_map(registers).collect()
-    }
-}
-
-/// Returns the names of the boards that come with the tool.
-#[must_use]
-pub fn board_names() -> Vec<&'static str> {
-    EMBEDDED.iter().map(|(name, _)| *name).collect()
-}
-
-/// Returns the boards that come with the tool. A board that fails its own checks is left out; a test sees to
-/// it that there is no such board.
-#[must_use]
-pub fn boards() -> Vec<Board> {
-    let mut report = Report::default();
-    EMBEDDED
-        .iter()
-        .filter_map(|(name, text)| read(Path::new(name), text, &mut report))
-        .collect()
-}
-
-/// Largest size of a board file. Larger ones are refused.
-const BOARD_MAX: u64 = 1 << 20;
-
-/// Returns the board that a manifest names at `place`. `base` is the folder of the manifest.
-pub(crate) fn find(name: &str, place: Place, base: &Path, report: &mut Report) -> Option<Board> {
-    if let Some((_, text)) = EMBEDDED.iter().find(|(embedded, _)| *embedded == name) {
-        return read(Path::new(&format!("boards/{name}.toml")), text, report);
-    }
-    if !name.ends_with(".toml") {
-        let message = format!("there is no board `{name}`");
-        let help = match schema::shape::nearest(name, board_names()) {
-            Some(nearest) => format!(
-                "did you mean \"{nearest}\"? A board file of your own is named by its path, ending in .toml"
-            ),
-            None => format!(
-                "known boards: {}; a board file of your own is named by its path, ending in .toml",
-                board_names().join(", ")
-            ),
-        };
-        report.push(Diagnostic::at(Code::UnknownBoard, place, message).help(help));
-        return None;
-    }
-    let text = ordinary_file(&base.join(name), BOARD_MAX)
-        .and_then(|bytes| String::from_utf8(bytes).map_err(|_| std::io::ErrorKind::InvalidData.into()));
-    match text {
-        Ok(text) => read(&base.join(name), &text, report),
-        Err(error) => {
-            let message = format!(
-                "board file `{name}` cannot be read: {}",
-                crate::payload::reason(&error)
-            );
-            report.push(
-                Diagnostic::at(Code::Unreadable, place, message)
-                    .help("the path is relative to the folder of the manifest"),
-            );
-            None
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Window, board_names, boards};
-    use crate::driver::{CADENCE_UART, GIC_V2, GIC_V3, Role};
-
-    #[test]
-    fn embedded_boards_pass_their_checks() {
-        assert_eq!(boards().len(), board_names().len());
-    }
-
-    #[test]
-    fn virt_has_its_transports() {
-        let boards = boards();
-        let board = &boards[0];
-        let last = board.device("virtio-mmio-31").expect("transport 31");
-        assert_eq!(
-            last.registers[0],
-            Window {
-                base: 0x0a00_3e00,
-                size: 0x200
-            }
-        );
-        assert_eq!(last.interrupts[0].line.get(), 79);
-        assert_eq!(board.page_neighbours(last).count(), 7);
-        assert_eq!(board.load_address, 0x4020_0000);
-    }
-
-    #[test]
-    fn one_machine_with_two_controllers_differs_in_nothing_else() {
-        let boards = boards();
-        let (v3, v2) = (&boards[0], &boards[1]);
-        let (of_v3, of_v2) = (v3.driven(Role::Interrupts), v2.driven(Role::Interrupts));
-        let (of_v3, of_v2) = (of_v3.expect("a GICv3"), of_v2.expect("a GICv2"));
-        assert_eq!((of_v3.driver, of_v2.driver), (&GIC_V3, &GIC_V2));
-        assert_eq!(of_v3.lines, of_v2.lines);
-        assert_eq!(v3.cpus, v2.cpus);
-        assert_eq!(v3.ram, v2.ram);
-        assert_eq!(v3.load_address, v2.load_address);
-        assert_eq!(v3.devices.len(), v2.devices.len());
-    }
-
-    #[test]
-    fn a_board_without_ram_at_the_usual_place() {
-        let boards = boards();
-        let board = boards
-            .iter()
-            .find(|board| board.name == "xlnx-zcu102")
-            .expect("compiled in");
-        assert_eq!(
-            board.ram,
-            [Window {
-                base: 0,
-                size: 2 << 30
-            }]
-        );
-        assert_eq!(board.load_address, 0x20_0000);
-        let console = board.driven(Role::Console);
-        assert_eq!(console.map(|console| console.driver), Some(&CADENCE_UART));
-        let controller = board.driven(Role::Interrupts).expect("a GICv2");
-        assert_eq!(controller.windows.len(), 4);
-        assert_eq!(board.hypervisor_devices().len(), 5);
-    }
-
-    #[test]
-    fn windows_meet_only_where_they_share_an_address() {
-        let a = Window {
-            base: 0x1000,
-            size: 0x1000,
-        };
-        assert!(!a.overlaps(Window {
-            base: 0x2000,
-            size: 1
-        }));
-        assert!(a.overlaps(Window {
-            base: 0x1fff,
-            size: 1
-        }));
-        assert!(!a.contains(Window {
-            base: u64::MAX,
-            size: 2
-        }));
-        assert_eq!(
-            Window {
-                base: 0x1234,
-                size: 1
-            }
-            .pages(),
-            Window {
-                base: 0x1000,
-                size: 0x1000
-            }
-        );
     }
 }

@@ -4,7 +4,7 @@
 //! A class is a folder here. Everything that the compiler of manifests must know of the class is behind one
 //! trait, [`Host`]: the board file, rules, the memory plan, guests, controllers, the flashable file. The
 //! facts that the target needs too are constants of `arch/api` ([`ClassFacts`]). Nothing outside these
-//! folders names a class: code that depends on a class asks the [`Class`] of the board.
+//! folders names a class: code that depends on a class asks the [`host`] of the board's class.
 
 mod aarch64;
 mod armv7m;
@@ -14,34 +14,30 @@ mod ppc405;
 mod stub;
 mod x86_64;
 
-use std::fmt;
-
 use bulkhead_abi::log::Layout;
-use bulkhead_abi::parts::{Part, Parts};
-use bulkhead_arch_api::class::DeviceRole;
 use bulkhead_arch_api::{ClassFacts, EntryState};
 use bulkhead_arch_regions::Region;
 
-use crate::board::{Board, Window};
+use crate::board::{Board, Class};
+use crate::class_binary::{ClassBinary, FlashError};
 use crate::diagnostic::Report;
 use crate::driver::Driver;
-use crate::flash::{ClassBinary, FlashError};
 use crate::guest::{Context, Guest, task};
 use crate::model::{Manifest, PartitionSpec};
 use crate::payload::Loader;
-use crate::plan::{self, Input, Plan};
-use crate::schema::form::Form;
-use crate::schema::{Key, ValueKind};
-use crate::value::{Table, Value};
+use crate::place::memory::{self as plan, Input, Plan};
+use crate::schema::Key;
+use crate::value::Table;
+use crate::window::Window;
 
-/// The list of classes. A board about which nothing is known is of the first class.
-const CLASSES: &[Class] = &[
-    aarch64::CLASS,
-    armv7m::CLASS,
-    ppc405::CLASS,
-    x86_64::CLASS,
+/// The hosts of all classes.
+const HOSTS: &[&dyn Host] = &[
+    aarch64::HOST,
+    armv7m::HOST,
+    ppc405::HOST,
+    x86_64::HOST,
     #[cfg(feature = "stub-class")]
-    stub::CLASS,
+    stub::HOST,
 ];
 
 /// Refuses a board: the key at fault, the mistake, and the remedy.
@@ -162,104 +158,34 @@ pub(crate) trait Host: Sync {
         &self,
         binary: &ClassBinary,
         image: &[u8],
-        system: &crate::System,
+        board: &Board,
+        guests: &[Guest],
     ) -> Result<Vec<u8>, FlashError>;
 }
 
-/// The class of a board, which determines the hypervisor that runs on it.
-#[derive(Clone, Copy)]
-pub struct Class(&'static dyn Host);
-
-impl Class {
-    /// Returns all classes.
-    pub fn all() -> impl Iterator<Item = Self> {
-        CLASSES.iter().copied()
-    }
-
-    /// Returns the class of that name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::all().find(|class| class.name() == name)
-    }
-
-    /// Returns the facts of the class.
-    #[must_use]
-    pub fn facts(self) -> &'static ClassFacts {
-        self.0.facts()
-    }
-
-    /// Returns the name of the class, in board files and of its class binary.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.facts().name
-    }
-
-    /// Returns the parts of the kernel that systems on boards of the class can use.
-    #[must_use]
-    pub fn parts(self) -> Parts {
-        let facts = self.facts();
-        let has = |role: DeviceRole| facts.devices.iter().any(|device| device.role == role);
-        let limited = [
-            (Part::Functions, has(DeviceRole::Bridge)),
-            (Part::Networks, has(DeviceRole::Network)),
-            (Part::Flash, has(DeviceRole::Flash)),
-            (Part::Lent, facts.protects),
-            (Part::Services, self.host().finds_services()),
-            (Part::Upcalls, facts.upcalls),
-            (Part::Semihosting, facts.semihosting),
-        ];
-        let lacked = limited.into_iter().filter(|(_, can)| !can);
-        Parts::ALL.without(lacked.fold(Parts::NONE, |set, (part, _)| set.with(part)))
-    }
-
-    /// Returns the answers of the class.
-    pub(crate) const fn host(self) -> &'static dyn Host {
-        self.0
-    }
+/// Returns the hosts of all classes.
+pub(crate) fn hosts() -> impl Iterator<Item = &'static dyn Host> {
+    HOSTS.iter().copied()
 }
 
-impl Form for Class {
-    const KIND: ValueKind = ValueKind::OneOf(|| {
-        let facts = Self::all().map(Self::facts);
-        facts.map(|facts| (facts.name, facts.description)).collect()
-    });
-
-    fn read(value: &Value) -> Option<Self> {
-        Self::named(value.text()?)
-    }
-}
-
-impl PartialEq for Class {
-    fn eq(&self, other: &Self) -> bool {
-        self.facts().number == other.facts().number
-    }
-}
-
-impl Eq for Class {}
-
-impl fmt::Debug for Class {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl Default for Class {
-    fn default() -> Self {
-        let [first, ..] = CLASSES else {
-            unreachable!("there is a class")
-        };
-        *first
-    }
+/// Returns the host of a class.
+pub(crate) fn host(class: Class) -> &'static dyn Host {
+    let [first, ..] = HOSTS else {
+        unreachable!("there is a class")
+    };
+    let is_it = |host: &&'static dyn Host| host.facts().number == class.facts().number;
+    hosts().find(is_it).unwrap_or(*first)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Class;
+    use super::hosts;
+    use crate::board::Class;
     use bulkhead_arch_api::class;
 
     #[test]
     fn every_class_has_a_folder_and_each_folder_is_of_a_class() {
-        let here: Vec<_> = Class::all().map(Class::facts).collect();
+        let here: Vec<_> = hosts().map(|host| host.facts()).collect();
         assert_eq!(here, class::CLASSES);
         assert!(here.iter().all(|facts| Class::named(facts.name).is_some()));
     }

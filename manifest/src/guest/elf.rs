@@ -5,12 +5,11 @@
 use std::rc::Rc;
 
 use super::{Area, Context};
-use crate::board::Window;
 use crate::diagnostic::{Code, Diagnostic, Report};
-use crate::model::{Kind, Placed};
+use crate::model::{Kind, Placed, TASK_BASE};
 use crate::payload::elf::{self, ElfError, Program};
 use crate::payload::{Piece, blob_name, bytes};
-use crate::rules::memory::TASK_BASE;
+use crate::window::Window;
 
 /// Reads the ELF file; `None` if something was reported.
 pub(crate) fn parse_elf(

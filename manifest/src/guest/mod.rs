@@ -13,18 +13,20 @@
 pub(crate) mod elf;
 pub(crate) mod first;
 pub(crate) mod ramdisk;
+pub(crate) mod startup;
 pub(crate) mod task;
 
 use bulkhead_arch_api::EntryState;
 
-use crate::board::{Board, Window};
-use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::model::{Access, Kind, PartitionSpec, Placed};
+use crate::board::Board;
+use crate::diagnostic::{Place, Report};
+use crate::model::capability::Capability;
+use crate::model::served::ServedWindow;
+use crate::model::side::Side;
+use crate::model::{Access, PartitionSpec, Placed};
 use crate::payload::{Loader, Piece, Stretch, blob_name, too_large};
-use crate::rules::channels::Side;
-use crate::rules::services::ServedWindow;
-use crate::system::Capability;
 use crate::units::Address;
+use crate::window::Window;
 
 /// The kind of an area, for the memory map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,7 +163,7 @@ pub(crate) struct Guest {
 
 impl Guest {
     /// Adds the memory of the channels to the memory of the partition.
-    fn join(&mut self, sides: &[Side<'_>]) {
+    pub(crate) fn join(&mut self, sides: &[Side<'_>]) {
         for side in sides {
             let access = if *side.spec.held {
                 Access::NONE
@@ -217,41 +219,4 @@ impl Context<'_> {
     pub(crate) fn name(&self) -> &str {
         &self.spec.name.value
     }
-}
-
-/// Builds a partition's memory; `None` if something was reported.
-pub(crate) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {
-    let errors = report.error_count();
-    let class = context.board.class.host();
-    let mut guest = match context.spec.kind {
-        Kind::Vm => class.build_vm(context, loader, report),
-        Kind::Task => class.build_task(context, loader, report),
-    };
-    if let Some(guest) = &guest {
-        first::check_entry(context, guest, report);
-    }
-    for alternative in &context.spec.alternatives {
-        let spec = context.spec.with(alternative);
-        let other = Context {
-            spec: &spec,
-            ..*context
-        };
-        if let (Some(guest), Some(built)) = (&mut guest, class.build_vm(&other, loader, report)) {
-            first::check_entry(&other, &built, report);
-            let other = built;
-            if guest.entry_state != other.entry_state {
-                let message =
-                    "the image of the alternative is of another width than the partition's own".to_owned();
-                report.push(
-                    Diagnostic::at(Code::ElfMachine, alternative.name.place, message)
-                        .help("a partition runs 64-bit or 32-bit images: make it two partitions"),
-                );
-            }
-            guest.alternatives.push(other);
-        }
-    }
-    if let Some(guest) = &mut guest {
-        guest.join(context.sides);
-    }
-    guest.filter(|_| report.error_count() == errors)
 }

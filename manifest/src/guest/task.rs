@@ -3,21 +3,14 @@
 
 use std::rc::Rc;
 
-use bulkhead_abi::hypercall::ABI_VERSION;
-use bulkhead_abi::startup::DEVICES_MAGIC;
-use bulkhead_abi::{ObjectKind, STARTUP_MAGIC, StartupCapability, StartupHeader};
-
 use super::elf::{elf_pieces, parse_elf};
-use super::{Area, AreaKind, Context, Guest, Part};
-use crate::board::Window;
+use super::{Area, AreaKind, Context, Guest, Part, startup};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::model::{Access, Placed};
+use crate::model::{Access, Placed, TASK_BASE};
 use crate::payload::elf::{self, Program};
 use crate::payload::{Loader, Piece, blob_name};
-use crate::rules::memory::TASK_BASE;
-use crate::rules::{registers, services};
-use crate::system::Capability;
 use crate::units::{PAGE, format_size};
+use crate::window::Window;
 
 /// The address at which a task sees its startup page.
 const STARTUP_PAGE: u64 = TASK_BASE - PAGE;
@@ -60,9 +53,9 @@ pub(crate) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         window: startup,
         access: Access::READ,
     });
-    let mut page = startup_records(ram, context.capabilities);
-    page.extend(services::startup(context.windows));
-    page.extend(startup_devices(context));
+    let mut page = startup::records(ram, context.capabilities);
+    page.extend(startup::windows(context.windows));
+    page.extend(startup::devices(context));
     page.resize(PAGE as usize, 0);
     pieces.push(Piece::whole(
         blob_name(context.name(), "startup"),
@@ -242,65 +235,4 @@ fn split(pieces: Vec<Piece>, parts: &[Part]) -> Vec<Piece> {
         }
     }
     out
-}
-
-/// Returns the list of devices in the startup page. Its layout is in `bulkhead_abi::startup`.
-fn startup_devices(context: &Context<'_>) -> Vec<u8> {
-    let devices: Vec<_> = registers(context.spec, context.board).collect();
-    let mut list = Vec::new();
-    if devices.is_empty() {
-        return list;
-    }
-    list.extend_from_slice(&DEVICES_MAGIC.to_le_bytes());
-    list.extend_from_slice(&(devices.len() as u32).to_le_bytes());
-    list.extend_from_slice(&0_u32.to_le_bytes());
-    for device in devices {
-        let mut name = [0; 24];
-        for (to, from) in name.iter_mut().zip(device.name.value.as_bytes()) {
-            *to = *from;
-        }
-        list.extend_from_slice(&name);
-        list.extend_from_slice(&device.window.base.to_le_bytes());
-        list.extend_from_slice(&device.window.size.to_le_bytes());
-    }
-    list
-}
-
-/// Returns the records that tell a task its capabilities, from the beginning of its startup page on. Their
-/// layout is in `bulkhead_abi::startup`.
-pub(crate) fn startup_records(ram: Window, capabilities: &[Capability]) -> Vec<u8> {
-    let header = StartupHeader {
-        magic: STARTUP_MAGIC,
-        count: capabilities.len() as u32,
-        abi_version: ABI_VERSION,
-        memory_base: ram.base,
-        memory_size: ram.size,
-    };
-    let mut page = Vec::new();
-    page.extend_from_slice(&header.magic.to_le_bytes());
-    page.extend_from_slice(&header.count.to_le_bytes());
-    page.extend_from_slice(&header.abi_version.to_le_bytes());
-    page.extend_from_slice(&header.memory_base.to_le_bytes());
-    page.extend_from_slice(&header.memory_size.to_le_bytes());
-    for capability in capabilities {
-        let mut name = [0; 24];
-        let length = capability.name.len().min(name.len() - 1);
-        name[..length].copy_from_slice(&capability.name.as_bytes()[..length]);
-        let record = StartupCapability {
-            name,
-            index: capability.index,
-            kind: capability.kind as u8,
-            rights: capability.rights.0,
-            object: if capability.kind == ObjectKind::Partition {
-                capability.object as u16
-            } else {
-                0
-            },
-        };
-        page.extend_from_slice(&record.name);
-        page.extend_from_slice(&record.index.to_le_bytes());
-        page.extend_from_slice(&[record.kind, record.rights]);
-        page.extend_from_slice(&record.object.to_le_bytes());
-    }
-    page
 }

@@ -3,16 +3,24 @@
 #![deny(clippy::arithmetic_side_effects)]
 
 mod arinc653;
+pub(crate) mod capability;
 mod channel;
+pub(crate) mod devices;
+pub(crate) mod machine;
+pub(crate) mod network;
 mod partition;
+pub(crate) mod port;
 mod scheduling;
+pub(crate) mod served;
 mod service;
+pub(crate) mod side;
 mod timing;
 
 use bulkhead_abi::hypercall::MAX_MESSAGE;
 use bulkhead_abi::trace::{RING_MAX, RING_MIN};
 use bulkhead_image::MAX_PORT_DEPTH;
 
+use crate::board::AttachmentKind;
 use crate::schema::declare::tables;
 use crate::schema::form::Whole;
 pub(crate) use crate::schema::form::{Given, Map, Placed};
@@ -20,8 +28,8 @@ use crate::units::{Duration, Size};
 pub(crate) use arinc653::{ArincSpec, ArincTimes, Direction, ProcessSpec, SamplingSpec};
 pub(crate) use channel::{ChannelSpec, SideSpec};
 pub use partition::{Access, Kind, right_names};
-pub(crate) use partition::{CapabilitySpec, Clock, FlashSpec, MachineSpec, PartitionSpec, Target};
-pub(crate) use scheduling::{DomainSpec, PcpuSpec, ScheduleSpec, VcpuSpec, WindowSpec};
+pub(crate) use partition::{CapabilitySpec, Clock, FlashSpec, MachineSpec, PartitionSpec, TASK_BASE, Target};
+pub(crate) use scheduling::{DomainSpec, PcpuSpec, ScheduleSpec, VcpuSpec, WindowSpec, policy_of, spec_of};
 pub use scheduling::{Policy, PolicyRow, ServerKind, policies};
 pub(crate) use service::{ClientSpec, Late, ServiceKind, ServiceSpec};
 pub(crate) use timing::{DemandSpec, TaskSpec, VcpuNumber, WaitSpec, WorkKind, WorkSpec};
@@ -118,26 +126,6 @@ tables! {
     pub(crate) PlugSpec = "a network" {
         /// device of the board that the network is plugged into
         device "device": Option<Placed<String>>, required;
-    }
-}
-
-/// A kind of thing that an emulator can plug into a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AttachmentKind {
-    /// A disk.
-    Disk,
-    /// A network.
-    Network,
-}
-
-impl AttachmentKind {
-    /// Returns the word for the kind in messages and board files.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Disk => "disk",
-            Self::Network => "network",
-        }
     }
 }
 

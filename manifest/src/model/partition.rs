@@ -4,13 +4,16 @@
 use bulkhead_abi::{HealthClass, Rights};
 use bulkhead_image::layout::HealthAction;
 
+use super::served::Served;
 use super::{ArincSpec, DemandSpec, Given, Map, Placed, VcpuSpec, WorkSpec};
 use crate::diagnostic::Place;
-use crate::rules::services::Served;
 use crate::schema::declare::{choices, tables, words};
 use crate::schema::form::{Declared, Form, Whole, Words, word};
 use crate::units::{Address, Duration, Size};
 use crate::value;
+
+/// The base of a task's memory.
+pub(crate) const TASK_BASE: u64 = 0x4000_0000;
 
 tables! {
     /// The unit of isolation. Its name has up to 31 letters, digits, `-`, `_`, a letter first, and is not

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The tables of scheduling: pCPUs, schedules, time domains, vCPUs.
 
+use super::Manifest;
 use super::{Given, Map, Placed};
 use crate::schema::declare::{choices, tables};
 use crate::schema::form::{Form, Whole, Words, word};
@@ -158,6 +159,17 @@ pub fn policies() -> Vec<PolicyRow> {
             }
         });
     rows.collect()
+}
+
+/// Returns the table of a pCPU in the manifest, if there is one.
+pub(crate) fn spec_of(manifest: &Manifest, pcpu: u32) -> Option<&PcpuSpec> {
+    let name = pcpu.to_string();
+    manifest.pcpus.iter().find(|spec| spec.name.value == name)
+}
+
+/// Returns the policy of a pCPU.
+pub(crate) fn policy_of(manifest: &Manifest, pcpu: u32) -> Policy {
+    spec_of(manifest, pcpu).map_or(Policy::FixedPriority, |spec| *spec.policy)
 }
 
 #[cfg(test)]

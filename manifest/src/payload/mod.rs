@@ -14,10 +14,10 @@ use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use crate::board::Window;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::Placed;
 use crate::units::format_size;
+use crate::window::Window;
 
 /// Files larger than this are not read, whatever their memory.
 const FILE_MAX: u64 = 4 << 30;

@@ -5,14 +5,14 @@ use bulkhead_abi::Rights;
 use bulkhead_abi::hypercall::capability_slots;
 use bulkhead_abi::size::TABLES;
 
-use super::channels;
 use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{
-    CapabilitySpec, Manifest, PartitionSpec, Placed, Policy, ServiceSpec, Target, right_names,
+    CapabilitySpec, Manifest, PartitionSpec, Placed, Policy, ServiceSpec, Target, policy_of, right_names,
+    side,
 };
-use crate::schema::shape::nearest;
-use crate::system::policy_of;
+use crate::nearest::nearest;
+use crate::place::channels;
 
 pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
     let slots = capability_slots(board.map_or(TABLES, |board| board.class.facts().tables));
@@ -243,7 +243,7 @@ fn holder_has_a_side(
         .channels
         .iter()
         .map(|channel| channel.name.value.as_str());
-    let Some(number) = channels::number(manifest, &name.value) else {
+    let Some(number) = side::number(manifest, &name.value) else {
         let help = match nearest(&name.value, names.clone()) {
             Some(near) => format!("did you mean \"{near}\"?"),
             None if manifest.channels.is_empty() => format!("add a table `[channel.{}]`", name.value),

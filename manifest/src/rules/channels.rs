@@ -1,275 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Channels: who shares which memory, where each side sees it, and how the doorbell reaches it.
 
-use bulkhead_arch_api::class::{DeviceRole, device};
-use bulkhead_image::layout::{
-    ChannelRecord, NONE, Name, SIDE_DEVICE, SIDE_EDGE, SIDE_FUNCTION, SIDE_HELD, SIDE_WRITES, SideRecord,
-};
-use bulkhead_image::{MAX_FUNCTIONS, MAX_HELD, NameError, channel_limits};
+use bulkhead_arch_api::class::DeviceRole;
+use bulkhead_image::{MAX_FUNCTIONS, MAX_HELD, channel_limits};
 
-use crate::board::{Board, Device, Trigger, Window};
+use crate::board::{Board, Class};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
+use crate::model::machine::taken_line;
 use crate::model::{Access, ChannelSpec, Kind, Manifest, PartitionSpec, Placed, SideSpec};
-use crate::rules::machine::{line_exists, taken_line};
-use crate::rules::memory::class_of;
-use crate::schema::shape::nearest;
-use crate::units::{Address, BLOCK, PAGE, Size, align_up, format_size};
-
-/// The address from which on partitions see their channels, unless the manifest says otherwise: QEMU's `virt`
-/// board has no memory and no device there that a VM of ours has.
-const FIRST_ADDRESS: u64 = 0x1000_0000;
-
-/// A partition at a channel.
-#[derive(Clone, Copy)]
-pub(crate) struct Side<'a> {
-    /// Number of the channel.
-    pub number: usize,
-    pub channel: &'a ChannelSpec,
-    pub spec: &'a SideSpec,
-    /// The addresses at which the partition sees the memory. A class without translation finds them with the
-    /// places of everything.
-    pub window: Window,
-}
-
-/// Returns the number of a channel in the system image.
-pub(crate) fn number(manifest: &Manifest, name: &str) -> Option<usize> {
-    manifest
-        .channels
-        .iter()
-        .position(|channel| channel.name.value == name)
-}
-
-/// Returns the sides of a partition, in the order of the channels.
-pub(crate) fn sides_of<'a>(manifest: &'a Manifest, partition: &str) -> Vec<Side<'a>> {
-    let is_own = |side: &&SideSpec| matches!(&side.partition, Some(own) if own.value == partition);
-    let mut next = FIRST_ADDRESS;
-    let mut sides = Vec::new();
-    for (number, channel) in manifest.channels.iter().enumerate() {
-        let Some(spec) = channel.sides.iter().find(is_own) else {
-            continue;
-        };
-        let size = channel.size.as_ref().map_or(0, |size| size.value.get());
-        // A base address register tells a multiple of its size.
-        let unit = match *spec.pci {
-            true if size.is_power_of_two() => size.max(PAGE),
-            _ if size >= BLOCK => BLOCK,
-            _ => PAGE,
-        };
-        let base = match &spec.guest {
-            Some(guest) => guest.value.get(),
-            None => {
-                let base = align_up(next, unit).unwrap_or(next);
-                next = base.saturating_add(size);
-                base
-            }
-        };
-        sides.push(Side {
-            number,
-            channel,
-            spec,
-            window: Window { base, size },
-        });
-    }
-    sides
-}
-
-/// The virtual PCI host bridge: the place of its configuration space is that of QEMU's `virt` board, and its
-/// registers are behind its window for memory.
-pub(crate) const BRIDGE: [(&str, Window); 2] = [
-    (
-        "virtual PCI host bridge",
-        Window {
-            base: 0x3f00_0000,
-            size: device::PCI_BRIDGE.windows[0].size,
-        },
-    ),
-    (
-        "registers of virtual PCI functions",
-        Window {
-            base: 0x3e00_0000,
-            size: device::PCI_BRIDGE.windows[1].size,
-        },
-    ),
-];
-/// The window for memory: from the first channel to the last register.
-pub(crate) const BRIDGE_MEMORY: Window = Window {
-    base: FIRST_ADDRESS,
-    size: 0x2e10_0000,
-};
-
-/// Counts the PCI functions of each partition.
-pub(crate) fn count_functions(manifest: &mut Manifest) {
-    let names = manifest.partitions.iter().map(|partition| &partition.name.value);
-    let count = |name: &String| {
-        let sides = sides_of(manifest, name);
-        sides.iter().filter(|side| *side.spec.pci).count()
-    };
-    let counts: Vec<usize> = names.map(count).collect();
-    for (partition, count) in manifest.partitions.iter_mut().zip(counts) {
-        partition.machine.functions = count;
-    }
-}
-
-/// Returns the device whose registers are the memory of a channel.
-pub(crate) fn lent<'b>(channel: &ChannelSpec, board: &'b Board) -> Option<&'b Device> {
-    board.device(&channel.device.as_ref()?.value)
-}
-
-/// Makes the registers of devices the memory of the channels that lend them.
-pub(crate) fn lend(manifest: &mut Manifest, board: Option<&Board>, report: &mut Report) {
-    let Some(board) = board else { return };
-    for number in 0..manifest.channels.len() {
-        let found = lent_window(number, manifest, board, report);
-        let Some(channel) = manifest.channels.get_mut(number) else {
-            continue;
-        };
-        let Some(place) = channel.device.as_ref().map(|device| device.place) else {
-            continue;
-        };
-        let window = found.unwrap_or(Window { base: 0, size: PAGE });
-        channel.at = Some(Placed {
-            value: Address::new(window.base),
-            place,
-        });
-        channel.size = Some(Placed {
-            value: Size::new(window.size),
-            place,
-        });
-        for side in &mut channel.sides {
-            side.held.value = true;
-        }
-    }
-}
-
-/// Returns the pages with the registers of the device that a channel lends. Reports a device that cannot be
-/// lent.
-fn lent_window(number: usize, manifest: &Manifest, board: &Board, report: &mut Report) -> Option<Window> {
-    let channel = manifest.channels.get(number)?;
-    let name = channel.device.as_ref()?;
-    if !board.class.facts().protects {
-        let message = format!("a board of class `{}` cannot lend a device", board.class.name());
-        report.push(
-            Diagnostic::at(Code::NotForClass, name.place, message)
-                .help("give the device to one VM, by its `devices`"),
-        );
-        return None;
-    }
-    let Some(device) = board.device(&name.value) else {
-        let names = board.devices.iter().map(|device| device.name.as_str());
-        let help = nearest(&name.value, names).map_or_else(
-            || "`bulkhead boards` lists the devices".to_owned(),
-            |near| format!("did you mean \"{near}\"?"),
-        );
-        let message = format!("board `{}` has no device `{}`", board.name, name.value);
-        report.push(Diagnostic::at(Code::UnknownDevice, name.place, message).help(help));
-        return None;
-    };
-    let refusal = refusal(channel, name, device, (manifest, board));
-    if let Some((message, help)) = refusal {
-        report.push(Diagnostic::at(Code::BadChannel, name.place, message).help(help));
-        return None;
-    }
-    device.registers.first().map(|registers| registers.pages())
-}
-
-/// Returns why a device cannot be lent, and what to do.
-fn refusal(
-    channel: &ChannelSpec,
-    name: &Placed<String>,
-    device: &Device,
-    (manifest, board): (&Manifest, &Board),
-) -> Option<(String, &'static str)> {
-    let own = &name.value;
-    let is_it = |other: &&Placed<String>| other.value == *own && other.place.start != name.place.start;
-    let mut owners = manifest
-        .partitions
-        .iter()
-        .flat_map(|partition| &partition.devices);
-    let mut lenders = manifest.channels.iter().filter_map(|other| other.device.as_ref());
-    let hypervisors = board.hypervisor_devices();
-    let shares = |window: &Window| {
-        hypervisors
-            .iter()
-            .any(|(_, theirs)| window.pages().overlaps(*theirs))
-    };
-    let is_taken = |line: u32| board.hypervisor_lines().iter().any(|(own, _)| *own == line);
-    if channel
-        .sides
-        .iter()
-        .any(|side| *side.pci || side.interrupt.is_some() || side.event.is_some())
-    {
-        return Some((
-            format!("a side of device `{own}` has a doorbell"),
-            "remove `pci`, `interrupt` and `event`: the line of the device is a capability",
-        ));
-    }
-    if owners.any(|other| other.value == *own) || lenders.any(|other| is_it(&other)) {
-        return Some((
-            format!("device `{own}` is given away twice"),
-            "name it in `devices` of one VM, or in one channel",
-        ));
-    }
-    if device.dma {
-        return Some((
-            format!("device `{own}` accesses memory by itself"),
-            "give it to one VM, by its `devices`",
-        ));
-    }
-    let has_page = device.registers.len() == 1
-        && board.page_neighbours(device).next().is_none()
-        && !device.registers.iter().any(shares);
-    let lines = &device.interrupts;
-    if !has_page || lines.len() > 1 || lines.iter().any(|line| is_taken(line.line.get())) {
-        return Some((
-            format!("device `{own}` has no pages and no line of its own"),
-            "lend a device with one window of registers, in pages of its own, and at most one line",
-        ));
-    }
-    None
-}
-
-/// Returns the record of a channel whose first side has this number.
-pub(crate) fn record(channel: &ChannelSpec, host: u64, first: usize) -> Result<ChannelRecord, NameError> {
-    Ok(ChannelRecord {
-        name: Name::new(&channel.name.value)?,
-        host: host.into(),
-        size: channel.size.as_ref().map_or(0, |size| size.value.get()).into(),
-        first_side: (first as u32).into(),
-        side_count: (channel.sides.len() as u32).into(),
-    })
-}
-
-/// Returns the record of a side.
-pub(crate) fn side_record(
-    (channel, device): (usize, Option<&Device>),
-    side: &SideSpec,
-    partition: usize,
-    guest: u64,
-) -> SideRecord {
-    let line = device.and_then(|device| device.interrupts.first());
-    let bits = [
-        (device.is_some(), SIDE_DEVICE),
-        (line.is_some_and(|line| line.trigger == Trigger::Edge), SIDE_EDGE),
-        (side.access.write, SIDE_WRITES),
-        (*side.pci, SIDE_FUNCTION),
-        (*side.held, SIDE_HELD),
-    ];
-    let set = bits.iter().filter(|(set, _)| *set);
-    let flags = set.fold(0, |flags, (_, bit)| flags | bit);
-    SideRecord {
-        channel: (channel as u32).into(),
-        partition: (partition as u32).into(),
-        guest: guest.into(),
-        virtual_line: side
-            .interrupt
-            .as_ref()
-            .map_or(NONE, |line| line.value.get())
-            .into(),
-        event: side.event.as_ref().map_or(NONE, |event| event.value.get()).into(),
-        flags: flags.into(),
-        line: line.map_or(0, |line| line.line.get().saturating_add(1)).into(),
-    }
-}
+use crate::nearest::nearest;
+use crate::place::channels::{BRIDGE_MEMORY, FIRST_ADDRESS, sides_of};
+use crate::rules::machine::line_exists;
+use crate::units::format_size;
+use crate::window::Window;
 
 pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
     fits(manifest, board, report);
@@ -306,7 +49,7 @@ fn earlier(channel: &ChannelSpec, index: usize, name: &str) -> Option<Place> {
 }
 
 fn fits(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
-    let (channels, sides) = channel_limits(class_of(board).facts().tables);
+    let (channels, sides) = channel_limits(Class::of_board(board).facts().tables);
     if let Some(extra) = manifest.channels.get(channels) {
         let message = format!(
             "there are {} channels, but room for {channels}",
@@ -375,10 +118,10 @@ fn access_has_meaning(channel: &ChannelSpec, side: &SideSpec, report: &mut Repor
 
 /// Reports an address of a side where nothing is translated.
 fn in_place(side: &SideSpec, board: Option<&Board>, report: &mut Report) {
-    if let (Some(guest), true) = (&side.guest, class_of(board).facts().runs_in_place()) {
+    if let (Some(guest), true) = (&side.guest, Class::of_board(board).facts().runs_in_place()) {
         let message = format!(
             "a side has no address of its own on a board of class `{}`",
-            class_of(board).name()
+            Class::of_board(board).name()
         );
         report.push(
             Diagnostic::at(Code::NotForClass, guest.place, message)
@@ -393,7 +136,7 @@ fn can_be_held(channel: &ChannelSpec, side: &SideSpec, board: Option<&Board>, re
     let (Some(place), true) = (side.held.place, *side.held) else {
         return;
     };
-    let class = class_of(board);
+    let class = Class::of_board(board);
     if !class.facts().protects {
         let message = format!(
             "a board of class `{}` cannot unmap the memory of a side",
@@ -444,7 +187,7 @@ fn function_is_possible(
     report: &mut Report,
 ) {
     let name = &partition.name.value;
-    let class = class_of(board);
+    let class = Class::of_board(board);
     let mut devices = class.facts().devices.iter();
     if !devices.any(|device| device.role == DeviceRole::Bridge) {
         let message = format!("a board of class `{}` has no virtual PCI", class.name());

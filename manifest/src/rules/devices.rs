@@ -4,11 +4,13 @@
 use std::ops::RangeInclusive;
 
 use super::cpus::possible_duration;
-use super::machine::uart_lines;
-use crate::board::{Board, Device, Interrupt, Overheads, Trigger, Window};
+use crate::board::{Board, Device, Interrupt, Overheads, Trigger};
+use crate::class;
 use crate::diagnostic::{Code, Diagnostic, Report};
+use crate::model::devices::{owned, registers};
+use crate::model::machine::uart_lines;
 use crate::model::{Kind, Manifest, PartitionSpec, Placed};
-use crate::schema::shape::nearest;
+use crate::nearest::nearest;
 use crate::units::{Duration, format_duration};
 use bulkhead_image::layout::MAX_LATENCY_NS;
 
@@ -46,7 +48,7 @@ fn task_can_own(task: &PartitionSpec, board: &Board, report: &mut Report) -> boo
         return true;
     };
     let help = "remove it, or make the partition a VM: kind = \"vm\"";
-    if !board.class.host().finds_services() {
+    if !class::host(board.class).finds_services() {
         let message = format!("the task `{}` cannot have `devices`", task.name.value);
         let label = format!("on class `{}` only a VM drives devices", board.class.name());
         report.push(
@@ -132,34 +134,6 @@ fn latency_is_kept(latency: &Placed<Duration>, board: &Board, overheads: &Overhe
                 format_duration(overheads.event())
             )),
     );
-}
-
-/// Returns the devices of a partition that exist on the board.
-pub(crate) fn owned<'a>(
-    partition: &'a PartitionSpec,
-    board: &'a Board,
-) -> impl Iterator<Item = (&'a Placed<String>, &'a Device)> {
-    partition
-        .devices
-        .iter()
-        .filter_map(|name| Some((name, board.device(&name.value)?)))
-}
-
-/// Tells whether a device of the partition does DMA that nothing confines, so that the addresses the guest
-/// gives it must be bus addresses.
-pub(crate) fn does_trusted_dma(partition: &PartitionSpec, board: &Board) -> bool {
-    !board.iommu && partition.trusted_dma && owned(partition, board).any(|(_, device)| device.dma)
-}
-
-/// Tells whether the RAM of a partition must be at its bus addresses, and the manifest leaves open which
-/// these are.
-pub(crate) fn chooses_ram_base(partition: &PartitionSpec, board: &Board) -> bool {
-    partition.machine.ram_base.key.is_none() && needs_identity(partition, board)
-}
-
-/// Tells whether the partition sees its memory at the bus addresses. A task asks for these addresses instead.
-pub(crate) fn needs_identity(partition: &PartitionSpec, board: &Board) -> bool {
-    partition.kind == Kind::Vm && does_trusted_dma(partition, board)
 }
 
 fn device_exists(name: &Placed<String>, board: &Board, report: &mut Report) {
@@ -273,37 +247,6 @@ fn one_owner_per_line(partitions: &[&PartitionSpec], board: &Board, report: &mut
             }
         }
     }
-}
-
-/// A window of registers of a partition's device.
-pub(crate) struct Registers<'a> {
-    pub name: &'a Placed<String>,
-    pub device: &'a Device,
-    pub window: Window,
-    /// Others have registers in the same page: it is not mapped, and the hypervisor carries out each access.
-    pub forwarded: bool,
-}
-
-/// Returns the registers of a partition's devices.
-pub(crate) fn registers<'a>(
-    partition: &'a PartitionSpec,
-    board: &'a Board,
-) -> impl Iterator<Item = Registers<'a>> {
-    let is_own = |name: &str| partition.devices.iter().any(|own| own.value == name);
-    let shared = move |window: Window| {
-        board.devices.iter().any(|other| {
-            let here = |theirs: &Window| theirs.pages().overlaps(window.pages());
-            !is_own(&other.name) && other.registers.iter().any(here)
-        })
-    };
-    owned(partition, board).flat_map(move |(name, device)| {
-        device.registers.iter().map(move |window| Registers {
-            name,
-            device,
-            window: *window,
-            forwarded: shared(*window),
-        })
-    })
 }
 
 /// Checks that nobody else has registers in the pages of a device, or its registers can be forwarded.

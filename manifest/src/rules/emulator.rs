@@ -3,10 +3,9 @@
 
 use std::path::Path;
 
-use super::networks;
-use crate::board::Board;
+use crate::board::{AttachmentKind, Board};
 use crate::diagnostic::{Code, Diagnostic, Report};
-use crate::model::{AttachmentKind, DiskSpec, Manifest, Placed};
+use crate::model::{DiskSpec, Manifest, Placed, network};
 
 pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
     let mut seen: Vec<&Placed<String>> = Vec::new();
@@ -31,7 +30,7 @@ pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
             .partitions
             .iter()
             .any(|partition| partition.devices.iter().any(|device| device.value == name.value))
-            || networks::uplink(manifest, board).is_some_and(|device| device.name == name.value);
+            || network::uplink(manifest, board).is_some_and(|device| device.name == name.value);
         if !owned {
             let message = format!(
                 "something is attached to `{}`, which no partition owns",

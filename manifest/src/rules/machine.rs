@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The virtual machine of a partition: the place of its UART, and the lines of its devices.
 
-use crate::board::{Board, Device};
+use crate::board::{Board, Class};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::model::{Kind, MachineSpec, Manifest, PartitionSpec};
-use crate::rules::memory::class_of;
-use crate::rules::{networks, owned};
+use crate::model::machine::uart_lines;
+use crate::model::{Kind, Manifest, PartitionSpec, network};
 use crate::units::format_size;
-use std::ops::RangeInclusive;
 
 /// INTIDs from here on have other meanings (Arm IHI 0069H, section 2.2). No class has a line with such a
 /// number.
@@ -29,14 +27,6 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     }
 }
 
-/// Returns the lines of the virtual UART that have numbers.
-pub(crate) fn uart_lines(machine: &MachineSpec, board: Option<&Board>) -> RangeInclusive<u32> {
-    let first = machine.uart.line.get();
-    let console = class_of(board).facts().console();
-    let behind = console.map_or(0, |(device, _)| device.lines).saturating_sub(1);
-    first..=first.saturating_add(behind)
-}
-
 fn controller_is_possible(partition: &PartitionSpec, report: &mut Report) {
     let gic = &partition.machine.gic;
     let lines = gic.lines.get();
@@ -50,7 +40,7 @@ fn controller_is_possible(partition: &PartitionSpec, report: &mut Report) {
 }
 
 fn uart_is_aligned(partition: &PartitionSpec, board: Option<&Board>, report: &mut Report) {
-    let (uart, granule) = (&partition.machine.uart, class_of(board).facts().granule);
+    let (uart, granule) = (&partition.machine.uart, Class::of_board(board).facts().granule);
     if let (Some(place), false) = (uart.key, uart.base.is_multiple_of(granule)) {
         let message = format!(
             "the UART at {:#x} is not at a multiple of {}",
@@ -70,7 +60,7 @@ fn entry_is_aligned(partition: &PartitionSpec, board: Option<&Board>, report: &m
     let Some(entry) = &partition.machine.entry else {
         return;
     };
-    if class_of(board).facts().translates && !entry.value.is_multiple_of(INSTRUCTION) {
+    if Class::of_board(board).facts().translates && !entry.value.is_multiple_of(INSTRUCTION) {
         let message = format!("no instruction can be at {:#x}", entry.value);
         report.push(
             Diagnostic::at(Code::BadMachine, entry.place, message)
@@ -90,7 +80,7 @@ pub(super) fn line_exists(
     report: &mut Report,
 ) -> bool {
     let machine = &partition.machine;
-    let (first, lines) = (class_of(board).facts().first_device_line, machine.lines());
+    let (first, lines) = (Class::of_board(board).facts().first_device_line, machine.lines());
     let (message, help) = if line < first {
         (
             format!("{what} line {line} is private to each CPU"),
@@ -110,35 +100,6 @@ pub(super) fn line_exists(
     };
     report.push(Diagnostic::at(Code::BadLine, place, message).help(help));
     false
-}
-
-/// Returns the owner of a line of a VM, if a virtual device or a device of the VM has the line.
-pub(super) fn taken_line(partition: &PartitionSpec, board: Option<&Board>, line: u32) -> Option<String> {
-    let machine = &partition.machine;
-    let is_at = |device: &Device| {
-        let mut lines = device.interrupts.iter();
-        lines.any(|interrupt| interrupt.line.get() == line)
-    };
-    if partition.console && uart_lines(machine, board).contains(&line) {
-        return Some("the virtual UART's".to_owned());
-    }
-    if partition.has_gate_interrupt() && line == machine.gate_line() {
-        return Some("the event gate's".to_owned());
-    }
-    if let Some(served) = machine.served.iter().find(|served| served.line == line) {
-        return Some(format!("that of service `{}`", served.service));
-    }
-    let board = board?;
-    let network = partition
-        .network
-        .as_ref()
-        .and_then(|_| networks::controller(board));
-    if network.is_some_and(is_at) {
-        return Some("the virtual Ethernet controller's".to_owned());
-    }
-    let mut devices = owned(partition, board);
-    let (name, _) = devices.find(|(_, device)| is_at(device))?;
-    Some(format!("that of device `{}`", name.value))
 }
 
 fn uart_line_exists(partition: &PartitionSpec, board: Option<&Board>, report: &mut Report) {
@@ -170,7 +131,7 @@ fn gate_line_exists(partition: &PartitionSpec, board: Option<&Board>, report: &m
 /// Reports a line of the virtual Ethernet controller that another virtual device has. The board determines
 /// the line of the controller.
 fn interface_line_is_free(partition: &PartitionSpec, board: Option<&Board>, report: &mut Report) {
-    let (Some(network), Some(device)) = (&partition.network, board.and_then(networks::controller)) else {
+    let (Some(network), Some(device)) = (&partition.network, board.and_then(network::controller)) else {
         return;
     };
     let machine = &partition.machine;

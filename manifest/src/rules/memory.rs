@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory as the partitions see it: sizes, alignment, overlaps, virtual devices.
 
-use bulkhead_arch_api::{AddressSpace, ClassFacts};
+use bulkhead_arch_api::AddressSpace;
 
-use crate::board::{Board, Window};
-use crate::class::Class;
+use crate::board::{Board, Class};
+use crate::class;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::model::{Kind, Manifest, PartitionSpec, Placed};
-use crate::rules::channels::{self, Side};
-use crate::rules::networks;
+use crate::model::machine::uart_size;
+use crate::model::side::Side;
+use crate::model::{Kind, Manifest, PartitionSpec, Placed, TASK_BASE, network};
+use crate::place::channels;
 use crate::units::{Address, PAGE, Size, format_size};
+use crate::window::Window;
 
-/// The base of a task's memory.
-pub(crate) const TASK_BASE: u64 = 0x4000_0000;
-/// Bytes of a PL011's registers.
-pub(crate) const UART_SIZE: u64 = 0x1000;
 pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
-    let class = class_of(board);
+    let class = Class::of_board(board);
     if class.facts().runs_in_place() {
         // If nothing is translated, places are known only when the programs are known.
         return;
@@ -41,7 +39,7 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
         for address in addresses(partition) {
             address_is_aligned(&address, report);
         }
-        class.host().check_machine(partition, board, report);
+        class::host(class).check_machine(partition, board, report);
         let mut areas = memory(partition);
         let sides = channels::sides_of(manifest, &partition.name.value);
         areas.extend(sides.iter().map(side));
@@ -50,11 +48,6 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
         }
         areas_are_apart(partition, &areas, board, report);
     }
-}
-
-/// Returns the class of a board. A board that is not known has the usual class.
-pub(crate) fn class_of(board: Option<&Board>) -> Class {
-    board.map_or_else(Class::default, |board| board.class)
 }
 
 fn size_is_possible(size: &Placed<Size>, report: &mut Report) {
@@ -111,13 +104,6 @@ pub(crate) struct Area {
     pub window: Window,
     place: Place,
     is_memory: bool,
-}
-
-/// Returns the size of the registers of a VM's UART, in bytes or ports.
-pub(crate) fn uart_size(class: &ClassFacts) -> u64 {
-    class
-        .console()
-        .map_or(UART_SIZE, |(device, _)| device.windows[0].size)
 }
 
 impl Area {
@@ -177,17 +163,17 @@ pub(crate) fn virtual_areas(partition: &PartitionSpec, board: Option<&Board>) ->
     let machine = &partition.machine;
     let mut areas = Vec::new();
     let gic = machine.gic.key.unwrap_or(partition.name.place);
-    let controller = class_of(board).host().virtual_controller(partition, board);
+    let controller = class::host(Class::of_board(board)).virtual_controller(partition, board);
     let windows = controller.into_iter().flat_map(|controller| controller.windows);
     areas.extend(windows.map(|(name, window)| Area::new(format!("virtual {name}"), window, gic, false)));
     if partition.console {
         let place = machine.uart.key.unwrap_or(partition.name.place);
         let window = Window {
             base: machine.uart.base.get(),
-            size: uart_size(class_of(board).facts()),
+            size: uart_size(Class::of_board(board).facts()),
         };
         // A UART at I/O ports takes no memory.
-        let is_in_memory = class_of(board)
+        let is_in_memory = Class::of_board(board)
             .facts()
             .console()
             .is_none_or(|(device, _)| device.windows[0].space == AddressSpace::Memory);
@@ -204,7 +190,7 @@ pub(crate) fn virtual_areas(partition: &PartitionSpec, board: Option<&Board>) ->
         areas.push(Area::new(what, served.window, served.place, false));
     }
     let network = partition.network.as_ref();
-    let interface = network.zip(board.and_then(networks::controller));
+    let interface = network.zip(board.and_then(network::controller));
     if let Some((network, window)) =
         interface.and_then(|(network, device)| Some((network, *device.registers.first()?)))
     {
@@ -250,7 +236,7 @@ pub(crate) fn areas_are_apart(
     board: Option<&Board>,
     report: &mut Report,
 ) {
-    let limit = class_of(board).facts().guest_address_limit;
+    let limit = Class::of_board(board).facts().guest_address_limit;
     for (index, area) in areas.iter().enumerate() {
         let end = area.window.base.checked_add(area.window.size);
         if end.is_none_or(|end| end > limit) {

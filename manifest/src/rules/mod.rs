@@ -9,29 +9,28 @@
 
 mod arinc653;
 mod capabilities;
-pub(crate) mod channels;
+mod channels;
 mod cpus;
 mod devices;
 mod direct;
 mod emulator;
 mod health;
-pub(crate) mod machine;
+mod machine;
 pub(crate) mod memory;
 mod names;
-pub(crate) mod networks;
-pub(crate) mod ports;
+mod networks;
+mod ports;
 mod scheduling;
-pub(crate) mod services;
+mod services;
 mod surprises;
 mod tasks;
 mod timing;
 
-use crate::board::Board;
-use crate::class::Class;
+use crate::board::{Board, Class};
+use crate::class;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{Manifest, PartitionSpec};
 
-pub(crate) use devices::{chooses_ram_base, does_trusted_dma, needs_identity, owned, registers};
 pub(crate) use emulator::disks_are_files;
 pub(crate) use memory::virtual_areas;
 pub(crate) use scheduling::BUDGET;
@@ -53,7 +52,7 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     arinc653::check(manifest, report);
     trace_is_possible(manifest, report);
     if let Some(board) = board {
-        board.class.host().check(manifest, board, report);
+        class::host(board.class).check(manifest, board, report);
         short_exits_are_traced(manifest, board, report);
         for partition in &manifest.partitions {
             semihosting_is_possible(partition, board, report);

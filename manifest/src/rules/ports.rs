@@ -2,127 +2,12 @@
 //! Ports and locks: the class has them, and the hypervisor has room for them and for the messages.
 
 use bulkhead_abi::size::Tables;
-use bulkhead_image::layout::{LockRecord, Name, PORT_IDENTIFIES, PortRecord};
-use bulkhead_image::{MessageLimits, NameError};
+use bulkhead_image::MessageLimits;
 
 use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::model::{CapabilitySpec, LockSpec, Manifest, PartitionSpec, PortSpec, Target};
-use bulkhead_abi::Rights;
-
-/// Returns the number of a port in the system image.
-pub(crate) fn number(manifest: &Manifest, name: &str) -> Option<usize> {
-    manifest.ports.iter().position(|port| port.name.value == name)
-}
-
-/// Returns the record of a port.
-pub(crate) fn record(port: &PortSpec) -> Result<PortRecord, NameError> {
-    Ok(PortRecord {
-        name: Name::new(&port.name.value)?,
-        message_size: port.message_size.get().into(),
-        depth: port.depth.get().into(),
-        flags: if port.identify { PORT_IDENTIFIES } else { 0 }.into(),
-        reserved: 0.into(),
-    })
-}
-
-/// Returns the number of a lock in the system image.
-pub(crate) fn lock_number(manifest: &Manifest, name: &str) -> Option<usize> {
-    manifest.locks.iter().position(|lock| lock.name.value == name)
-}
-
-/// Returns the record of a lock.
-pub(crate) fn lock_record(lock: &LockSpec) -> Result<LockRecord, NameError> {
-    Ok(LockRecord {
-        name: Name::new(&lock.name.value)?,
-    })
-}
-
-/// Tells whether a capability is one for this port, and gives the right to send there.
-fn sends_to(capability: &CapabilitySpec, port: &str) -> bool {
-    let is_it = matches!(capability.target(), Some(Target::Port(name)) if name.value == port);
-    is_it && capability.gives(Rights::WRITE)
-}
-
-/// Tells whether a capability is one for this port, and gives the right to receive there.
-fn receives_from(capability: &CapabilitySpec, port: &str) -> bool {
-    let is_it = matches!(capability.target(), Some(Target::Port(name)) if name.value == port);
-    is_it && (capability.rights.is_none() || capability.gives(Rights::READ))
-}
-
-/// The room of a port, as the manifest divides it.
-struct Division {
-    /// The messages for which capabilities name room.
-    named: u32,
-    /// The senders whose capabilities name none.
-    unnamed: u32,
-    /// All senders.
-    senders: u32,
-    /// The lines that receivers may bind to the port. Each takes the room of a message.
-    lines: u32,
-}
-
-impl Division {
-    fn of(manifest: &Manifest, port: &PortSpec) -> Self {
-        let mut division = Self {
-            named: 0,
-            unnamed: 0,
-            senders: 0,
-            lines: 0,
-        };
-        let name = &port.name.value;
-        for partition in &manifest.partitions {
-            let own = || partition.capabilities.iter();
-            let mut rooms = own().filter(|capability| sends_to(capability, name)).peekable();
-            if rooms.peek().is_some() {
-                let named: Vec<_> = rooms.filter_map(|capability| capability.room.as_ref()).collect();
-                division.senders = division.senders.saturating_add(1);
-                division.unnamed = division.unnamed.saturating_add(named.is_empty().into());
-                let sum = named.iter().map(|room| room.value.get());
-                division.named = sum.fold(division.named, u32::saturating_add);
-            }
-            if own().any(|capability| receives_from(capability, name)) {
-                let lines = own().filter(|own| matches!(own.target(), Some(Target::Interrupt(_))));
-                division.lines = division.lines.saturating_add(lines.count() as u32);
-            }
-        }
-        division
-    }
-
-    /// Returns the messages that must have room so that the port keeps room for one of each sender that names
-    /// none. One is for those who were granted the right to send.
-    const fn needed(&self) -> u32 {
-        let kept = self.named.saturating_add(self.unnamed);
-        kept.saturating_add(self.lines).saturating_add(1)
-    }
-
-    /// Tells whether the port keeps room for a message of each sender that names none.
-    fn has_one_each(&self, port: &PortSpec) -> bool {
-        self.needed() <= port.depth.get()
-    }
-}
-
-/// Returns the messages of a partition for which a port keeps room because of this capability.
-pub(crate) fn room(manifest: &Manifest, holder: &PartitionSpec, capability: &CapabilitySpec) -> u32 {
-    let Some(Target::Port(name)) = capability.target() else {
-        return 0;
-    };
-    let port = manifest.ports.iter().find(|port| port.name.value == name.value);
-    let (Some(port), true) = (port, sends_to(capability, &name.value)) else {
-        return 0;
-    };
-    if let Some(room) = &capability.room {
-        return room.value.get();
-    }
-    let mut all = holder
-        .capabilities
-        .iter()
-        .filter(|own| sends_to(own, &name.value));
-    let is_first = all.next().is_some_and(|first| std::ptr::eq(first, capability));
-    let names_none = is_first && all.all(|other| other.room.is_none());
-    let division = Division::of(manifest, port);
-    u32::from(names_none && division.senders > 1 && division.has_one_each(port))
-}
+use crate::model::port::{Division, receives_from, sends_to, words};
+use crate::model::{CapabilitySpec, Manifest, PartitionSpec, Target};
 
 /// Reports room and events that a capability cannot have.
 fn details_have_meaning(manifest: &Manifest, report: &mut Report) {
@@ -300,13 +185,11 @@ fn few(kind: &str, mut places: impl ExactSizeIterator<Item = Place>, room: usize
 
 /// Reports the first port whose messages have no room behind those of the ports before it.
 fn messages_fit(manifest: &Manifest, room: usize, report: &mut Report) {
-    let mut words = 0_usize;
+    let mut sum = 0_usize;
     for port in &manifest.ports {
-        // Whoever has a bad name is told elsewhere.
-        let own = record(port).map_or(0, |record| record.words() as usize);
-        words = words.saturating_add(own);
-        if words > room {
-            let (needed, room) = (words.saturating_mul(8), room.saturating_mul(8));
+        sum = sum.saturating_add(words(port));
+        if sum > room {
+            let (needed, room) = (sum.saturating_mul(8), room.saturating_mul(8));
             let message = format!(
                 "the messages of the ports up to `{}` need {needed} bytes, but there are {room}",
                 port.name.value

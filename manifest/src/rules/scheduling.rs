@@ -17,9 +17,9 @@ use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{
     DomainSpec, Manifest, PartitionSpec, PcpuSpec, Placed, Policy, ScheduleSpec, VcpuSpec, WindowSpec,
+    policy_of, spec_of,
 };
-use crate::schema::shape::nearest;
-use crate::system::{policy_of, spec_of};
+use crate::nearest::nearest;
 use crate::units::format_duration;
 
 /// Possible budgets. A switch and an interrupt would use up a shorter one.

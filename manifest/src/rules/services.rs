@@ -1,211 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Services: who serves which VM, and where the VM finds the device.
 
-use bulkhead_abi::startup::{WINDOW_READ_ONLY, WINDOWS_MAGIC};
-use bulkhead_image::layout::{SERVED_FAULTS, SERVED_VIRTIO, SERVED_WRITES, ServedRecord};
 use bulkhead_image::{MAX_DURATION_NS, MAX_SERVED};
 
-use crate::board::{Board, Window};
+use crate::board::{Board, Class};
+use crate::class;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::model::{
-    Access, ClientSpec, Kind, Late, Manifest, PartitionSpec, Placed, ServiceKind, ServiceSpec,
-};
-use crate::rules::machine::{line_exists, taken_line};
-use crate::rules::memory::class_of;
-use crate::schema::shape::nearest;
+use crate::model::machine::taken_line;
+use crate::model::served::{all, names};
+use crate::model::{Access, ClientSpec, Kind, Manifest, PartitionSpec, Placed, ServiceKind, ServiceSpec};
+use crate::nearest::nearest;
+use crate::rules::machine::line_exists;
 use crate::units::PAGE;
+use crate::window::Window;
 
-/// The address from which on VMs find their devices, unless the manifest says otherwise: QEMU's `virt` board
-/// has nothing there.
-const FIRST_ADDRESS: u64 = 0x0b00_0000;
-/// The line from which on the devices interrupt, unless the manifest says otherwise.
-const FIRST_LINE: u32 = 128;
 /// Bytes in which clients share a disk.
 const DISK_UNIT: u64 = PAGE;
-
-/// A device that another partition serves to a VM.
-#[derive(Clone, Debug)]
-pub(crate) struct Served {
-    /// Number of the window in the system image.
-    pub number: usize,
-    /// The name of the service.
-    pub service: String,
-    /// The registers.
-    pub window: Window,
-    /// The interrupt line.
-    pub line: u32,
-    /// The table of the client.
-    pub place: Place,
-}
-
-/// A window, as its server knows it.
-#[derive(Clone, Copy)]
-pub(crate) struct ServedWindow<'a> {
-    /// Number of the window in the system image.
-    pub number: usize,
-    pub service: &'a ServiceSpec,
-    pub spec: &'a ClientSpec,
-    /// The name of the client.
-    pub client: &'a str,
-    /// The windows of the service to which the client may send frames, as a bitmap.
-    pub reaches: u32,
-}
-
-/// Returns all clients with their services. The place in the list is the number of the window.
-fn all(manifest: &Manifest) -> impl Iterator<Item = (usize, &ServiceSpec, &ClientSpec)> {
-    let clients = |service| std::iter::repeat(service).zip(clients_of(service));
-    let all = manifest.services.iter().flat_map(clients);
-    all.enumerate()
-        .map(|(number, (service, client))| (number, service, client))
-}
-
-fn names(name: Option<&Placed<String>>, partition: &str) -> bool {
-    name.is_some_and(|name| name.value == partition)
-}
-
-/// Finds the registers and the lines of all devices.
-pub(crate) fn place(manifest: &mut Manifest, board: Option<&Board>) {
-    for partition in 0..manifest.partitions.len() {
-        let mut spec = manifest.partitions[partition].clone();
-        let (mut next, mut line) = (FIRST_ADDRESS, FIRST_LINE);
-        let own = |client: &ClientSpec| names(client.partition.as_ref(), &spec.name.value);
-        let clients: Vec<_> = all(manifest).filter(|(_, _, client)| own(client)).collect();
-        let is_given = |line: u32| {
-            let mut given = clients
-                .iter()
-                .filter_map(|(_, _, client)| client.interrupt.as_ref());
-            given.any(|given| given.value.get() == line)
-        };
-        for (number, service, client) in &clients {
-            let base = client.guest.as_ref().map_or(next, |guest| guest.value.get());
-            if client.guest.is_none() {
-                next = next.saturating_add(PAGE);
-            }
-            let line = match &client.interrupt {
-                Some(given) => given.value.get(),
-                None => {
-                    while line < spec.machine.lines()
-                        && (is_given(line) || taken_line(&spec, board, line).is_some())
-                    {
-                        line = line.saturating_add(1);
-                    }
-                    line
-                }
-            };
-            spec.machine.served.push(Served {
-                number: *number,
-                service: service.name.value.clone(),
-                window: Window { base, size: PAGE },
-                line,
-                place: client.start,
-            });
-        }
-        manifest.partitions[partition] = spec;
-    }
-}
-
-/// Returns the windows that a partition serves.
-pub(crate) fn windows_of<'a>(manifest: &'a Manifest, partition: &str) -> Vec<ServedWindow<'a>> {
-    let own = all(manifest).filter(|(_, service, _)| names(service.partition.as_ref(), partition));
-    own.map(|(number, service, spec)| ServedWindow {
-        number,
-        service,
-        spec,
-        client: spec.partition.as_ref().map_or("", |name| &name.value),
-        reaches: reaches(manifest, service, spec),
-    })
-    .collect()
-}
-
-fn reaches(manifest: &Manifest, service: &ServiceSpec, spec: &ClientSpec) -> u32 {
-    let others = all(manifest).filter(|(_, other, client)| {
-        let may = spec.reaches.as_ref().is_none_or(|list| {
-            let mut list = list.iter();
-            list.any(|name| names(client.partition.as_ref(), &name.value))
-        });
-        other.name.value == service.name.value && client.start != spec.start && may
-    });
-    others.fold(0, |bits, (number, ..)| {
-        bits | 1_u32.checked_shl(number as u32).unwrap_or(0)
-    })
-}
-
-/// Returns the records of all windows.
-pub(crate) fn records(manifest: &Manifest) -> Vec<ServedRecord> {
-    let find = |name: &Option<Placed<String>>| {
-        let mut partitions = manifest.partitions.iter();
-        let name = name.as_ref()?;
-        partitions.position(|partition| partition.name.value == name.value)
-    };
-    let record = |(number, service, client): (usize, &ServiceSpec, &ClientSpec)| {
-        let (server, owner) = (find(&service.partition)?, find(&client.partition)?);
-        let spec = &manifest.partitions[owner];
-        let served = spec
-            .machine
-            .served
-            .iter()
-            .find(|served| served.number == number)?;
-        let bits = [
-            (client.access.write, SERVED_WRITES),
-            (*service.late == Late::Fault, SERVED_FAULTS),
-        ];
-        let set = bits.iter().filter(|(set, _)| *set);
-        Some(ServedRecord {
-            client: (owner as u32).into(),
-            server: (server as u32).into(),
-            guest: served.window.base.into(),
-            size: served.window.size.into(),
-            grant: spec.machine.ram_base.get().into(),
-            grant_size: spec.memory.as_ref()?.value.get().into(),
-            timeout_ns: service.timeout.get().into(),
-            virtual_line: served.line.into(),
-            event: service.event.get().into(),
-            flags: set.fold(SERVED_VIRTIO, |flags, (_, bit)| flags | bit).into(),
-            reserved: 0.into(),
-        })
-    };
-    all(manifest).filter_map(record).collect()
-}
-
-/// Returns the list of windows in the startup page of their server. The layout is in
-/// `bulkhead_abi::startup`.
-pub(crate) fn startup(windows: &[ServedWindow<'_>]) -> Vec<u8> {
-    let mut page = Vec::new();
-    if windows.is_empty() {
-        return page;
-    }
-    page.extend_from_slice(&WINDOWS_MAGIC.to_le_bytes());
-    page.extend_from_slice(&(windows.len() as u32).to_le_bytes());
-    page.extend_from_slice(&0_u32.to_le_bytes());
-    for window in windows {
-        for name in [&*window.service.name.value, window.client] {
-            let mut bytes = [0; 24];
-            for (to, from) in bytes.iter_mut().zip(name.as_bytes()) {
-                *to = *from;
-            }
-            page.extend_from_slice(&bytes);
-        }
-        let kind = window.service.kind;
-        let flags = if *window.spec.read_only {
-            WINDOW_READ_ONLY
-        } else {
-            0
-        };
-        let bytes =
-            |size: &Option<Placed<crate::units::Size>>| size.as_ref().map_or(0, |size| size.value.get());
-        let first = match kind {
-            // A locally administered address (IEEE 802, 8.2.2).
-            ServiceKind::Network => u64::from_le_bytes([2, b'b', b's', b'v', 0, window.number as u8, 0, 0]),
-            _ => bytes(&window.spec.offset),
-        };
-        page.extend_from_slice(&[window.number as u8, kind.number()]);
-        page.extend_from_slice(&flags.to_le_bytes());
-        page.extend_from_slice(&window.reaches.to_le_bytes());
-        page.extend_from_slice(&first.to_le_bytes());
-        page.extend_from_slice(&bytes(&window.spec.size).to_le_bytes());
-    }
-    page
-}
 
 pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
     if let Some(extra) = all(manifest).nth(MAX_SERVED) {
@@ -213,8 +23,8 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
         report.push(Diagnostic::at(Code::BadService, extra.2.start, message).help("remove some"));
     }
     for service in &manifest.services {
-        let class = class_of(board);
-        if !class.host().finds_services() {
+        let class = Class::of_board(board);
+        if !class::host(class).finds_services() {
             let message = format!("a VM on a board of class `{}` finds no services", class.name());
             report.push(
                 Diagnostic::at(Code::NotForClass, service.name.place, message).help("remove the service"),
@@ -446,8 +256,4 @@ fn device_has_a_place(client: &ClientSpec, manifest: &Manifest, board: Option<&B
         let message = format!("line {} of the device is {owner}", own.line);
         report.push(Diagnostic::at(Code::BadLine, place, message).help("give the device another line"));
     }
-}
-
-fn clients_of(service: &ServiceSpec) -> &[ClientSpec] {
-    &service.clients
 }

@@ -4,6 +4,7 @@
 
 use crate::board::{Board, Device};
 use crate::diagnostic::{Code, Diagnostic, Report};
+use crate::model::devices::{does_trusted_dma, owned};
 use crate::model::{Manifest, PartitionSpec, PcpuSpec, Placed, Policy, Target, VcpuSpec};
 use bulkhead_abi::Rights;
 use bulkhead_image::layout::HealthAction;
@@ -152,13 +153,12 @@ fn frozen_time_stands(partition: &PartitionSpec, manifest: &Manifest, report: &m
 }
 
 fn dma_ends_with_a_life(partition: &PartitionSpec, board: &Board, report: &mut Report) {
-    if !super::does_trusted_dma(partition, board)
-        || (restart(partition).is_none() && !watchdog_restarts(partition))
+    if !does_trusted_dma(partition, board) || (restart(partition).is_none() && !watchdog_restarts(partition))
     {
         return;
     }
     let unstoppable = |(_, device): &(_, &Device)| device.dma && device.quiesce.is_none();
-    if let Some((name, device)) = super::owned(partition, board).find(unstoppable) {
+    if let Some((name, device)) = owned(partition, board).find(unstoppable) {
         let message = format!(
             "nothing stops the DMA of `{}` when partition `{}` is restarted",
             device.name, partition.name.value

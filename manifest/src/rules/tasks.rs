@@ -2,6 +2,7 @@
 //! The keys that only VMs can have, and the keys that a VM needs to run.
 
 use crate::board::Board;
+use crate::class;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{Kind, Manifest, PartitionSpec, Placed};
 
@@ -36,7 +37,7 @@ const KERNEL: &str = "@debian/linux-";
 const BOOTARGS_MAX: usize = 2047;
 
 pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
-    let ramdisk = board.map_or(INITRAMFS, |board| board.class.host().initramfs());
+    let ramdisk = board.map_or(INITRAMFS, |board| class::host(board.class).initramfs());
     for partition in &manifest.partitions {
         if partition.kind == Kind::Task {
             not_for_task(partition, report);
@@ -152,7 +153,7 @@ fn something_to_run(partition: &PartitionSpec, board: Option<&Board>, report: &m
         || partition.flash.as_ref().is_some_and(|flash| flash.code.is_some());
     // A board that is not known may have firmware.
     let places = board.map_or(Some("a region with a `payload`"), |board| {
-        board.class.host().firmware()
+        class::host(board.class).firmware()
     });
     let firmware = has_code && partition.machine.entry.is_some() && places.is_some();
     if partition.kind == Kind::Task || !firmware {

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::form::Declared;
 use super::json::sentence;
 use super::{Need, TableSchema, ValueKind};
-use crate::board::Board;
+use crate::board_file;
 use crate::code::Code;
 use crate::model::Manifest;
 
@@ -56,7 +56,7 @@ pub fn reference_markdown() -> String {
     out.push_str(INTRODUCTION);
     tables(&mut out, "(top level)", Manifest::SCHEMA);
     out.push_str("\n# Board files\n\nA board is data: `boards/NAME.toml`, or a file of your own that the manifest names by its path.\n");
-    tables(&mut out, "(top level of a board file)", Board::SCHEMA);
+    tables(&mut out, "(top level of a board file)", &board_file::SCHEMA);
     out
 }
 

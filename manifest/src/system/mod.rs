@@ -10,40 +10,18 @@ mod reach;
 mod scheduling;
 mod views;
 
-use bulkhead_abi::hypercall::{SELF_CAPABILITY, SELF_NAME};
-use bulkhead_abi::{ObjectKind, Rights};
-
 use crate::board::Board;
+use crate::class;
 use crate::diagnostic::{Report, Sources};
 use crate::guest::Guest;
-use crate::model::{Access, AttachmentSpec, Manifest, PartitionSpec, Target};
-use crate::plan::Plan;
-use crate::rules::{channels, ports};
+pub use crate::model::capability::Capability;
+use crate::model::{Access, AttachmentSpec, Manifest};
+use crate::place::memory::Plan;
 pub use partition::Partition;
 pub use reach::{GainRow, ReachRow};
 pub use scheduling::{Domain, Pcpu, Reservation, Schedule, TimeWindow, Vcpu};
-pub(crate) use scheduling::{pcpus, policy_of, spec_of, vcpu};
+pub(crate) use scheduling::{pcpus, vcpu};
 pub use views::{CpuRow, DeviceRow, InterfaceRow, InterruptRow, MemoryRow, TouchRow};
-
-/// A capability that a partition holds from the start.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Capability {
-    /// The index in the partition's space.
-    pub index: u32,
-    /// The name by which the partition knows the capability.
-    pub name: String,
-    /// The kind of the object.
-    pub kind: ObjectKind,
-    /// The number of the partition that the object belongs to, of the pCPU of schedules, or of the port; 0
-    /// for the timer.
-    pub object: usize,
-    /// The operations that the holder may carry out.
-    pub rights: Rights,
-    /// Of a capability for a port: the messages of the holder for which the port keeps room.
-    pub room: u32,
-    /// Of a capability for a port: the event that a message which has to wait raises at the holder's gate.
-    pub event: Option<u32>,
-}
 
 /// The kind of memory behind a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,7 +189,7 @@ impl System {
         if guest.residents.is_empty() {
             return Vec::new();
         }
-        let regions = self.board.class.host().regions(&self.board, spec, guest);
+        let regions = class::host(self.board.class).regions(&self.board, spec, guest);
         let region = |region: &bulkhead_arch_regions::Region| MpuRegion {
             base: region.base.into(),
             size: region.size(),
@@ -259,78 +237,4 @@ impl System {
     pub fn log_base(&self) -> u64 {
         self.plan.log.base
     }
-}
-
-/// Returns the capabilities of a partition: its own first, then those of the manifest.
-pub(crate) fn capabilities(number: usize, spec: &PartitionSpec, manifest: &Manifest) -> Vec<Capability> {
-    let find = |name: &str| {
-        manifest
-            .partitions
-            .iter()
-            .position(|partition| partition.name.value == name)
-    };
-    let itself = Capability {
-        index: SELF_CAPABILITY,
-        name: SELF_NAME.to_owned(),
-        kind: ObjectKind::Partition,
-        object: number,
-        rights: Rights::ALL,
-        room: 0,
-        event: None,
-    };
-    let named = spec
-        .capabilities
-        .iter()
-        .zip(SELF_CAPABILITY + 1..)
-        .filter_map(|(capability, index)| {
-            let (kind, object, default) = match capability.target()? {
-                Target::Partition(name) => (ObjectKind::Partition, find(&name.value)?, Rights::READ),
-                Target::EventGate(name) => (ObjectKind::EventGate, find(&name.value)?, Rights::READ),
-                Target::Timer => (ObjectKind::Timer, 0, Rights::READ),
-                Target::Schedule(pcpu) => (ObjectKind::Schedule, pcpu.value as usize, Rights::READ),
-                Target::Port(name) => (
-                    ObjectKind::Port,
-                    ports::number(manifest, &name.value)?,
-                    Rights::READ,
-                ),
-                Target::Lock(name) => (
-                    ObjectKind::Lock,
-                    ports::lock_number(manifest, &name.value)?,
-                    Rights::WRITE,
-                ),
-                Target::Channel(name) => (
-                    ObjectKind::Channel,
-                    channels::number(manifest, &name.value)?,
-                    Rights::READ.union(Rights::WRITE),
-                ),
-                Target::Device(name) => (
-                    ObjectKind::Device,
-                    channels::number(manifest, &name.value)?,
-                    Rights::READ.union(Rights::WRITE),
-                ),
-                Target::Interrupt(name) => (
-                    ObjectKind::Interrupt,
-                    channels::number(manifest, &name.value)?,
-                    Rights::READ,
-                ),
-                Target::Console => (ObjectKind::Console, number, Rights::READ.union(Rights::WRITE)),
-                Target::Service => (ObjectKind::Service, number, Rights::READ.union(Rights::WRITE)),
-            };
-            let rights = capability.rights.as_ref().map_or(default, |rights| {
-                rights
-                    .value
-                    .iter()
-                    .fold(Rights::NONE, |all, right| all.union(right.value))
-            });
-            Some(Capability {
-                index,
-                name: capability.name.value.clone(),
-                kind,
-                object,
-                rights,
-                room: ports::room(manifest, spec, capability),
-                event: capability.event.as_ref().map(|event| event.value.get()),
-            })
-        });
-    std::iter::once(itself).chain(named).collect()
 }

@@ -8,12 +8,14 @@ use bulkhead_abi::HealthClass;
 use bulkhead_arch_api::EntryState;
 use bulkhead_image::layout::HealthAction;
 
-use super::{Capability, Mapping, MappingKind, System, Vcpu, capabilities, vcpu};
-use crate::board::Window;
+use super::{Mapping, MappingKind, System, Vcpu, vcpu};
 use crate::guest::{AreaKind, Guest};
+use crate::model::capability::{Capability, capabilities};
+use crate::model::devices::{does_trusted_dma, registers};
 use crate::model::{Access, Clock, Kind, PartitionSpec};
-use crate::rules::{does_trusted_dma, registers, virtual_areas};
+use crate::rules::virtual_areas;
 use crate::schema::form::Whole;
+use crate::window::Window;
 
 /// A partition.
 #[derive(Clone, Copy, Debug)]

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use super::System;
 use crate::model::right_names;
+use crate::place::channels;
 use crate::reach::{Act, Held, Holdings, Objects, acts, closure};
-use crate::rules::channels;
 
 /// One way of a partition to act on another.
 #[derive(Clone, Debug, PartialEq, Eq)]

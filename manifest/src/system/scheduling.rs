@@ -5,7 +5,10 @@
 //! manifest.
 
 use crate::board::Board;
-use crate::model::{DomainSpec, Manifest, PcpuSpec, Policy, ScheduleSpec, ServerKind, VcpuSpec, WindowSpec};
+use crate::model::{
+    DomainSpec, Manifest, PcpuSpec, Policy, ScheduleSpec, ServerKind, VcpuSpec, WindowSpec, policy_of,
+    spec_of,
+};
 
 /// A pCPU that the system uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,17 +84,6 @@ pub struct Vcpu {
     pub deadline_ns: u64,
     /// The number of the time domain under `domains`.
     pub domain: Option<u32>,
-}
-
-/// Returns the table of a pCPU in the manifest, if there is one.
-pub(crate) fn spec_of(manifest: &Manifest, pcpu: u32) -> Option<&PcpuSpec> {
-    let name = pcpu.to_string();
-    manifest.pcpus.iter().find(|spec| spec.name.value == name)
-}
-
-/// Returns the policy of a pCPU.
-pub(crate) fn policy_of(manifest: &Manifest, pcpu: u32) -> Policy {
-    spec_of(manifest, pcpu).map_or(Policy::FixedPriority, |spec| *spec.policy)
 }
 
 /// Returns the pCPUs up to the highest one that a vCPU is bound to.

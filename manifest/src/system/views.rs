@@ -6,9 +6,12 @@ use bulkhead_abi::hypercall::SELF_CAPABILITY;
 use bulkhead_image::layout::NIC_MEMORY;
 
 use super::{Mapping, MappingKind, Partition, Pcpu, System, Vcpu};
-use crate::board::{Device, Trigger, Window};
-use crate::model::{Access, right_names};
-use crate::rules::{channels, networks, owned, services};
+use crate::board::{Device, Trigger};
+use crate::class;
+use crate::model::devices::owned;
+use crate::model::{Access, network, right_names, served};
+use crate::place::channels;
+use crate::window::Window;
 
 /// A line of the memory map.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,7 +113,7 @@ impl System {
             access: access.to_owned(),
         };
         let mut rows = vec![row("log", self.plan.log, "rw")];
-        let own = self.board.class.host().own_memory(&self.board, &self.plan);
+        let own = class::host(self.board.class).own_memory(&self.board, &self.plan);
         rows.extend(
             own.into_iter()
                 .map(|(what, window, access)| row(what, window, access)),
@@ -129,7 +132,7 @@ impl System {
             let name = self.partition(*number).map_or("", |partition| partition.name());
             rows.push(row(&format!("frames of {name}"), window, "rw"));
         }
-        if let Some(device) = networks::uplink(&self.manifest, &self.board) {
+        if let Some(device) = network::uplink(&self.manifest, &self.board) {
             rows.extend(
                 device
                     .registers
@@ -216,7 +219,7 @@ impl System {
                 trigger: Trigger::Level,
             })
             .collect();
-        if let Some(device) = networks::uplink(&self.manifest, &self.board) {
+        if let Some(device) = network::uplink(&self.manifest, &self.board) {
             rows.extend(device.interrupts.iter().map(|interrupt| InterruptRow {
                 line: interrupt.line.get(),
                 device: device.name.clone(),
@@ -250,16 +253,16 @@ impl System {
 
     fn interface(&self, number: usize) -> Option<InterfaceRow> {
         let spec = self.manifest.partitions.get(number)?;
-        let found = networks::interface(number, spec)?;
+        let found = network::interface(number, spec)?;
         let network = &found.network.value;
         let mut all = self.manifest.networks.iter();
         let uplink = &all.find(|other| other.name.value == *network)?.uplink;
-        let device = networks::controller(&self.board)?;
+        let device = network::controller(&self.board)?;
         Some(InterfaceRow {
             partition: spec.name.value.clone(),
             network: network.clone(),
             uplink: uplink.as_ref().map(|uplink| uplink.value.clone()),
-            address: networks::format(found.address),
+            address: network::format(found.address),
             registers: device.registers.first().copied().unwrap_or_default(),
             line: device.interrupts.first().map(|interrupt| interrupt.line.get()),
         })
@@ -280,7 +283,7 @@ impl System {
                 }),
             }
         }
-        let uplink = networks::uplink(&self.manifest, &self.board);
+        let uplink = network::uplink(&self.manifest, &self.board);
         let is_uplink = |device: &Device| uplink.is_some_and(|uplink| uplink.name == device.name);
         rows.extend(self.board.devices.iter().map(|device| {
             DeviceRow {
@@ -360,7 +363,7 @@ impl System {
                 "registers that another partition answers".to_owned(),
             ));
         }
-        for window in services::windows_of(&self.manifest, partition.name()) {
+        for window in served::windows_of(&self.manifest, partition.name()) {
             let (access, service) = (window.spec.access.name(), &window.service.name.value);
             rows.push((
                 format!("RAM of {}", window.client),

@@ -5,6 +5,7 @@
 //! tasks and sources, in nanoseconds. [`judge`] runs the analysis. A task that cannot be shown to be in time
 //! becomes a [`Diagnostic`] at the task's line, with the smallest change that would help.
 
+mod means;
 mod remedy;
 mod suggest;
 mod unproved;
@@ -243,7 +244,7 @@ fn orders(system: &System, pcpu: u32) -> Orders {
 
 /// Returns the lines of the partition's critical devices. Any vCPU of the partition may handle them.
 fn critical_lines(system: &System, spec: &PartitionSpec) -> u8 {
-    let owned = crate::rules::owned(spec, &system.board);
+    let owned = crate::model::devices::owned(spec, &system.board);
     let critical = owned.filter(|(name, _)| spec.critical.iter().any(|other| other.value == name.value));
     let lines: usize = critical.map(|(_, device)| device.interrupts.len()).sum();
     u8::try_from(lines).unwrap_or(u8::MAX)

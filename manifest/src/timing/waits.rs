@@ -21,9 +21,10 @@
 use bulkhead_abi::{ObjectKind, Rights};
 use bulkhead_sched::Ticks;
 
-use super::unproved;
+use super::means::own_waits;
+use crate::model::capability::Capability;
 use crate::model::{Placed, Policy, TaskSpec, WaitSpec};
-use crate::system::{Capability, Partition, System, Vcpu};
+use crate::system::{Partition, System, Vcpu};
 use crate::units::Duration;
 
 /// The most that waits can take of a job, in nanoseconds: far beyond any deadline, and far from the end of
@@ -181,7 +182,7 @@ fn answer(system: &System, caller: &Vcpu, capability: &Capability) -> Result<(Ti
     if server.capabilities().iter().filter(|own| receives(own)).count() > 1 {
         return Err(format!("`{}` receives from other ports, too", server.name()));
     }
-    if let Some(wait) = unproved::own_waits(system, server).first() {
+    if let Some(wait) = own_waits(system, server).first() {
         return Err(format!("`{}` may itself wait for {wait}", server.name()));
     }
     keeps_rights(server)?;

@@ -12,10 +12,9 @@ use object::elf::{EM_AARCH64, FileHeader64};
 use object::read::elf::FileHeader;
 
 use super::{CLASS, kernel};
-use crate::board::Window;
-use crate::class_binary::{flatten, not_elf};
-use crate::flash::{ClassBinary, FlashError};
+use crate::class_binary::{ClassBinary, FlashError, flatten, not_elf};
 use crate::payload::Stretch;
+use crate::window::Window;
 
 /// Offset at which the header of an Image says how much memory the Image takes.
 const IMAGE_SIZE_AT: usize = 16;

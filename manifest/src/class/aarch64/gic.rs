@@ -4,12 +4,13 @@
 
 use bulkhead_image::layout::{VIRTUAL_GIC_V2, VIRTUAL_GIC_V3};
 
-use crate::board::{Board, Window};
+use crate::board::Board;
 use crate::class::VirtualController;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::driver::{GIC_V2, Role};
 use crate::model::PartitionSpec;
 use crate::units::{PAGE, format_size};
+use crate::window::Window;
 
 /// Bytes of a GICv3 distributor's registers (Arm IHI 0069H, section 12.8).
 const DISTRIBUTOR_SIZE: u64 = 0x1_0000;

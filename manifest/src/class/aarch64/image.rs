@@ -4,12 +4,12 @@
 use std::rc::Rc;
 
 use super::kernel::{self, GunzipError};
-use crate::board::Window;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::guest::elf::{elf_pieces, parse_elf};
 use crate::guest::{Area, Context};
 use crate::model::{PartitionSpec, Placed};
 use crate::payload::elf;
+use crate::window::Window;
 
 use crate::payload::{Bytes, Piece, blob_name, bytes, foreign};
 use crate::units::{align_up, format_size};

@@ -6,11 +6,11 @@
 //! memory a kernel needs.
 
 use super::image::Image;
-use crate::board::Window;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::guest::Context;
 use crate::payload::bytes;
 use crate::units::PAGE;
+use crate::window::Window;
 use bulkhead_image::layout::HealthAction;
 
 /// Memory that a kernel needs for itself, beside its image and a RAM disk.

@@ -2,9 +2,10 @@
 //! The addresses at which a board of class `aarch64` can have the hypervisor.
 #![deny(clippy::arithmetic_side_effects)]
 
-use crate::board::{Board, Window};
+use crate::board::Board;
 use crate::class::Refuse;
 use crate::units::PAGE;
+use crate::window::Window;
 
 /// Checks that the flashable file is loaded at an address with room for the log before it.
 pub(super) fn check(board: &Board, refuse: &mut Refuse<'_>) {

@@ -14,25 +14,27 @@ mod vm;
 use bulkhead_arch_api::class::{AARCH32, AARCH64};
 use bulkhead_arch_api::{ClassFacts, EntryState};
 
-use super::{Class, Host, Refuse, VirtualController};
-use crate::board::{Board, Window};
+use super::{Host, Refuse, VirtualController};
+use crate::board::{Board, Class};
+use crate::class_binary::{ClassBinary, FlashError};
 use crate::diagnostic::Report;
 use crate::driver::{ARM_TIMER, CADENCE_UART, Driver, GIC_V2, GIC_V3, PL011};
-use crate::flash::{ClassBinary, FlashError};
 use crate::guest::{Context, Guest};
 use crate::model::PartitionSpec;
 use crate::payload::Loader;
-use crate::plan::Plan;
+use crate::place::memory::Plan;
 use crate::schema::Key;
 use crate::schema::declare::tables;
 use crate::schema::form::Declared;
-use crate::system::System;
 use crate::units::Size;
 use crate::value::Table;
+use crate::window::Window;
 use gic::Gic;
 
 /// The class.
-pub(super) const CLASS: Class = Class(&Aarch64);
+const CLASS: Class = Class::of(&AARCH64);
+/// Its answers.
+pub(super) const HOST: &dyn Host = &Aarch64;
 
 /// The drivers of the class binary.
 static DRIVERS: &[&Driver] = &[&PL011, &CADENCE_UART, &GIC_V3, &GIC_V2, &ARM_TIMER];
@@ -120,7 +122,13 @@ impl Host for Aarch64 {
         flash::read(elf)
     }
 
-    fn flash(&self, binary: &ClassBinary, image: &[u8], _system: &System) -> Result<Vec<u8>, FlashError> {
+    fn flash(
+        &self,
+        binary: &ClassBinary,
+        image: &[u8],
+        _board: &Board,
+        _guests: &[Guest],
+    ) -> Result<Vec<u8>, FlashError> {
         Ok(flash::join(binary, image))
     }
 }

@@ -3,12 +3,12 @@
 
 use std::rc::Rc;
 
-use crate::board::Window;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::guest::Context;
 use crate::model::{FlashSpec, PartitionSpec, Placed};
 use crate::payload::{Bytes, Loader, Piece, blob_name, too_large};
 use crate::units::format_size;
+use crate::window::Window;
 use bulkhead_arch_api::class::device::FLASH_ALIGN;
 
 /// The largest bank, which is that of QEMU's board.

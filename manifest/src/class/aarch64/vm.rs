@@ -16,13 +16,13 @@ use super::devicetree::{self, Machine};
 use super::image::{self, Image};
 use super::linux;
 use super::virtual_flash as flash;
-use crate::board::Window;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::guest::first::load_init;
 use crate::guest::{Area, AreaKind, Context, Guest, Part, ramdisk, region_payloads, vm_areas};
 use crate::model::{Access, PartitionSpec, Placed};
 use crate::payload::{Bytes, Loader, Piece, blob_name, bytes, initramfs, is_ramdisk};
 use crate::units::{BLOCK, PAGE, align_up, format_size};
+use crate::window::Window;
 
 /// QEMU's largest distance of the RAM disk from the start of RAM.
 const RAMDISK_MAX_OFFSET: u64 = 128 << 20;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The rules for the memory of a board of class `armv7m`.
 
-use crate::board::{Board, Window};
+use crate::board::Board;
 use crate::class::Refuse;
 use crate::driver::Role;
 use crate::units::format_size;
+use crate::window::Window;
 
 /// Checks that code memory is apart from RAM, and that the hypervisor's share of both exists.
 pub(super) fn check(board: &Board, refuse: &mut Refuse<'_>) {

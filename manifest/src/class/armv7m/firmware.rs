@@ -22,9 +22,10 @@ use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 use super::reread::reread;
 use super::rewrite::{self, Contents, Refusals, Rewritten, Section};
 use super::untold::{self, Names};
-use crate::board::{Board, Window};
+use crate::board::Board;
 use crate::payload::Stretch;
 use crate::payload::elf::{ElfError, damaged, machine_name};
+use crate::window::Window;
 
 /// Number of loadable segments that an ELF file can have here.
 const MAX_SEGMENTS: usize = 32;

@@ -11,11 +11,11 @@ use object::elf::{EM_ARM, ET_EXEC, FileHeader32};
 use object::read::elf::FileHeader;
 
 use super::{CLASS, RESET_VECTORS};
-use crate::board::Window;
-use crate::class_binary::{not_elf, stretches, symbol};
-use crate::flash::{ClassBinary, END_SYMBOL, FlashError};
+use crate::board::Board;
+use crate::class_binary::{ClassBinary, END_SYMBOL, FlashError, not_elf, stretches, symbol};
+use crate::guest::Guest;
 use crate::payload::Stretch;
-use crate::system::System;
+use crate::window::Window;
 
 /// Symbols at the beginning of the class binary's RAM, where its log is, and at the end of this RAM.
 const RAM_SYMBOLS: [&[u8]; 2] = [b"__log_area", b"__ram_end"];
@@ -83,16 +83,23 @@ fn reset_vectors(binary: &ClassBinary, others: &[&Stretch]) -> Vec<Stretch> {
 
 /// Returns the flashable file: one ELF file of all parts. The board must have the addresses that the class
 /// binary is linked for.
-pub(super) fn flash(binary: &ClassBinary, image: &[u8], system: &System) -> Result<Vec<u8>, FlashError> {
-    let (linked, board) = (binary.start(), system.board.load_address);
-    if linked != board {
+pub(super) fn flash(
+    binary: &ClassBinary,
+    image: &[u8],
+    board: &Board,
+    guests: &[Guest],
+) -> Result<Vec<u8>, FlashError> {
+    let linked = binary.start();
+    if linked != board.load_address {
+        let board = board.load_address;
         return Err(FlashError::Elsewhere { linked, board });
     }
-    let (linked, board) = (binary.ram, system.board.own_ram);
-    if linked != board {
+    let linked = binary.ram;
+    if linked != board.own_ram {
+        let board = board.own_ram;
         return Err(FlashError::RamElsewhere { linked, board });
     }
-    let residents: Vec<_> = system.guests.iter().flat_map(|guest| &guest.residents).collect();
+    let residents: Vec<_> = guests.iter().flat_map(|guest| &guest.residents).collect();
     Ok(write(binary, image, &residents))
 }
 

@@ -19,24 +19,26 @@ use bulkhead_arch_api::class::ARMV7M;
 use bulkhead_arch_api::{ClassFacts, EntryState};
 use bulkhead_arch_regions::Region;
 
-use super::{Class, Host, Refuse};
-use crate::board::{Board, Window};
+use super::{Host, Refuse};
+use crate::board::{Board, Class};
+use crate::class_binary::{ClassBinary, FlashError};
 use crate::diagnostic::Report;
 use crate::driver::{CMSDK_UART, DUAL_TIMER, Driver, LAN9118, NVIC, Role};
-use crate::flash::{ClassBinary, FlashError};
 use crate::guest::{Context, Guest};
 use crate::model::{Manifest, PartitionSpec};
 use crate::payload::Loader;
-use crate::plan::{Input, Plan};
+use crate::place::memory::{Input, Plan};
 use crate::schema::Key;
 use crate::schema::declare::tables;
 use crate::schema::form::{Declared, Whole};
-use crate::system::System;
 use crate::units::{Address, Size};
 use crate::value::Table;
+use crate::window::Window;
 
 /// The class.
-pub(super) const CLASS: Class = Class(&Armv7m);
+const CLASS: Class = Class::of(&ARMV7M);
+/// Its answers.
+pub(super) const HOST: &dyn Host = &Armv7m;
 
 /// The addresses where a CPU finds its first stack pointer and the address of its first instruction after a
 /// reset: 0 on all boards so far (VTOR after a reset, Arm DDI 0403E, section B3.2.5).
@@ -187,7 +189,13 @@ impl Host for Armv7m {
         flash::read(elf)
     }
 
-    fn flash(&self, binary: &ClassBinary, image: &[u8], system: &System) -> Result<Vec<u8>, FlashError> {
-        flash::flash(binary, image, system)
+    fn flash(
+        &self,
+        binary: &ClassBinary,
+        image: &[u8],
+        board: &Board,
+        guests: &[Guest],
+    ) -> Result<Vec<u8>, FlashError> {
+        flash::flash(binary, image, board, guests)
     }
 }

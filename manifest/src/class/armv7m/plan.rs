@@ -10,13 +10,14 @@ use bulkhead_arch_regions::{Forbidden, MAX_REGIONS, MAX_REQUESTS, Memory, Refusa
 
 use bulkhead_image::layout::NIC_MEMORY;
 
-use crate::board::{Board, Window};
+use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, FileId, Place, Report};
 use crate::guest::{Area, AreaKind, Guest};
+use crate::model::devices::registers;
 use crate::model::{Access, Manifest, PartitionSpec, Placed};
-use crate::plan::{Input, Plan, lowest, range, ranges, share, trace_place};
-use crate::rules::registers;
+use crate::place::memory::{Input, Plan, lowest, share, trace_place};
 use crate::units::{align_up, format_size};
+use crate::window::{Window, range, ranges};
 
 /// Finds places; `None` if something was reported.
 pub(super) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {

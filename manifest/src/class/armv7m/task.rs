@@ -11,15 +11,13 @@ use super::firmware::{self, Firmware};
 use super::vm::{
     code_window, data_pieces, ram_and_code, ram_window, refusal, take_reset_vectors, variables_are_inside,
 };
-use crate::board::Window;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::guest::task::{needs_elf, startup_records};
-use crate::guest::{Context, Guest, Part};
+use crate::guest::task::needs_elf;
+use crate::guest::{Context, Guest, Part, startup};
 use crate::model::Placed;
-use crate::payload::Loader;
-use crate::payload::Stretch;
-use crate::payload::elf;
+use crate::payload::{Loader, Stretch, elf};
 use crate::units::align_up;
+use crate::window::Window;
 
 /// A startup page begins at a multiple of this, the size of its records.
 const STARTUP_ALIGN: u64 = 32;
@@ -45,7 +43,7 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
     entry_is_code(&firmware, entry, name, report)?;
     take_reset_vectors(context.board, &mut firmware.code);
     let ram = ram_window(context, &firmware, None, report)?;
-    let startup = append_startup(&mut firmware, startup_records(ram, context.capabilities))?;
+    let page = append_startup(&mut firmware, startup::records(ram, context.capabilities))?;
     let code = code_window(&firmware.code)?;
     let areas = ram_and_code((ram, memory.place), (code, name.place));
     variables_are_inside(context, &firmware, &[], &areas, report)?;
@@ -55,7 +53,7 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         areas,
         pieces: data_pieces(context, &firmware),
         entry,
-        argument: startup,
+        argument: page,
         stack: ram.end(),
         residents: firmware.code,
         ..Guest::default()

@@ -13,14 +13,14 @@ use bulkhead_arch_regions::in_one_region;
 
 use super::RESET_VECTORS;
 use super::firmware::{self, Firmware, FirmwareError};
-use crate::board::{Board, Window};
+use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::guest::{Area, AreaKind, Context, Guest, Part};
 use crate::model::{Access, Placed};
 use crate::payload::elf::{self, ElfError};
 use crate::payload::{Loader, Piece, Stretch, blob_name, bytes};
-use crate::rules::memory;
 use crate::units::format_size;
+use crate::window::Window;
 
 /// Largest number of places that are listed when a program is refused.
 const LISTED: usize = 12;
@@ -76,7 +76,6 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         &areas,
         report,
     )?;
-    devices_are_apart(context, &areas, report)?;
     Some(Guest {
         parts: Part::whole(&areas),
         areas,
@@ -107,24 +106,6 @@ fn semihosting(name: &Placed<String>, calls: &[u32]) -> Option<Diagnostic> {
         .label(format!("in {} {places}, the first at {first:#x}: a HardFault of its own there", calls.len()))
         .help("link it without (`--specs=nosys.specs` instead of `rdimon.specs`, for example), or let them be answered");
     Some(found)
-}
-
-/// Checks that registers that the VM sees are neither in its memory nor in the place of other registers.
-fn devices_are_apart(context: &Context<'_>, areas: &[Area], report: &mut Report) -> Option<()> {
-    let errors = report.error_count();
-    let (spec, board) = (context.spec, Some(context.board));
-    for own in areas {
-        let mut all = memory::device_areas(spec, board);
-        let what = match own.kind {
-            AreaKind::Ram | AreaKind::Startup => "RAM",
-            AreaKind::Region | AreaKind::Flash => "region",
-            AreaKind::Code => "code",
-            AreaKind::Channel(_) | AreaKind::Lent(_) => "a channel",
-        };
-        all.insert(0, memory::Area::new(what, own.window, own.place, true));
-        memory::areas_are_apart(spec, &all, board, report);
-    }
-    (report.error_count() == errors).then_some(())
 }
 
 /// Returns an area in place: its addresses are those of the board.

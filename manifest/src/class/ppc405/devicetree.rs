@@ -8,9 +8,9 @@
 
 use dtoolkit::model::{DeviceTree, DeviceTreeNode, DeviceTreeProperty};
 
-use crate::board::Window;
 use crate::driver::Role;
 use crate::guest::{Area, AreaKind, Context};
+use crate::window::Window;
 
 const CPU_PHANDLE: u32 = 1;
 const UIC_PHANDLE: u32 = 2;

@@ -8,12 +8,11 @@ use object::elf::{EM_PPC, ET_EXEC, FileHeader32};
 use object::read::elf::FileHeader;
 
 use super::CLASS;
-use crate::board::Window;
-use crate::class_binary::{not_elf, stretches, symbol};
-use crate::flash::{ClassBinary, END_SYMBOL, FlashError};
+use crate::board::Board;
+use crate::class_binary::{ClassBinary, END_SYMBOL, FlashError, not_elf, stretches, symbol};
 use crate::payload::Stretch;
-use crate::system::System;
 use crate::units::PAGE;
+use crate::window::Window;
 
 /// Bytes of the header of an ELF file of 32 bits, and of a program header (System V ABI, chapter 4).
 const HEADER_LEN: usize = 52;
@@ -46,8 +45,8 @@ pub(super) fn read(elf: &[u8]) -> Result<ClassBinary, FlashError> {
 }
 
 /// Returns the flashable file. The board must have the address that the class binary is linked for.
-pub(super) fn flash(binary: &ClassBinary, image: &[u8], system: &System) -> Result<Vec<u8>, FlashError> {
-    let (linked, board) = (binary.start(), system.board.load_address);
+pub(super) fn flash(binary: &ClassBinary, image: &[u8], board: &Board) -> Result<Vec<u8>, FlashError> {
+    let (linked, board) = (binary.start(), board.load_address);
     if linked != board {
         return Err(FlashError::Elsewhere { linked, board });
     }

@@ -10,23 +10,25 @@ use bulkhead_arch_api::ClassFacts;
 use bulkhead_arch_api::class::PPC405;
 use bulkhead_arch_api::class::driver::PPC405EP_UART_OFFSET;
 
-use super::{Class, Host, Refuse};
-use crate::board::{Board, Window};
+use super::{Host, Refuse};
+use crate::board::{Board, Class};
+use crate::class_binary::{ClassBinary, FlashError};
 use crate::diagnostic::Report;
 use crate::driver::{Driver, PPC_TIMER, PPC405EP_UART, Role, UIC};
-use crate::flash::{ClassBinary, FlashError};
 use crate::guest::{Context, Guest};
 use crate::model::Manifest;
 use crate::payload::Loader;
-use crate::plan::Plan;
+use crate::place::memory::Plan;
 use crate::schema::Key;
 use crate::schema::form::Whole;
-use crate::system::System;
 use crate::units::Address;
 use crate::value::Table;
+use crate::window::Window;
 
 /// The class.
-pub(super) const CLASS: Class = Class(&Ppc405);
+const CLASS: Class = Class::of(&PPC405);
+/// Its answers.
+pub(super) const HOST: &dyn Host = &Ppc405;
 
 /// The drivers of the class binary.
 static DRIVERS: &[&Driver] = &[&PPC405EP_UART, &UIC, &PPC_TIMER];
@@ -112,7 +114,13 @@ impl Host for Ppc405 {
         flash::read(elf)
     }
 
-    fn flash(&self, binary: &ClassBinary, image: &[u8], system: &System) -> Result<Vec<u8>, FlashError> {
-        flash::flash(binary, image, system)
+    fn flash(
+        &self,
+        binary: &ClassBinary,
+        image: &[u8],
+        board: &Board,
+        _guests: &[Guest],
+    ) -> Result<Vec<u8>, FlashError> {
+        flash::flash(binary, image, board)
     }
 }

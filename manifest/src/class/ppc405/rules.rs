@@ -2,9 +2,10 @@
 //! The rules for boards of class `ppc405`: one CPU, RAM where the class binary is linked, VMs with one vCPU.
 
 use super::super::Refuse;
-use crate::board::{Board, Window};
+use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{Manifest, PartitionSpec};
+use crate::window::Window;
 
 /// Keys of a partition that have no meaning on such a board, with the reason.
 const FOREIGN: [(&str, &str); 4] = [

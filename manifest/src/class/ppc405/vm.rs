@@ -8,13 +8,13 @@
 use std::rc::Rc;
 
 use super::devicetree;
-use crate::board::Window;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::guest::elf::{elf_pieces, parse_elf};
 use crate::guest::{Area, Context, Guest, Part, ramdisk, region_payloads, vm_areas};
 use crate::payload::elf::is_elf;
 use crate::payload::{Bytes, Loader, Piece, blob_name, bytes, foreign, initramfs};
 use crate::units::{PAGE, align_up, format_size};
+use crate::window::Window;
 
 /// RAM disk and device tree begin at multiples of this.
 const ALIGN: u64 = 64 << 10;

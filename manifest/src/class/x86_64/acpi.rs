@@ -4,7 +4,7 @@
 
 use bulkhead_arch_api::class::x86_64::PM_BASE;
 
-use super::vm::ACPI;
+use super::places::ACPI;
 use super::{IO_APIC, LOCAL_APIC};
 
 /// Bytes of the header that all tables but the first have.

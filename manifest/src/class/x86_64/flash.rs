@@ -12,10 +12,9 @@ use object::elf::{EM_X86_64, FileHeader64};
 use object::read::elf::FileHeader;
 
 use super::CLASS;
-use crate::board::Window;
-use crate::class_binary::{flatten, not_elf};
-use crate::flash::{ClassBinary, FlashError};
+use crate::class_binary::{ClassBinary, FlashError, flatten, not_elf};
 use crate::units::PAGE;
+use crate::window::Window;
 
 /// Sizes of the headers of an ELF file (System V ABI, 64 bits).
 const HEADER: usize = 64;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The 64-bit boot protocol of Linux (Documentation/arch/x86/boot.rst and zero-page.rst).
 
-use super::vm::{ACPI, COMMAND_LINE, HIGH, LOW_END};
-use crate::board::Window;
+use super::places::{ACPI, COMMAND_LINE, HIGH, LOW_END};
+use crate::window::Window;
 
 /// Offsets in the first sectors of a bzImage, and in the boot parameters.
 const SETUP_SECTORS: usize = 0x1F1;

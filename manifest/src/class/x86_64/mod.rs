@@ -5,28 +5,31 @@
 mod acpi;
 mod flash;
 mod linux;
+mod places;
 mod vm;
 
 use bulkhead_arch_api::class::X86_64;
 use bulkhead_arch_api::{ClassFacts, EntryState};
 
-use super::{Class, Host, Refuse, VirtualController};
-use crate::board::{Board, Window};
+use super::{Host, Refuse, VirtualController};
+use crate::board::{Board, Class};
+use crate::class_binary::{ClassBinary, FlashError};
 use crate::diagnostic::Report;
 use crate::driver::{ACPI_TIMER, APIC, Driver, NS16550};
-use crate::flash::{ClassBinary, FlashError};
 use crate::guest::{Context, Guest};
 use crate::model::{Manifest, PartitionSpec};
 use crate::payload::Loader;
-use crate::plan::Plan;
+use crate::place::memory::Plan;
 use crate::schema::Key;
 use crate::schema::form::Whole;
-use crate::system::System;
 use crate::units::Address;
 use crate::value::Table;
+use crate::window::Window;
 
 /// The class.
-pub(super) const CLASS: Class = Class(&X86);
+const CLASS: Class = Class::of(&X86_64);
+/// Its answers.
+pub(super) const HOST: &dyn Host = &X86;
 
 /// The drivers of the class binary.
 static DRIVERS: &[&Driver] = &[&NS16550, &APIC, &ACPI_TIMER];
@@ -136,7 +139,13 @@ impl Host for X86 {
         flash::read(elf)
     }
 
-    fn flash(&self, binary: &ClassBinary, image: &[u8], _system: &System) -> Result<Vec<u8>, FlashError> {
+    fn flash(
+        &self,
+        binary: &ClassBinary,
+        image: &[u8],
+        _board: &Board,
+        _guests: &[Guest],
+    ) -> Result<Vec<u8>, FlashError> {
         Ok(flash::join(binary, image))
     }
 }

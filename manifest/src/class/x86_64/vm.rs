@@ -19,8 +19,8 @@ use std::rc::Rc;
 use bulkhead_arch_api::EntryState;
 use bulkhead_arch_api::class::x86_64::{BOOT_GDT, FLAT_32, LONG_64, LONG_MODE_ROOT};
 
+use super::places::{ACPI, COMMAND_LINE, HIGH};
 use super::{acpi, linux};
-use crate::board::Window;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::guest::elf::{elf_pieces, parse_elf};
 use crate::guest::first::load_init;
@@ -28,19 +28,12 @@ use crate::guest::{Area, Context, Guest, Part, ramdisk, region_payloads, vm_area
 use crate::model::Placed;
 use crate::payload::{Bytes, Loader, Piece, blob_name, bytes, elf, foreign, initramfs};
 use crate::units::{PAGE, align_up, format_size};
+use crate::window::Window;
 
 /// Where the start information of PVH is.
 const START_INFO: u64 = 0x6000;
 /// Where the boot parameters of Linux are.
 pub(super) const BOOT_PARAMETERS: u64 = 0x7000;
-/// Where the command line is.
-pub(super) const COMMAND_LINE: u64 = 0x2_0000;
-/// Where the ACPI tables are.
-pub(super) const ACPI: u64 = 0xE_0000;
-/// The end of memory that old devices leave to software.
-pub(super) const LOW_END: u64 = 0x9_FC00;
-/// Where programs begin.
-pub(super) const HIGH: u64 = 0x10_0000;
 /// RAM ends here at the latest: above are the interrupt controllers.
 const RAM_MAX: u64 = 0xC000_0000;
 

@@ -18,15 +18,17 @@ use bulkhead_abi::ObjectKind;
 use dtoolkit::model::{DeviceTree, DeviceTreeNode, DeviceTreeProperty};
 
 use super::gic::{Gic, virtual_controller};
-use crate::board::{Device, Trigger, Window};
+use crate::board::{Device, Trigger};
 use crate::diagnostic::Report;
 use crate::guest::{Area, AreaKind, Context};
+use crate::model::capability::Capability;
+use crate::model::devices::owned;
+use crate::model::machine::UART_SIZE;
+use crate::model::served::Served;
+use crate::model::side::Side;
 use crate::model::{Access, FlashSpec, Placed};
-use crate::rules::channels::{BRIDGE, BRIDGE_MEMORY, Side};
-use crate::rules::memory::UART_SIZE;
-use crate::rules::owned;
-use crate::rules::services::Served;
-use crate::system::Capability;
+use crate::place::channels::{BRIDGE, BRIDGE_MEMORY};
+use crate::window::Window;
 
 const GIC_PHANDLE: u32 = 0x8001;
 const CLOCK_PHANDLE: u32 = 0x8000;

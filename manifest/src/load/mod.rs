@@ -2,24 +2,26 @@
 //! Makes a checked system from a manifest file, in stages. A stage runs only if its input is sound.
 #![deny(clippy::arithmetic_side_effects)]
 
+mod draft;
+mod guests;
+
 use std::path::{Path, PathBuf};
 
-use crate::board::{self, Board};
+use crate::board::Board;
+use crate::board_file;
+use crate::class;
 use crate::diagnostic::{Code, Diagnostic, FileId, Place, Report};
-use crate::guest::{self, Context, Guest};
-use crate::model::{Given, Manifest, PartitionSpec};
+use crate::model::{Manifest, PartitionSpec};
 use crate::parts::{self, UsedPart};
 use crate::payload::{self, Loader, PayloadResolver, bounded_read, no_payload, reason};
-use crate::plan;
+use crate::place;
+use crate::rules;
+use crate::schema;
 use crate::schema::form::{Declared, Head};
-use crate::system::{self, System};
-use crate::units::Address;
+use crate::system::System;
 use crate::value::{self, Data, Table, Value};
-use crate::{compile, rules, schema};
+use draft::Draft;
 
-/// Room that is kept for the class binary where a place is chosen for good: a later plan, around the actual
-/// class binary, cannot move this place any more.
-const FIXED_RESERVE: u64 = 16 << 20;
 /// Largest size of a manifest. Larger manifests are refused.
 const MANIFEST_MAX: usize = 1 << 20;
 
@@ -136,7 +138,7 @@ impl<'a> Unchecked<'a> {
     #[must_use]
     pub fn board(&self) -> Option<Board> {
         let name = self.manifest.as_ref()?.board.as_ref()?;
-        board::find(&name.value, name.place, self.base, &mut Report::default())
+        board_file::find(&name.value, name.place, self.base, &mut Report::default())
     }
 
     /// Returns the parts of the kernel that the system uses, as far as the manifest is sound enough to tell.
@@ -321,14 +323,14 @@ fn ruled(manifest: Manifest, base: &Path, report: &mut Report) -> Option<(Manife
     let board = manifest
         .board
         .as_ref()
-        .and_then(|name| board::find(&name.value, name.place, base, report));
+        .and_then(|name| board_file::find(&name.value, name.place, base, report));
     let mut manifest = manifest;
     if let Some(board) = &board {
-        board.class.host().settle(&mut manifest, board);
+        class::host(board.class).settle(&mut manifest, board);
     }
-    rules::channels::count_functions(&mut manifest);
-    rules::channels::lend(&mut manifest, board.as_ref(), report);
-    rules::services::place(&mut manifest, board.as_ref());
+    place::channels::count_functions(&mut manifest);
+    place::lending::lend(&mut manifest, board.as_ref(), report);
+    place::services::place(&mut manifest, board.as_ref());
     rules::check(&manifest, board.as_ref(), report);
     rules::disks_are_files(&manifest, base, report);
     let board = board?;
@@ -350,105 +352,10 @@ fn build(
     report: &mut Report,
 ) -> Option<System> {
     let (manifest, board) = ruled(manifest, base, report)?;
-    let mut draft = Draft {
+    let draft = Draft {
         manifest,
         board,
         loader: Loader::new(base, resolver),
     };
-    draft.choose_ram_bases(report)?;
-    let mut system = draft.system(report)?;
-    let reserve = system.board.class.host().binary_reserve();
-    system.plan = compile::plan(&system, reserve, None, report)?;
-    Some(system)
-}
-
-/// The parts that a system is made from.
-struct Draft<'a> {
-    manifest: Manifest,
-    board: Board,
-    loader: Loader<'a>,
-}
-
-impl Draft<'_> {
-    /// Returns the system, without places.
-    fn system(&mut self, report: &mut Report) -> Option<System> {
-        let mut guests = self.guests(report)?;
-        let class = self.board.class.host();
-        class.place_channels(&self.board, &self.manifest, &mut guests, report);
-        if report.has_errors() {
-            return None;
-        }
-        let system = System {
-            pcpus: system::pcpus(&self.manifest, &self.board),
-            plan: plan::Plan {
-                hosts: guests.iter().map(|guest| vec![0; guest.areas.len()]).collect(),
-                ..plan::Plan::default()
-            },
-            report: Report {
-                diagnostics: Vec::new(),
-                sources: report.sources.clone(),
-            },
-            board: self.board.clone(),
-            manifest: self.manifest.clone(),
-            guests,
-        };
-        compile::fits_tables(&system, report)?;
-        Some(system)
-    }
-
-    fn guests(&mut self, report: &mut Report) -> Option<Vec<Guest>> {
-        let mut guests = Vec::new();
-        for (number, spec) in self.manifest.partitions.iter().enumerate() {
-            let capabilities = system::capabilities(number, spec, &self.manifest);
-            let sides = rules::channels::sides_of(&self.manifest, &spec.name.value);
-            let windows = rules::services::windows_of(&self.manifest, &spec.name.value);
-            let context = Context {
-                sides: &sides,
-                windows: &windows,
-                spec,
-                board: &self.board,
-                capabilities: &capabilities,
-            };
-            guests.extend(guest::build(&context, &mut self.loader, report));
-        }
-        (guests.len() == self.manifest.partitions.len()).then_some(guests)
-    }
-
-    /// Chooses the RAM bases of VMs whose devices do DMA that nothing confines. Such a VM sees its RAM at the
-    /// bus addresses. If the manifest does not give a place, a plan of everything finds one, and the contents
-    /// of the VM are then made again for this place.
-    fn choose_ram_bases(&mut self, report: &mut Report) -> Option<()> {
-        let undecided: Vec<usize> = (0..self.manifest.partitions.len())
-            .filter(|number| rules::chooses_ram_base(&self.manifest.partitions[*number], &self.board))
-            .collect();
-        if undecided.is_empty() {
-            return Some(());
-        }
-        // These findings come again when the system is made for good, unless it ends here.
-        let mut first = Report {
-            diagnostics: Vec::new(),
-            sources: report.sources.clone(),
-        };
-        let found = self
-            .system(&mut first)
-            .and_then(|system| compile::plan(&system, FIXED_RESERVE, None, &mut first));
-        let Some(plan) = found else {
-            report.diagnostics.append(&mut first.diagnostics);
-            report.sources = first.sources;
-            return None;
-        };
-        for number in undecided {
-            let spec = &mut self.manifest.partitions[number];
-            let place = spec.at.as_ref().map(|at| at.place);
-            // RAM is the first area.
-            let place = place.or(spec.memory.as_ref().map(|memory| memory.place));
-            spec.machine.ram_base = Given {
-                value: Address::new(plan.hosts[number][0]),
-                place,
-                key: place,
-            };
-        }
-        rules::memory::check(&self.manifest, Some(&self.board), report);
-        (!report.has_errors()).then_some(())
-    }
+    draft.finish(report)
 }

@@ -13,12 +13,13 @@
 //! somebody else's memory. The plan also chooses the place of such RAM, unless the manifest gives the place.
 #![deny(clippy::arithmetic_side_effects)]
 
-use crate::board::{Board, Window};
+use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::guest::{Area, AreaKind, Guest};
 use crate::model::PartitionSpec;
-use crate::rules::{chooses_ram_base, needs_identity};
+use crate::model::devices::{chooses_ram_base, needs_identity};
 use crate::units::{BLOCK, GIB, PAGE, align_up, format_size};
+use crate::window::{Window, range, ranges};
 use bulkhead_abi::trace::{RECORD_SIZE, RING_MAX, RING_MIN};
 
 /// Number of translation tables of the hypervisor itself, and for mappings that change while it runs.
@@ -55,6 +56,8 @@ pub(crate) struct Input<'a> {
     pub channels: usize,
     /// Bytes of the class binary, in whole pages.
     pub binary: u64,
+    /// Room that is kept for the class binary at least.
+    pub reserve: u64,
     /// Bytes of the system image.
     pub image: u64,
     /// Rings of the trace, if there are to be any.
@@ -118,12 +121,7 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
         size: pool_size(&blocks, channel_tables(input))?,
     };
     // The area itself ends at a block boundary, as if the binary filled its reserve.
-    let spare = input
-        .board
-        .class
-        .host()
-        .binary_reserve()
-        .saturating_sub(input.binary);
+    let spare = input.reserve.saturating_sub(input.binary);
     let end = align_up(pool.base.checked_add(pool.size)?.checked_add(spare)?, BLOCK)?;
     let hypervisor = Window {
         base: input.board.load_address,
@@ -345,18 +343,6 @@ fn place_fixed(
             taken.push(*window);
         }
     }
-}
-
-pub(crate) fn range(window: Window) -> String {
-    format!("{:#x} to {:#x}", window.base, window.end().saturating_sub(1))
-}
-
-pub(crate) fn ranges(windows: &[Window]) -> String {
-    windows
-        .iter()
-        .map(|window| range(*window))
-        .collect::<Vec<_>>()
-        .join(", ")
 }
 
 fn outside_ram(board: &Board, block: &Block<'_>, wish: &Wish, window: Window) -> Diagnostic {

@@ -3,13 +3,15 @@
 
 use std::path::Path;
 
-use super::{Board, Device, Window};
-use crate::class::Class;
+use super::keys::{ControllerKeys, SCHEMA, of_all_classes};
+use crate::board::{Board, Class, Device};
+use crate::class;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::driver::{self, Controller, ControllerKeys, Driver, Role};
+use crate::driver::{Controller, Driver, Role};
 use crate::schema::form::{Declared, Field, Form, Whole};
-use crate::schema::{self, Key, Need, ValueKind};
+use crate::schema::{Key, Need, ValueKind, shape};
 use crate::value::{self, Entry, Table, Value};
+use crate::window::Window;
 
 /// Reads and checks the board file `text` at `path`; `None` if something was reported.
 pub(super) fn read(path: &Path, text: &str, report: &mut Report) -> Option<Board> {
@@ -22,7 +24,7 @@ pub(super) fn read(path: &Path, text: &str, report: &mut Report) -> Option<Board
         end: 0,
     };
     if report.error_count() == errors {
-        schema::shape::check(&table, top, Board::SCHEMA, report);
+        shape::check(&table, top, &SCHEMA, report);
     }
     if report.error_count() > errors {
         return None;
@@ -36,21 +38,10 @@ pub(super) fn read(path: &Path, text: &str, report: &mut Report) -> Option<Board
     (report.error_count() == errors).then_some(board)
 }
 
-/// Returns all keys of a board file: its own, the devices that the hypervisor drives, and those of classes.
-pub(super) fn all_keys(own: &'static [Key]) -> Vec<Key> {
-    let roles = Role::OF_BOARD.iter().map(|role| role.key());
-    let classes = Class::all().flat_map(|class| class.host().board_keys());
-    let of_one_class = classes.map(|key| Key {
-        need: Need::Optional,
-        ..*key
-    });
-    own.iter().copied().chain(roles).chain(of_one_class).collect()
-}
-
 /// Returns the driver that a class has for the device in a table of the board file.
 fn driver_of(table: &Table, role: Role, class: Class) -> Option<&'static Driver> {
     let compatible = table.get("compatible")?.text()?;
-    let mut drivers = class.host().drivers().iter().copied();
+    let mut drivers = class::host(class).drivers().iter().copied();
     drivers.find(|driver| driver.role == role && driver.compatible == compatible)
 }
 
@@ -68,7 +59,10 @@ fn build(table: &Table, report: &mut Report) -> Board {
     board.controllers = controllers(table, board.class);
     let controller: ControllerKeys = Field::read(table.entry(Role::Interrupts.table()), None);
     board.line_count = controller.lines.get();
-    board.class.host().settle_board(table, &mut board);
+    let host = class::host(board.class);
+    host.settle_board(table, &mut board);
+    board.log = host.log(&board);
+    board.drivers = host.drivers();
     let rows = table.get("device").and_then(Value::table);
     let entries = rows.map(|rows| &rows.entries[..]).unwrap_or_default();
     let devices = entries.iter().zip(&board.devices);
@@ -141,7 +135,7 @@ fn quiesce_is_inside(name: &str, device: &Device, refuse: &mut impl FnMut(String
 /// Checks that a board has the kinds of memory of its class, and the keys for them.
 fn check_class_keys(table: &Table, class: Class, top: Place, report: &mut Report) {
     for owner in Class::all() {
-        for Key { name: key, .. } in owner.host().board_keys() {
+        for Key { name: key, .. } in class::host(owner).board_keys() {
             let message = match (table.entry(key), owner == class) {
                 (None, true) => format!("a board of class `{}` needs the key `{key}`", class.name()),
                 (Some(_), false) => format!("a board of class `{}` has no `{key}`", class.name()),
@@ -200,7 +194,7 @@ fn check_device_keys(driver: &Driver, device: &Table, place: Place, report: &mut
         report.push(Diagnostic::at(Code::BadBoard, place, message).help(help));
     }
     // The schema knows the keys of other devices of the role.
-    let others = driver::of_all_classes(role).flat_map(Driver::keys);
+    let others = of_all_classes(role).flat_map(Driver::keys);
     let mut foreign: Vec<&str> = others
         .map(|key| key.name)
         .filter(|name| !own.iter().any(|key| key.name == *name))
@@ -288,7 +282,7 @@ fn check(board: &Board, table: &Table, top: Place, report: &mut Report) {
             );
         }
     }
-    board.class.host().check_board(board, &mut refuse);
+    class::host(board.class).check_board(board, &mut refuse);
     check_own_devices(board, &mut refuse);
     check_devices(board, &mut refuse);
 }

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The records of the devices of a partition: virtual ones, and those of the board.
+
+use bulkhead_abi::hypercall::DEVICE_EVENT;
+use bulkhead_image::ImageBuilder;
+use bulkhead_image::layout::{
+    INTERRUPT_CRITICAL, InterruptRecord, MAX_LATENCY_NS, NONE, NicRecord, REGISTERS_FORWARDED,
+    REGISTERS_QUIESCED, RegistersRecord, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_CFI_FLASH, VIRTUAL_EVENT_GATE,
+    VIRTUAL_LAN9118, VIRTUAL_PCI_BRIDGE, VirtualDeviceRecord,
+};
+
+use crate::board::Trigger;
+use crate::class::{self, VirtualController};
+use crate::model::devices::{owned, registers};
+use crate::model::machine::uart_size;
+use crate::model::{Kind, network};
+use crate::place::channels::BRIDGE;
+use crate::system::System;
+use crate::window::Window;
+
+/// Returns the record of a virtual device with up to two windows.
+fn virtual_device(partition: u32, kind: u32, windows: [Window; 2], line: u32) -> VirtualDeviceRecord {
+    VirtualDeviceRecord {
+        partition: partition.into(),
+        kind: kind.into(),
+        base: windows.map(|window| window.base.into()),
+        size: windows.map(|window| window.size.into()),
+        virtual_line: line.into(),
+        reserved: 0.into(),
+    }
+}
+
+/// Adds the records of the virtual devices of a VM.
+fn virtual_devices(system: &System, number: u32, builder: &mut ImageBuilder) {
+    let spec = &system.manifest.partitions[number as usize];
+    let class = class::host(system.board.class);
+    let devices = &mut builder.virtual_devices;
+    if let Some(VirtualController { kind, windows }) = class.virtual_controller(spec, Some(&system.board)) {
+        let window = |index: usize| {
+            windows
+                .get(index)
+                .map_or(Window::default(), |(_, window)| *window)
+        };
+        devices.push(virtual_device(number, kind, [window(0), window(1)], NONE));
+    }
+    if spec.console {
+        devices.push(virtual_uart(system, number));
+    }
+    if spec.has_gate_interrupt() {
+        let line = spec.machine.gate_line();
+        devices.push(virtual_device(
+            number,
+            VIRTUAL_EVENT_GATE,
+            [Window::default(); 2],
+            line,
+        ));
+    }
+    if let Some(flash) = &spec.flash {
+        devices.push(virtual_device(number, VIRTUAL_CFI_FLASH, flash.banks(), NONE));
+    }
+    if spec.machine.functions != 0 {
+        let windows = BRIDGE.map(|(_, window)| window);
+        devices.push(virtual_device(number, VIRTUAL_PCI_BRIDGE, windows, NONE));
+    }
+    interface(system, number, builder);
+}
+
+/// Writes the records of a partition's devices, virtual ones first.
+pub(super) fn device_records(system: &System, number: u32, builder: &mut ImageBuilder) {
+    let spec = &system.manifest.partitions[number as usize];
+    let is_task = spec.kind == Kind::Task;
+    if !is_task {
+        virtual_devices(system, number, builder);
+    }
+    builder.registers.extend(register_records(system, number));
+    let latency = spec
+        .interrupt_latency
+        .as_ref()
+        .map_or(0, |latency| latency.value.get());
+    let latency = u32::try_from(latency).unwrap_or(MAX_LATENCY_NS);
+    for (name, device) in owned(spec, &system.board) {
+        let critical = spec.critical.iter().any(|other| other.value == name.value);
+        builder
+            .interrupts
+            .extend(device.interrupts.iter().map(|interrupt| {
+                InterruptRecord {
+                    partition: number.into(),
+                    line: interrupt.line.get().into(),
+                    // The event of a task.
+                    virtual_line: if is_task {
+                        DEVICE_EVENT
+                    } else {
+                        interrupt.line.get()
+                    }
+                    .into(),
+                    trigger: match interrupt.trigger {
+                        Trigger::Level => TRIGGER_LEVEL,
+                        Trigger::Edge => TRIGGER_EDGE,
+                    }
+                    .into(),
+                    flags: if critical { INTERRUPT_CRITICAL } else { 0 }.into(),
+                    latency: latency.into(),
+                }
+            }));
+    }
+}
+
+/// Returns the UART of a VM's console, which is the one that software of the board expects.
+fn virtual_uart(system: &System, number: u32) -> VirtualDeviceRecord {
+    let machine = &system.manifest.partitions[number as usize].machine;
+    let console = system.board.class.facts().console();
+    VirtualDeviceRecord {
+        partition: number.into(),
+        kind: console.map_or(0, |(device, _)| device.number).into(),
+        base: [machine.uart.base.get().into(), 0.into()],
+        size: [uart_size(system.board.class.facts()).into(), 0.into()],
+        virtual_line: machine.uart.line.get().into(),
+        reserved: 0.into(),
+    }
+}
+
+/// Returns the windows of registers that the hypervisor helps with: those that it forwards, and those with
+/// which it stops a device.
+pub(super) fn register_records(system: &System, number: u32) -> impl Iterator<Item = RegistersRecord> {
+    let spec = &system.manifest.partitions[number as usize];
+    registers(spec, &system.board).filter_map(move |registers| {
+        let device = registers.device;
+        let first = device.registers.first() == Some(&registers.window);
+        let quiesce = device.quiesce.filter(|_| first);
+        let bits = [
+            (registers.forwarded, REGISTERS_FORWARDED),
+            (quiesce.is_some(), REGISTERS_QUIESCED),
+        ];
+        let flags = bits
+            .iter()
+            .filter(|(set, _)| *set)
+            .fold(0, |flags, (_, bit)| flags | bit);
+        let quiesce = quiesce.unwrap_or_default();
+        (flags != 0).then(|| RegistersRecord {
+            partition: number.into(),
+            flags: flags.into(),
+            guest: registers.window.base.into(),
+            host: registers.window.base.into(),
+            size: registers.window.size.into(),
+            quiesce_offset: quiesce.offset.into(),
+            quiesce_value: quiesce.value.into(),
+        })
+    })
+}
+
+/// Writes the interface of a partition to its network: a virtual controller where the board has its own
+/// controller, and the record that the switch reads.
+fn interface(system: &System, number: u32, builder: &mut ImageBuilder) {
+    let spec = &system.manifest.partitions[number as usize];
+    let Some(interface) = network::interface(number as usize, spec) else {
+        return;
+    };
+    let number_of = network::number(&system.manifest, &interface.network.value);
+    let (Some(network), Some(device)) = (number_of, network::controller(&system.board)) else {
+        return;
+    };
+    let window = device.registers.first().copied().unwrap_or_default();
+    let line = device
+        .interrupts
+        .first()
+        .map_or(NONE, |interrupt| interrupt.line.get());
+    builder.virtual_devices.push(VirtualDeviceRecord {
+        partition: number.into(),
+        kind: VIRTUAL_LAN9118.into(),
+        base: [window.base.into(), 0.into()],
+        size: [window.size.into(), 0.into()],
+        virtual_line: line.into(),
+        reserved: 0.into(),
+    });
+    let [a, b, c, d, e, f] = interface.address;
+    let mut frames = system.plan.frames.iter();
+    let memory = frames
+        .find(|(owner, _)| *owner == number as usize)
+        .map_or(0, |(_, base)| *base);
+    builder.nics.push(NicRecord {
+        partition: number.into(),
+        network: network.into(),
+        address: [a, b, c, d, e, f, 0, 0],
+        memory: memory.into(),
+    });
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The virtual machine of a partition: its UART, and the owners of its lines.
+
+use std::ops::RangeInclusive;
+
+use bulkhead_arch_api::ClassFacts;
+
+use super::devices::owned;
+use super::{MachineSpec, PartitionSpec, network};
+use crate::board::{Board, Class, Device};
+
+/// Bytes of a PL011's registers.
+pub(crate) const UART_SIZE: u64 = 0x1000;
+
+/// Returns the size of the registers of a VM's UART, in bytes or ports.
+pub(crate) fn uart_size(class: &ClassFacts) -> u64 {
+    class
+        .console()
+        .map_or(UART_SIZE, |(device, _)| device.windows[0].size)
+}
+
+/// Returns the lines of the virtual UART that have numbers.
+pub(crate) fn uart_lines(machine: &MachineSpec, board: Option<&Board>) -> RangeInclusive<u32> {
+    let first = machine.uart.line.get();
+    let console = Class::of_board(board).facts().console();
+    let behind = console.map_or(0, |(device, _)| device.lines).saturating_sub(1);
+    first..=first.saturating_add(behind)
+}
+
+/// Returns the owner of a line of a VM, if a virtual device or a device of the VM has the line.
+pub(crate) fn taken_line(partition: &PartitionSpec, board: Option<&Board>, line: u32) -> Option<String> {
+    let machine = &partition.machine;
+    let is_at = |device: &Device| {
+        let mut lines = device.interrupts.iter();
+        lines.any(|interrupt| interrupt.line.get() == line)
+    };
+    if partition.console && uart_lines(machine, board).contains(&line) {
+        return Some("the virtual UART's".to_owned());
+    }
+    if partition.has_gate_interrupt() && line == machine.gate_line() {
+        return Some("the event gate's".to_owned());
+    }
+    if let Some(served) = machine.served.iter().find(|served| served.line == line) {
+        return Some(format!("that of service `{}`", served.service));
+    }
+    let board = board?;
+    let network = partition
+        .network
+        .as_ref()
+        .and_then(|_| network::controller(board));
+    if network.is_some_and(is_at) {
+        return Some("the virtual Ethernet controller's".to_owned());
+    }
+    let mut devices = owned(partition, board);
+    let (name, _) = devices.find(|(_, device)| is_at(device))?;
+    Some(format!("that of device `{}`", name.value))
+}
