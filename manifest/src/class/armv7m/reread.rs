@@ -10,7 +10,7 @@
 //! and `rewrite` do not all agree is refused.
 
 use super::disassemble::Disassembler;
-use super::rewrite::{Contents, Section};
+use crate::in_place::section::{Contents, Section};
 
 /// Fixed bits of an instruction: mask and value of its first halfword, and of its second one if it has one.
 type Encoding = ((u16, u16), Option<(u16, u16)>);
@@ -217,7 +217,8 @@ pub(crate) fn reread(section: &Section<'_>, after: &[u8], sites: &[u32]) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::class::armv7m::rewrite::{Rewritten, rewrite};
+    use crate::class::armv7m::rewrite::rewrite;
+    use crate::in_place::section::Rewritten;
 
     fn section(bytes: &[u8]) -> Section<'_> {
         Section {

@@ -16,44 +16,7 @@ use bulkhead_arch_armv7m_core::decode::{
     narrow_replaced, narrow_replacement, wide_replaced, wide_replacement,
 };
 
-/// The kind of the contents from an address on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Contents {
-    /// T32 instructions.
-    Thumb,
-    /// Data.
-    Data,
-    /// Code or data: no symbol says which.
-    Untold,
-    /// Instructions of another set, which no CPU of the class has.
-    Foreign,
-}
-
-/// An executable section.
-#[derive(Clone, Debug)]
-pub(crate) struct Section<'a> {
-    pub name: String,
-    /// The address of the section.
-    pub address: u32,
-    pub bytes: &'a [u8],
-    /// Addresses, each with the contents that start there, in ascending order. They come from mapping
-    /// symbols, and from other symbols where mapping symbols are silent.
-    pub map: Vec<(u32, Contents)>,
-}
-
-/// The instructions that were replaced, and others of interest.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Rewritten {
-    /// Addresses of the replaced instructions, ascending.
-    pub sites: Vec<u32>,
-    /// Addresses of undefined instructions that the program has of its own.
-    pub undefined: Vec<u32>,
-    /// Addresses of calls to a debugger.
-    pub semihosting: Vec<u32>,
-}
-
-/// The reasons why a program cannot be rewritten: one line per place.
-pub(crate) type Refusals = Vec<String>;
+use crate::in_place::section::{Contents, Refusals, Rewritten, Section};
 
 /// The hypercall instruction of a VM: UDF.N with an immediate that is no replacement.
 const HYPERCALL: u16 = 0xdeb1;

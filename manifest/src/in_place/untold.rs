@@ -8,7 +8,7 @@
 //! have a size say where code ends, and variables that have a size say what is data. The rest stays *untold*:
 //! it may be either.
 
-use super::rewrite::Contents;
+use super::section::Contents;
 
 /// Names in the symbols of a section, besides the kinds of contents.
 #[derive(Clone, Debug, Default)]

@@ -8,7 +8,7 @@
 //! memory covers the page.
 
 use super::firmware::{self, Firmware};
-use super::vm::{
+use super::memory::{
     code_window, data_pieces, ram_and_code, ram_window, refusal, take_reset_vectors, variables_are_inside,
 };
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
@@ -25,7 +25,7 @@ const STARTUP_ALIGN: u64 = 32;
 const STACK_MIN: u64 = 64;
 
 /// Builds the memory of a task; `None` if something was reported.
-pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {
+pub(crate) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {
     let spec = context.spec;
     let (name, memory) = (spec.image.as_ref()?, spec.memory.as_ref()?);
     let contents = loader.load(name, report)?;
