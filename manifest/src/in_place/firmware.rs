@@ -183,7 +183,7 @@ fn take_apart<'a>(bytes: &'a [u8], board: &Board) -> Result<Taken<'a>, FirmwareE
         .map_err(|_| damaged("its section headers are not in the file"))?;
     let mut firmware = Firmware::default();
     for (index, segment) in loaded.iter().enumerate() {
-        place(index, segment, sections, (bytes, board), &mut firmware)?;
+        place(index, segment, sections, bytes, board, &mut firmware)?;
     }
     for part in [&mut firmware.code, &mut firmware.data] {
         part.sort_by_key(|stretch| stretch.address);
@@ -243,7 +243,8 @@ fn place(
     index: usize,
     segment: &Segment,
     sections: &[SectionHeader32<LittleEndian>],
-    (bytes, board): (&[u8], &Board),
+    bytes: &[u8],
+    board: &Board,
     firmware: &mut Firmware,
 ) -> Result<(), FirmwareError> {
     let skipped = skip_headers(segment, sections);
@@ -442,7 +443,7 @@ fn executable<'a>(
         }
         map.sort_by_key(|(address, _)| *address);
         let end = address.saturating_add(contents.len() as u32);
-        let map = untold::tell(&map, names.moved(moved), (address, end));
+        let map = untold::tell(&map, names.moved(moved), address..end);
         found.push(Section {
             name,
             address,

@@ -38,16 +38,18 @@ pub(crate) const fn area(kind: AreaKind, window: Window, access: Access, place: 
     }
 }
 
-/// Returns the areas that every program has, each with the place in the manifest that names the area.
-pub(crate) fn ram_and_code(ram: (Window, Place), code: (Window, Place)) -> Vec<Area> {
-    let executable = Access {
+/// Returns the area of a program's RAM, with the place in the manifest that names the area.
+pub(crate) const fn ram_area(window: Window, place: Place) -> Area {
+    area(AreaKind::Ram, window, Access::DATA, place)
+}
+
+/// Returns the area of a program's code, with the place in the manifest that names the area.
+pub(crate) const fn code_area(window: Window, place: Place) -> Area {
+    let access = Access {
         execute: true,
         ..Access::READ
     };
-    vec![
-        area(AreaKind::Ram, ram.0, Access::DATA, ram.1),
-        area(AreaKind::Code, code.0, executable, code.1),
-    ]
+    area(AreaKind::Code, window, access, place)
 }
 
 /// Writes the address of the hypervisor's first instruction to the reset vector, if a program is linked

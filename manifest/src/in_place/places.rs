@@ -17,6 +17,14 @@ use crate::place::memory::{Input, Plan, lowest, share, trace_place};
 use crate::units::{align_up, format_size};
 use crate::window::{Window, range, ranges};
 
+/// An area of a partition.
+#[derive(Clone, Copy)]
+struct Owned<'a> {
+    /// The name of the partition.
+    owner: &'a str,
+    area: &'a Area,
+}
+
 /// Finds places; `None` if something was reported.
 pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
     let errors = report.error_count();
@@ -31,12 +39,15 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
         report.push(hypervisor_too_large(input, hypervisor));
         return None;
     }
-    let mut seen: Vec<(&str, &Area)> = Vec::new();
+    let mut seen: Vec<Owned<'_>> = Vec::new();
     for (spec, guest) in input.specs.iter().zip(input.guests) {
         for area in &guest.areas {
-            let name = spec.name.value.as_str();
-            check_area(input, name, area, &seen, report);
-            seen.push((name, area));
+            let owned = Owned {
+                owner: spec.name.value.as_str(),
+                area,
+            };
+            check_area(input, owned, &seen, report);
+            seen.push(owned);
         }
         check_regions(board, spec, guest, report);
     }
@@ -45,12 +56,16 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
         base: log.end(),
         size: board.own_ram.size.saturating_sub(log.size),
     };
-    let mut taken: Vec<Window> = seen.iter().map(|(_, area)| area.window).collect();
+    let mut taken: Vec<Window> = seen.iter().map(|owned| owned.area.window).collect();
     taken.push(board.own_ram);
     let mut frames = Vec::new();
     for (number, spec) in input.specs.iter().enumerate() {
         let Some(network) = &spec.network else { continue };
-        let Some(base) = lowest(board, (0, NIC_MEMORY), NIC_MEMORY, &taken) else {
+        let wanted = Window {
+            base: 0,
+            size: NIC_MEMORY,
+        };
+        let Some(base) = lowest(board, wanted, NIC_MEMORY, &taken) else {
             report.push(no_room_for_frames(spec, network));
             continue;
         };
@@ -200,7 +215,8 @@ fn free(stretches: &[Window], size: u64, taken: &[Window]) -> Option<u64> {
 
 /// Returns the remedies that keep an area off another, or off the hypervisor's own memory: another place, or
 /// less memory for the one that is `below` the area.
-fn apart(input: &Input<'_>, name: &str, area: &Area, below: Option<String>) -> String {
+fn apart(input: &Input<'_>, owned: Owned<'_>, below: Option<String>) -> String {
+    let Owned { owner: name, area } = owned;
     let (stretches, own, what) = memory_for(input.board, area.kind);
     let others = input.guests.iter().flat_map(|guest| &guest.areas);
     let mut taken: Vec<Window> = others
@@ -234,7 +250,8 @@ fn memory_for(board: &Board, kind: AreaKind) -> (&[Window], Window, &'static str
 }
 
 /// Checks that an area is in memory of its kind that belongs to nobody else.
-fn check_area(input: &Input<'_>, name: &str, area: &Area, seen: &[(&str, &Area)], report: &mut Report) {
+fn check_area(input: &Input<'_>, owned: Owned<'_>, seen: &[Owned<'_>], report: &mut Report) {
+    let Owned { owner: name, area } = owned;
     let board = input.board;
     let (stretches, own, _) = memory_for(board, area.kind);
     let what = noun(area.kind);
@@ -251,43 +268,34 @@ fn check_area(input: &Input<'_>, name: &str, area: &Area, seen: &[(&str, &Area)]
         report.push(
             Diagnostic::at(Code::HypervisorMemory, area.place, message)
                 .label(format!("{}; the hypervisor: {}", range(window), range(own)))
-                .help(apart(
-                    input,
-                    name,
-                    area,
-                    shorter(name, window, own.base, area.kind),
-                )),
+                .help(apart(input, owned, shorter(name, window, own.base, area.kind))),
         );
     } else {
         // The sides of a channel see the same memory.
         let is_same = |other: &Area| matches!(area.kind, AreaKind::Channel(_)) && other.kind == area.kind;
         let strange = |other: &Area| other.window.overlaps(window) && !is_same(other);
-        for (other, first) in seen.iter().filter(|(_, other)| strange(other)) {
-            report.push(overlap(input, (name, area), (other, first)));
+        for first in seen.iter().filter(|other| strange(other.area)) {
+            report.push(overlap(input, *first, owned));
         }
     }
 }
 
 /// Reports two areas that share addresses.
-fn overlap(input: &Input<'_>, (name, area): (&str, &Area), (other, first): (&str, &Area)) -> Diagnostic {
-    let what = noun(area.kind);
+fn overlap(input: &Input<'_>, first: Owned<'_>, second: Owned<'_>) -> Diagnostic {
+    let (window, other) = (second.area.window, first.area.window);
+    let what = noun(second.area.kind);
     let message = format!(
-        "{what} of `{name}` and of `{other}` overlap at {:#x}",
-        area.window.base.max(first.window.base)
+        "{what} of `{}` and of `{}` overlap at {:#x}",
+        second.owner,
+        first.owner,
+        window.base.max(other.base)
     );
-    let shorter = shorter(other, first.window, area.window.base, first.kind)
-        .or_else(|| shorter(name, area.window, first.window.base, area.kind));
+    let shorter = shorter(first.owner, other, window.base, first.area.kind)
+        .or_else(|| shorter(second.owner, window, other.base, second.area.kind));
     // The smaller one is more likely to be one that the user links.
-    let (moved, which) = if first.window.size < area.window.size {
-        (other, first)
-    } else {
-        (name, area)
-    };
-    Diagnostic::at(Code::PlaceOverlap, area.place, message)
-        .label(format!(
-            "{}, rounded to what an MPU region can be",
-            range(area.window)
-        ))
-        .also(first.place, range(first.window))
-        .help(apart(input, moved, which, shorter))
+    let moved = if other.size < window.size { first } else { second };
+    Diagnostic::at(Code::PlaceOverlap, second.area.place, message)
+        .label(format!("{}, rounded to what an MPU region can be", range(window)))
+        .also(first.area.place, range(other))
+        .help(apart(input, moved, shorter))
 }

@@ -6,7 +6,7 @@
 
 use super::firmware;
 use super::memory::{
-    area, code_window, data_pieces, ram_and_code, ram_window, refusal, take_reset_vectors,
+    area, code_area, code_window, data_pieces, ram_area, ram_window, refusal, take_reset_vectors,
     variables_are_inside,
 };
 use super::section::Instructions;
@@ -57,7 +57,7 @@ pub(crate) fn build(
         size: 4,
     };
     let ram = ram_window(context, &firmware, Some(stack.base), report)?;
-    let mut areas = ram_and_code((ram, memory.place), (code, name.place));
+    let mut areas = vec![ram_area(ram, memory.place), code_area(code, name.place)];
     for region in &spec.regions {
         let window = Window {
             base: region.guest.as_ref()?.value.get(),

@@ -35,6 +35,15 @@ pub struct GainRow {
     pub rights: Vec<&'static str>,
 }
 
+/// The numbers of two partitions.
+#[derive(Clone, Copy)]
+struct Pair {
+    /// The one that can act.
+    from: usize,
+    /// The one that it can act on.
+    to: usize,
+}
+
 impl System {
     /// Returns who can reach whom: first directly, then by grants, each in the order of the partitions.
     #[must_use]
@@ -83,7 +92,15 @@ impl System {
                 let numbers = others.filter_map(|other| all.iter().position(|one| one.name() == other.value));
                 let by = format!("channel {}", side.channel.name.value);
                 rows.extend(numbers.map(|other| {
-                    self.way((number, other), by.clone(), "writes memory while held", is_direct)
+                    self.way(
+                        Pair {
+                            from: number,
+                            to: other,
+                        },
+                        by.clone(),
+                        "writes memory while held",
+                        is_direct,
+                    )
                 }));
             }
         }
@@ -118,10 +135,18 @@ impl System {
 
     fn reach_row(&self, act: &Act, is_direct: bool) -> ReachRow {
         let by = act.kind().map(|kind| self.object_name(kind, act.object));
-        self.way((act.from, act.to), by.unwrap_or_default(), act.how, is_direct)
+        self.way(
+            Pair {
+                from: act.from,
+                to: act.to,
+            },
+            by.unwrap_or_default(),
+            act.how,
+            is_direct,
+        )
     }
 
-    fn way(&self, (from, to): (usize, usize), by: String, how: &str, is_direct: bool) -> ReachRow {
+    fn way(&self, Pair { from, to }: Pair, by: String, how: &str, is_direct: bool) -> ReachRow {
         let name = |number| self.partition(number).map_or("", |partition| partition.name());
         ReachRow {
             from: name(from).to_owned(),
@@ -181,8 +206,17 @@ impl System {
                     let Some(there) = side.channel.sides.iter().find(is_there) else {
                         continue;
                     };
-                    let mut row =
-                        |how| rows.push(self.way((number, other), format!("channel {name}"), how, true));
+                    let mut row = |how| {
+                        rows.push(self.way(
+                            Pair {
+                                from: number,
+                                to: other,
+                            },
+                            format!("channel {name}"),
+                            how,
+                            true,
+                        ))
+                    };
                     if side.spec.access.write && !*side.spec.held {
                         row("writes shared memory");
                     }
@@ -201,18 +235,44 @@ impl System {
                 };
                 let by = format!("network {}", network.value);
                 let ways = others(number).filter(is_there);
-                rows.extend(ways.map(|other| self.way((number, other), by.clone(), "sends frames", true)));
+                rows.extend(ways.map(|other| {
+                    self.way(
+                        Pair {
+                            from: number,
+                            to: other,
+                        },
+                        by.clone(),
+                        "sends frames",
+                        true,
+                    )
+                }));
             }
             if partition.unconfined_dma() {
                 let how = "writes all memory (trusted-dma)";
-                rows.extend(
-                    others(number).map(|other| self.way((number, other), "DMA".to_owned(), how, true)),
-                );
+                rows.extend(others(number).map(|other| {
+                    self.way(
+                        Pair {
+                            from: number,
+                            to: other,
+                        },
+                        "DMA".to_owned(),
+                        how,
+                        true,
+                    )
+                }));
             }
             // The state changes of a partition are events at whoever watches it.
             let told = |watched: &usize| {
                 let by = format!("event gate of {}", partition.name());
-                self.way((*watched, number), by, "tells of its state changes", true)
+                self.way(
+                    Pair {
+                        from: *watched,
+                        to: number,
+                    },
+                    by,
+                    "tells of its state changes",
+                    true,
+                )
             };
             rows.extend(partition.watches().iter().map(told));
         }

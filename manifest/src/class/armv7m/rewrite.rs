@@ -12,6 +12,8 @@
 //! A replacement is as long as the instruction that it stands for and carries its operands. So nothing moves
 //! and nothing else changes. [`verify`] proves that for the finished bytes with the decoder of the target.
 
+use std::ops::Range;
+
 use bulkhead_arch_armv7m_core::decode::{
     narrow_replaced, narrow_replacement, wide_replaced, wide_replacement,
 };
@@ -44,7 +46,8 @@ fn is_undefined(first: u16, second: Option<u16>) -> bool {
 }
 
 /// Returns the first place of a stretch that would be replaced if it were an instruction.
-fn sensitive(section: &Section<'_>, (start, end): (usize, usize)) -> Option<usize> {
+fn sensitive(section: &Section<'_>, stretch: Range<usize>) -> Option<usize> {
+    let Range { start, end } = stretch;
     let even = start + (section.address as usize + start) % 2;
     let half = |at| halfword(&section.bytes[..end], at);
     (even..end).step_by(2).find(|at| {
@@ -57,7 +60,7 @@ fn sensitive(section: &Section<'_>, (start, end): (usize, usize)) -> Option<usiz
 
 /// Returns the stretches of T32 code of a section, as offsets. Refuses contents that no symbol speaks for and
 /// that might have to be replaced.
-fn code(section: &Section<'_>, refusals: &mut Refusals) -> Vec<(usize, usize)> {
+fn code(section: &Section<'_>, refusals: &mut Refusals) -> Vec<Range<usize>> {
     let end = section.bytes.len();
     let offset = |address: u32| (address.saturating_sub(section.address)) as usize;
     let first = section
@@ -91,14 +94,14 @@ fn code(section: &Section<'_>, refusals: &mut Refusals) -> Vec<(usize, usize)> {
                     section.name
                 ));
             }
-            Contents::Thumb => code.push((start, stop)),
+            Contents::Thumb => code.push(start..stop),
             Contents::Foreign if start < stop => refusals.push(format!(
                 "{address:#010x} in section {}: A32 instructions, which this CPU does not have",
                 section.name
             )),
             Contents::Foreign => {}
             Contents::Untold => {
-                if let Some(at) = sensitive(section, (start, stop)) {
+                if let Some(at) = sensitive(section, start..stop) {
                     refusals.push(format!(
                         "{address:#010x} to {:#010x} in section {}: no symbol says whether this is code or data, and {:#010x} could be an \
                          instruction to be replaced",
@@ -121,13 +124,9 @@ struct Instruction {
 }
 
 /// Returns the instructions of a stretch. Refuses an instruction that the end of the stretch cuts in two.
-fn instructions(
-    section: &Section<'_>,
-    (start, end): (usize, usize),
-    refusals: &mut Refusals,
-) -> Vec<Instruction> {
+fn instructions(section: &Section<'_>, stretch: Range<usize>, refusals: &mut Refusals) -> Vec<Instruction> {
     let mut found = Vec::new();
-    let mut at = start;
+    let Range { start: mut at, end } = stretch;
     while at < end {
         let first = halfword(&section.bytes[..end], at);
         let second = first
