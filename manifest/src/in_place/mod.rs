@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Code in place: partitions of a class that translates no address. Their code is executed where it is linked.
+//! Code in place: a class that translates no address executes code where it is linked.
 //!
 //! [`firmware`] takes a program apart, and lets the [`Instructions`](section::Instructions) of the class
 //! replace what does not trap. [`vm`] and [`task`] build the memory of a partition of it. [`places`] checks
