@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The figures of `bulkhead bench` are those of the blessed pages, one for each class: `bench`,
+//! The figures of `bulkhead bench` are as on the blessed pages, one for each class: `bench`,
 //! `bench-mcu`, `bench-x86` and `bench-ppc`. Linux is as fast in a VM as on the bare board: `bench-linux`.
 
 use bulkhead::problem::Problem;
@@ -28,7 +28,7 @@ fn page(file: &str) -> Findings {
     let page = pages().find(|page| page.file == file);
     let page = page.ok_or_else(|| Problem::new(format!("no class has the page {file}")))?;
     let timing = timing(page.board, &Progress::new())?;
-    // Whatever the compiler, the analysis must not count on less than is measured.
+    // With any compiler, the analysis must not count on less than is measured.
     let mut findings = timing.undercharged();
     // And a bar is a bar.
     findings.extend(timing.broken());

@@ -93,7 +93,7 @@ fn demo(root: &Path) -> Result<String, Problem> {
     Err(Problem::new(format!("the demo failed:\n{text}")))
 }
 
-/// Returns the versions on which figures depend, besides that of the kernel, which says it itself.
+/// Returns the versions on which figures depend, besides the version of the kernel, which says it itself.
 fn versions() -> Result<String, Problem> {
     let first_line = |program: &str| {
         let output = Command::new(program).arg("--version").output();

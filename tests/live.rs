@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs beside a debugger, and beside somebody who types.
+//! Runs beside a debugger, and beside a person who types.
 //!
 //! - The log of a board without a UART, read while the board runs, through the server that a debugger would
 //!   use. `bulkhead log --live` does the same. The board stands still until the first connection is given up,

@@ -12,7 +12,7 @@
 //!
 //! Time comes from outside: each service that needs it is told the present time, and [`Apex::advance`] does
 //! what has become due until then. [`Apex::next_time`] says when something is due next. All that lies
-//! outside the partition (ports, schedules, the log) is behind the trait [`Environment`].
+//! outside the partition (ports, schedules, the log) is reached through the trait [`Environment`].
 //!
 //! So the same code runs on every class that has tasks, of either word size and either byte order, and on
 //! the host under test. Invariants: no allocation, no recursion, every loop is bounded by the length of a

@@ -360,7 +360,7 @@ impl Apex {
         Ok(())
     }
 
-    /// `SUSPEND_SELF`. The answer is `TIMED_OUT` if nobody resumes the caller in time.
+    /// `SUSPEND_SELF`. The answer is `TIMED_OUT` if no process resumes the caller in time.
     ///
     /// # Errors
     /// `INVALID_PARAM` for a wrong time-out; `INVALID_MODE` if the caller may not wait, or is periodic.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Queuing ports (ARINC 653 Part 1, section 3.6.2.2).
 //!
-//! Messages wait in the kernel's port and, at the destination, in a queue of the partition's own. Nobody
+//! Messages wait in the kernel's port and, at the destination, in a queue of the partition's own. No code
 //! outside the partition wakes its processes. So [`Apex::poll`] looks at all ports: when a window of the
 //! partition begins, and whenever the partition chooses a process.
 

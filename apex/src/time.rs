@@ -69,7 +69,7 @@ impl Apex {
     /// `REPLENISH`: moves the deadline of the caller to `budget` from now.
     ///
     /// # Errors
-    /// `INVALID_PARAM` for a wrong time; `INVALID_MODE` if the deadline of a periodic process would be behind
+    /// `INVALID_PARAM` for a wrong time; `INVALID_MODE` if the deadline of a periodic process would be after
     /// its next release point; `NO_ACTION` if the caller is the initialisation or the error handler.
     pub fn replenish(&mut self, budget: Time, now: Time) -> Answer {
         let place = match self.running {

@@ -56,7 +56,7 @@ pub enum Outcome<T = ()> {
     Waits,
 }
 
-/// A name. Bytes behind the first zero byte do not count, and letters of either case are different.
+/// A name. Bytes after the first zero byte do not count, and letters of either case are different.
 #[derive(Clone, Copy, Debug)]
 pub struct Name(pub [u8; MAX_NAME_LENGTH]);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Compares the table of services and return codes with the lines that the suite must print on each class.
 //!
-//! The list of codes is this file's own; nobody has compared it with a copy of the standard by a program. The
+//! The list of codes is this file's own; no program has compared it with a copy of the standard. The
 //! lines are `tests/system/apex-suite/lines.txt`, which the system tests of all classes share.
 
 use std::collections::BTreeSet;
@@ -94,7 +94,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Returns what each printed line says behind the name of the guest.
+/// Returns what each printed line says after the name of the guest.
 fn printed(lines: &str) -> BTreeSet<&str> {
     lines
         .lines()

@@ -597,7 +597,7 @@ fn a_mutex_goes_to_the_one_who_waits() {
     assert_eq!(apex.dispatch(), Some(1), "equals do not interrupt each other");
     apex.suspend(high).unwrap();
     apex.resume(high).unwrap();
-    // The owner is interrupted by nobody; the other one asks when the owner stops being the first in line.
+    // The owner is not interrupted; the other one asks when the owner stops being the first in line.
     assert_eq!(apex.release_mutex(mutex), Ok(()));
     assert_eq!(apex.dispatch(), Some(0));
     assert_eq!(apex.acquire_mutex(mutex, 0, MS), Ok(Outcome::Done(())));

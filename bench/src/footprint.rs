@@ -23,7 +23,7 @@ pub struct Sizes {
 
 /// The number of partitions in the figure of RAM.
 const PARTITIONS: u64 = 4;
-/// Lines of the interrupt controller in the figure of RAM: those of the MPS2 boards.
+/// Lines of the interrupt controller in the figure of RAM: as many as the MPS2 boards have.
 const LINES: u64 = 32;
 
 impl Sizes {
@@ -141,7 +141,7 @@ impl Footprint {
     }
 }
 
-/// Returns all Rust files below a folder. The depth is bounded by that of our own tree.
+/// Returns all Rust files below a folder. The depth is bounded by the depth of our own tree.
 fn sources(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];

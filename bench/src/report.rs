@@ -99,7 +99,7 @@ impl Timing {
         self.footprint.sizes.text + self.footprint.sizes.read_only
     }
 
-    /// Returns the bars that do not hold and need to, whatever the compiler.
+    /// Returns the bars that do not hold and need to, with any compiler.
     #[must_use]
     pub fn broken(&self) -> Vec<String> {
         let rows = self.rows().filter_map(|(row, net)| {

@@ -22,7 +22,7 @@ pub(crate) const FIRST: &str = "-first";
 /// Row that needs the digests' share taken off.
 pub const RESET: &str = "reset";
 
-/// Name under which the guest reports a switch. The figures of other systems have the system's name behind
+/// Name under which the guest reports a switch. The figures of other systems have the system's name after
 /// it.
 pub const SWITCH: &str = "switch";
 /// A switch while the pCPU is traced.

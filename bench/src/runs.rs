@@ -3,7 +3,7 @@
 //!
 //! Each part of the guest runs in the smallest system that it needs. From reset on, the hypervisor computes
 //! digests of the image, whose length has nothing to do with the hypervisor. A second image with a large
-//! payload that nobody loads gives the cost of a byte, and the share of all bytes is taken off.
+//! payload that is not loaded gives the cost of a byte, and the share of all bytes is taken off.
 
 use super::rows::{FIRST, RESET, SHORT_RECORD, SWITCH, SWITCH_TRACED, TRACE_RECORD};
 use super::systems::{self, manifest};

@@ -13,7 +13,7 @@ const SIZES: [usize; 3] = [2, 8, 32];
 /// Number of domains beside the guest's own. There can be 16 domains.
 const OTHER_DOMAINS: usize = 15;
 
-/// A policy: its name, the further keys of its pCPU, the keys of the guest's two vCPUs, and those of each
+/// A policy: its name, the further keys of its pCPU, the keys of the guest's two vCPUs, and the keys of each
 /// other vCPU.
 struct Shared {
     policy: &'static str,

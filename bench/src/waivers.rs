@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Bars that do not hold yet.
 //!
-//! A figure beyond its bar is a finding, whatever the compiler, unless there is a waiver for the figure. A
+//! A figure beyond its bar is a finding, with any compiler, unless there is a waiver for the figure. A
 //! figure beyond its waiver is a finding as well, so that no failing bar gets worse. A waiver that is clearly
 //! not needed any more is the third kind of finding: a bar that was reached once is not to be lost. A waiver
 //! allows the figure of the day on which it was written and a twentieth more, since another compiler makes

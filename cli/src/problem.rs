@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A problem of the host tool, as a user is told it.
 //!
-//! The whole tool has one type of problem: a problem is shown once, at the end, and nobody branches on its
+//! The whole tool has one type of problem: a problem is shown once, at the end, and no code branches on its
 //! kind. Only the exit code differs.
 
 use serde_json::Value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A manifest that is refused whatever its payloads hold is refused before anything is built.
+//! A manifest that is refused with any payloads is refused before anything is built.
 //!
 //! The repository of these tests has a guest that cannot be built: it is no package of a workspace. So an
 //! answer about the manifest comes from before a build.
@@ -18,7 +18,7 @@ impl Drop for Folder {
     }
 }
 
-/// Returns what the tool says about a manifest with this text behind a guest that cannot be built.
+/// Returns what the tool says about a manifest with this text after a guest that cannot be built.
 fn answer(name: &str, arguments: &[&str], text: &str) -> String {
     let folder = Folder(std::env::temp_dir().join(format!("bulkhead-early-{name}-{}", std::process::id())));
     let guest = folder.0.join("guests/demo/hello");

@@ -120,7 +120,7 @@ fn calls(parts: Parts) -> usize {
     Operation::ALL.iter().filter(is_there).count()
 }
 
-/// Returns the table of the calls: those of the core first, then those of each part.
+/// Returns the table of the calls: the core's first, then each part's.
 fn call_table() -> String {
     let sentences = sentences();
     let mut text = "| call | part | purpose |\n|---|---|---|\n".to_owned();

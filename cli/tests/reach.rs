@@ -202,7 +202,7 @@ fn the_graph_is_the_document_in_the_language_of_graphviz() {
         "partition client: starts, stops and restarts",
         false
     )));
-    // Nobody can give anything to the sensor or the watcher.
+    // No partition can give anything to the sensor or the watcher.
     let could = document["systems"][0]["system"]["could_hold"]
         .as_array()
         .expect("rows");

@@ -227,7 +227,7 @@ fn new_names_the_command_as_it_was_typed() {
     assert!(manifest.contains("[partition.control.demand]"));
 }
 
-/// Runs shell commands behind the function `step` of the entry script, and returns what they say.
+/// Runs shell commands after the function `step` of the entry script, and returns what they say.
 fn with_step(commands: &str) -> String {
     let script = fs::read_to_string(root().join("bulkhead")).expect("there is a script");
     let from = script.find("say() {").expect("it speaks");

@@ -2,13 +2,13 @@
 //! UART of the Cortex-M System Design Kit (Arm DDI 0479D, 4.3), as a guest sees it.
 //!
 //! Unlike the silicon it has no baud rate: a byte written leaves at once ([`CmsdkUart::write`] returns it) as
-//! long as the carrier of output has room for it; a carrier that is behind looks like a slow line
+//! long as the carrier of output has room for it; a carrier that is late looks like a slow line
 //! (STATE.TXFULL), with a transmit interrupt when it catches up. Received bytes wait in a backlog, as with a
 //! sender that honours RTS; an overrun happens when that is full.
 //!
 //! One deliberate difference: the silicon raises the receive interrupt once per byte, and bytes are a tenth
 //! of a millisecond apart. Here the next byte is there at once. So clearing the interrupt after having read a
-//! byte, as drivers do, acknowledges the byte that was read, not the one behind it.
+//! byte, as drivers do, acknowledges the byte that was read, not the one after it.
 
 use crate::receiver::Receiver;
 
@@ -32,7 +32,7 @@ const CONTROL_TRANSMIT: u32 = 1;
 const CONTROL_RECEIVE: u32 = 1 << 1;
 const CONTROL_TRANSMIT_INTERRUPT: u32 = 1 << 2;
 const CONTROL_RECEIVE_INTERRUPT: u32 = 1 << 3;
-/// Those of both overruns.
+/// The interrupts of both overruns.
 const CONTROL_OVERRUN_INTERRUPTS: u32 = 3 << 4;
 const CONTROL_BITS: u32 = 0x7F;
 const INTERRUPT_TRANSMIT: u32 = 1;

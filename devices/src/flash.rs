@@ -175,7 +175,7 @@ impl Bank {
             0x90 => Mode::Identification,
             0x98 => Mode::Query,
             0xE8 => Mode::Count,
-            // Read array (0xFF), the reset of another command set (0xF0), and what nobody knows.
+            // Read array (0xFF), the reset of another command set (0xF0), and unknown commands.
             _ => Mode::Array,
         };
     }

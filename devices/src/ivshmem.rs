@@ -3,9 +3,9 @@
 //! docs/specs/ivshmem-spec.rst), so that stock systems have drivers for it: vendor 1AF4, device 1110, BAR 0
 //! with registers, BAR 2 with the memory. It is revision 0, whose interrupt is INTx.
 //!
-//! The base addresses are those at which the memory is mapped already, so they cannot be changed: whatever is
+//! The base addresses are where the memory is mapped already, so they cannot be changed. When anything is
 //! written, a base address register reads as its address, and as its size after all ones. A system must take
-//! the addresses as it finds them. The memory is there whatever the command register says.
+//! the addresses as it finds them. The memory is there with any value of the command register.
 //!
 //! A ring of another side sets `IntrStatus`. INTx is high while that has a bit of `IntrMask`, and the command
 //! register does not disable it. A read of `IntrStatus` clears it.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Virtual SMSC LAN9118: the Ethernet controller of the MPS2 boards, as a driver uses it.
 //!
-//! Section numbers are those of the LAN9118 datasheet (SMSC, revision 1.5). The frames themselves are in
+//! Section numbers are from the LAN9118 datasheet (SMSC, revision 1.5). The frames themselves are in
 //! memory that only the hypervisor reaches and that the caller lends as [`FrameMemory`]: a ring of received
 //! words, and room for the one frame that is being written. So the device is small, and a register access
 //! moves at most two words.
@@ -284,10 +284,10 @@ impl Lan9118 {
         self.look_at_levels();
     }
 
-    /// Clears interrupts (5.3.3). That of a FIFO above its level stays, as on the chip, but only if the FIFO
-    /// has moved since the last time. There are drivers that acknowledge, leave the FIFO to the task that the
-    /// interrupt keeps from running, and rely on the chip's pause between two interrupts (5.3.2), for which a
-    /// device would need a clock; with this they get to it, and none that came meanwhile is lost.
+    /// Clears interrupts (5.3.3). The interrupt of a FIFO above its level stays, as on the chip, but only if
+    /// the FIFO has moved since the last time. There are drivers that acknowledge, leave the FIFO to the task
+    /// that the interrupt keeps from running, and rely on the chip's pause between two interrupts (5.3.2),
+    /// for which a device would need a clock; with this they get to it, and none that came meanwhile is lost.
     const fn acknowledge(&mut self, interrupts: u32) {
         self.status &= !interrupts;
         if self.has_moved {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Virtual devices: what acts like hardware towards a guest, whatever the CPU.
+//! Virtual devices: what acts like hardware towards a guest, for any CPU.
 //!
 //! A device is a plain state machine: register accesses and bytes from outside go in, values, bytes and the
 //! level of an interrupt line come out. It knows no clock, no address, no partition and no lock; the
-//! kernel puts it behind a window of a partition's address space and carries out what it decides. That
+//! kernel puts it into a window of a partition's address space and carries out what it decides. That
 //! is why every register of every device is tested on the host.
 //!
 //! Invariants: no panic and no loop on anything a guest writes; reset restores the state of a cold reset.

@@ -2,12 +2,12 @@
 //! NS 16550A UART (TI SLLS597, "TL16C550C"), as a guest sees it.
 //!
 //! Unlike the silicon it has no baud rate: a byte written leaves at once ([`Ns16550::write`] returns it) as
-//! long as the carrier of output has room for it ([`Ns16550::set_room`]). A carrier that is behind looks to
+//! long as the carrier of output has room for it ([`Ns16550::set_room`]). A carrier that is late looks to
 //! the guest like a slow line: LSR.THRE and LSR.TEMT are clear, and the transmit interrupt comes when there
 //! is room again.
 //!
 //! Two deliberate differences, which drivers for this part cope with: a received byte interrupts at once,
-//! whatever the trigger level of the FIFO is; and bytes that the FIFO has no place for wait in a backlog, as
+//! at any trigger level of the FIFO; and bytes that the FIFO has no place for wait in a backlog, as
 //! with a sender that honours RTS.
 
 use crate::receiver::Receiver;

@@ -3,14 +3,14 @@
 //!
 //! Unlike the silicon it has no baud rate: a byte written leaves at once ([`Pl011::write`] returns it) as
 //! long as the carrier of output has room for it ([`Pl011::set_room`]). The transmit FIFO therefore holds
-//! nothing; its fill level is what the carrier lacks of a whole FIFO's room. A carrier that is behind looks
+//! nothing; its fill level is what the carrier lacks of a whole FIFO's room. A carrier that is late looks
 //! to the guest like a slow line: `FR.TXFF`, `FR.BUSY`, and a transmit interrupt when it catches up, which a
 //! driver that waits costs only its own time.
 //!
 //! Three deliberate differences, each what drivers written for this part already cope with:
 //! - The 32 bit periods of silence before the receive time-out (2.8.3) pass at once, so the time-out
 //!   interrupt is asserted while there is anything to read, and clearing it does not hide unread bytes. The
-//!   receive interrupt is asserted along with it, whatever the trigger level: software written for QEMU's
+//!   receive interrupt is asserted along with it, at any trigger level: software written for QEMU's
 //!   model, which knows no time-out, enables that one only.
 //! - Bytes that the receive FIFO has no place for wait in a backlog, as with a sender that honours RTS; an
 //!   overrun happens when that is full, too.
@@ -128,7 +128,8 @@ impl Pl011 {
         }
     }
 
-    /// Returns what a load of at most four bytes within a register sees, unless the register is that of data.
+    /// Returns what a load of at most four bytes within a register sees, unless the register is the data
+    /// register.
     #[inline(never)]
     fn look(&self, offset: u64, size: u8) -> Option<u64> {
         let register = Register::of(offset)?;

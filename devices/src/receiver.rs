@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Received bytes that the guest has not read: the receive FIFO and the backlog behind it.
+//! Received bytes that the guest has not read: the receive FIFO and the backlog after it.
 
 use bulkhead_abi::size::limit;
 

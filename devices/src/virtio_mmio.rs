@@ -3,7 +3,7 @@
 //!
 //! The window is a state machine without memory of its own: it knows the status, the negotiated features and
 //! where the driver has put its queues. The work of a device is elsewhere. A store returns an [`Effect`] for
-//! whoever carries the device out.
+//! the program that carries the device out.
 //!
 //! A driver may write anything in any order. Features are frozen once they are agreed on. The registers of a
 //! queue are frozen while the queue is ready. A queue gets ready only with a size and with addresses that
@@ -135,7 +135,7 @@ impl Interrupt {
     }
 }
 
-/// The consequence of a store for the device behind the window.
+/// The consequence of a store for the device of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// There is none.
@@ -184,7 +184,7 @@ pub struct Kept<const QUEUES: usize> {
 
 /// The mark of words that are registers.
 const KEPT_MARK: u64 = u64::from_le_bytes(*b"KEPTKEPT");
-/// The words before those of the queues: the mark, the status, the features, two of selects.
+/// The words before the queues' words: the mark, the status, the features, two of selects.
 const KEPT_HEAD: usize = 5;
 /// The words of a queue.
 const KEPT_QUEUE: usize = 4;
@@ -307,7 +307,7 @@ impl<const QUEUES: usize> Window<QUEUES> {
         registers.is_ready.then_some(registers.place)
     }
 
-    /// Returns the registers, for a later life of whoever carries the device.
+    /// Returns the registers, for a later life of the program that carries the device.
     #[must_use]
     pub fn keep(&self) -> Kept<QUEUES> {
         Kept {
@@ -322,7 +322,7 @@ impl<const QUEUES: usize> Window<QUEUES> {
     }
 
     /// Brings a window after a reset to the state that an earlier life has kept, as a driver would have done.
-    /// Whatever a driver cannot do has no effect.
+    /// A store that a driver cannot make has no effect.
     pub fn restore(&mut self, kept: &Kept<QUEUES>) {
         self.status = kept.status & (STATUS_ACKNOWLEDGE | STATUS_DRIVER | STATUS_FAILED);
         self.accepted = kept.accepted;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whatever a guest does with a flash: no panic, work stays in the bank, and nothing is erased that the
+//! A guest does anything with a flash: no panic, work stays in the bank, and nothing is erased that the
 //! guest has not confirmed.
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whatever a guest does to its Ethernet controller and whatever arrives: no access outside the memory lent
+//! A guest does anything to its Ethernet controller and any frames arrive: no access outside the memory lent
 //! to it, the parts for received frames and for the frame being sent never mix, and a frame that arrived is
 //! read as it came.
 #![forbid(unsafe_code)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whatever a guest and the line do: no panic, the line follows RIS and IMSC, bytes keep their order.
+//! A guest and the line do anything: no panic, the line follows RIS and IMSC, bytes keep their order.
 #![forbid(unsafe_code)]
 
 #[path = "support/pl011.rs"]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! SMSC LAN9118 Ethernet controller, as the MPS2 boards have it. Section numbers are those of its datasheet,
+//! SMSC LAN9118 Ethernet controller, as the MPS2 boards have it. Section numbers are from its datasheet,
 //! revision 1.5.
 //!
-//! Frames go through its FIFOs a word at a time; there is no DMA. All frames are received, whatever station
-//! they are for: its user filters. The chip interrupts while there is a received frame. No function waits for
+//! Frames go through its FIFOs a word at a time; there is no DMA. All frames are received, for any station:
+//! its user filters. The chip interrupts while there is a received frame. No function waits for
 //! a frame or for room. A loop that waits for the chip itself has a number of polls.
 
 use bulkhead_arch_api::{FrameWords, HostPhys, Line, Network, Received};
@@ -29,7 +29,7 @@ const MAC_CSR_DATA: usize = 0xA8;
 const HW_SRST: u32 = 1;
 /// Five KiB of FIFO for transmission (5.3.9), and the bit that must be set.
 const HW_SETUP: u32 = 1 << 20 | 5 << 16;
-/// Transmitter on; its statuses may be overwritten, because nobody reads them (5.3.8).
+/// Transmitter on; its statuses may be overwritten, because no code reads them (5.3.8).
 const TX_ON: u32 = 1 << 1;
 const TX_STATUS_OVERRUN: u32 = 1 << 2;
 /// Interrupt enabled, active high, push-pull (5.3.2).
@@ -138,7 +138,7 @@ impl Lan9118 {
     }
 
     /// Skips the rest of the frame, a word at a time: QEMU forgets to free what the chip's own way of
-    /// skipping it (RX_FFWD, 5.3.10) leaves behind. The chip goes on interrupting if there is another.
+    /// skipping it (RX_FFWD, 5.3.10) leaves. The chip goes on interrupting if there is another.
     fn end(&mut self) {
         while self.left != 0 {
             self.word();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The line from the board, which may deliver anything. The events are the same whatever pieces the bytes
-//! come in. Bytes that are sent to a console arrive at that console.
+//! The line from the board, which may deliver anything. The events are the same for any pieces in which the
+//! bytes come in. Bytes that are sent to a console arrive at that console.
 #![no_main]
 
 // The module is not taken from the host tool's crate, whose other parts take minutes to build with this

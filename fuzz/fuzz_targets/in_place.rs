@@ -39,7 +39,7 @@ const HALFWORDS: [u16; 38] = [
     0xf7fa, 0xa311, 0xe7fe, 0xf000, 0x4770, 0, 0xbf40, 0x8002, 0xf851, 0x0e04, 0xf9f1, 0x0504,
 ];
 
-/// Reads an input from its beginning; behind its end it is zeros.
+/// Reads an input from its beginning; after its end it is zeros.
 struct Input<'a>(&'a [u8]);
 
 impl Input<'_> {

@@ -4,7 +4,7 @@
 //! The memory is a slice of atomic words, because the other sides may write it at any time. A program does
 //! not trust what it finds there: it reads a word once, into memory of its own, and checks what it has read
 //! (`bulkhead-ring` does). The words are where the hypervisor put them: a VM that translates its own
-//! addresses maps them where they are, as cacheable memory like that of the other sides.
+//! addresses maps them where they are, as cacheable memory like the other sides.
 
 use core::sync::atomic::AtomicU32;
 
@@ -20,7 +20,7 @@ pub(crate) fn words_at([address, size, ..]: [u64; 4]) -> &'static [AtomicU32] {
     let first = core::ptr::with_exposed_provenance::<AtomicU32>(address as usize);
     // SAFETY: the hypervisor has set the addresses aside for `size` bytes, a multiple of 4, page aligned, as
     // long as the program runs, and nothing of the program itself is there. Where nothing is mapped, an
-    // access ends the program. Whoever writes the memory, each word is an atomic one.
+    // access ends the program. For any writer of the memory, each word is an atomic one.
     unsafe { core::slice::from_raw_parts(first, size as usize / 4) }
 }
 

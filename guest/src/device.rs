@@ -42,14 +42,14 @@ impl Device {
         .map(drop)
     }
 
-    /// Loads the register at `offset` bytes, a multiple of 4; 0 behind the registers.
+    /// Loads the register at `offset` bytes, a multiple of 4; 0 after the registers.
     #[must_use]
     pub fn load(&self, offset: usize) -> u32 {
         let register = self.registers.get(offset / 4);
         register.map_or(0, |register| register.load(Ordering::SeqCst))
     }
 
-    /// Stores to the register at `offset` bytes, a multiple of 4; nowhere behind the registers.
+    /// Stores to the register at `offset` bytes, a multiple of 4; nowhere after the registers.
     pub fn store(&self, offset: usize, value: u32) {
         if let Some(register) = self.registers.get(offset / 4) {
             register.store(value, Ordering::SeqCst);

@@ -31,7 +31,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // Whoever revoked the capability meanwhile has taken the lock with it.
+        // The partition that revoked the capability meanwhile has taken the lock with it.
         let _revoked = release(self.lock);
     }
 }
@@ -46,7 +46,7 @@ pub fn take(lock: Handle, deadline: u64) -> Result<Guard, Error> {
     request(Operation::LockTake, lock, deadline)
 }
 
-/// Takes the lock if nobody owns it.
+/// Takes the lock if it is free.
 ///
 /// # Errors
 /// `TimedOut` if another vCPU owns the lock, `WrongState` if the caller does; else as all calls.

@@ -79,7 +79,7 @@ fn gift(capability: Option<(Handle, Rights)>) -> u64 {
 /// Sends the first `length` bytes of a message, with a capability if there is one.
 ///
 /// # Errors
-/// `NoSpace` if nobody waits for it and the port is full; else as all calls.
+/// `NoSpace` if no vCPU waits for it and the port is full; else as all calls.
 pub fn send<const N: usize>(
     port: Handle,
     message: &Message<N>,
@@ -95,7 +95,7 @@ pub fn send<const N: usize>(
 /// oldest one, if that is the partition's own: the port keeps the newest messages.
 ///
 /// # Errors
-/// `NoSpace` if the oldest message is somebody else's; else as all calls.
+/// `NoSpace` if the oldest message is for another receiver; else as all calls.
 pub fn replace<const N: usize>(port: Handle, message: &Message<N>, length: usize) -> Result<(), Error> {
     let length = length.min(N) as u64;
     let arguments = [word(port), message.address(), length, SEND_REPLACES, 0, 0];
@@ -165,7 +165,7 @@ pub fn send_receive_donate<const N: usize, const M: usize>(
 
 /// Sends the first `length` bytes of a message, and waits until the receiver has taken and acknowledged it,
 /// at most until `deadline`. The receiver replies with an empty message. A sender for which the port keeps
-/// room never meets a full port this way, whatever other senders do.
+/// room never meets a full port this way, with any number of other senders.
 ///
 /// # Errors
 /// As [`send_receive`].

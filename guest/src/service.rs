@@ -50,7 +50,7 @@ pub fn take(service: Handle) -> Result<Access, Error> {
 /// Answers an access. A load gets `value`.
 ///
 /// # Errors
-/// `WrongState` if nobody waits for the answer any more; else as all calls.
+/// `WrongState` if no vCPU waits for the answer any more; else as all calls.
 pub fn answer(service: Handle, number: u64, value: u64) -> Result<(), Error> {
     call(Operation::ServiceAnswer, [word(service), number, value, 0, 0, 0]).map(drop)
 }
@@ -133,7 +133,7 @@ pub fn kept(service: Handle, window: u8, first: usize) -> Result<[u64; KEPT_GROU
 /// **An end at any time.** A life can end between any two calls. So [`KeptWords::keep`] writes only the
 /// groups that have changed, in ascending order, and no mark around them. A server that keeps its state
 /// *before* it answers an access, and whose every access changes one group, outlives itself: the next life
-/// finds the state before the access or behind the access, and the access that was not answered comes again.
+/// finds the state before the access or after the access, and the access that was not answered comes again.
 /// If an access changes several groups, the first of them must say what the others are worth.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KeptWords([u64; KEPT_WORDS]);

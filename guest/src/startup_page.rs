@@ -28,7 +28,7 @@ pub struct StartupPage<'a> {
     windows: &'a [u8],
     /// The devices of the board that belong to the task.
     devices: &'a [u8],
-    /// The address behind the task's memory.
+    /// The address after the task's memory.
     memory_end: u64,
 }
 
@@ -107,7 +107,7 @@ impl<'a> StartupPage<'a> {
         })
     }
 
-    /// Returns the windows that the task serves. They are behind the capabilities, if the bytes reach there.
+    /// Returns the windows that the task serves. They are after the capabilities, if the bytes reach there.
     pub fn windows(&self) -> impl Iterator<Item = Window<'a>> + use<'a> {
         self.windows.chunks_exact(WINDOW_SIZE).filter_map(decode_window)
     }
@@ -117,7 +117,7 @@ impl<'a> StartupPage<'a> {
         self.devices.chunks_exact(DEVICE_SIZE).filter_map(decode_device)
     }
 
-    /// Returns the address behind the task's memory.
+    /// Returns the address after the task's memory.
     #[must_use]
     pub const fn memory_end(&self) -> u64 {
         self.memory_end

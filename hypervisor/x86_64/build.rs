@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Passes the linker script to the class binary and to that of the conformance checks. This is a build script
-//! because a manifest cannot name a file relative to itself.
+//! Passes the linker script to the class binary and to the binary of the conformance checks. This is a build
+//! script because a manifest cannot name a file relative to itself.
 
 fn main() {
     let directory = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default();

@@ -82,7 +82,7 @@ impl<'a> Image<'a> {
     /// no more and no less.
     ///
     /// The digest of the tables comes first, so that damage is named as damage. It reads at most
-    /// `MAX_TABLES_LEN` bytes; the checks behind it compare at most all pairs of records of two tables.
+    /// `MAX_TABLES_LEN` bytes; the checks after it compare at most all pairs of records of two tables.
     ///
     /// # Errors
     /// [`ImageError`]: the first thing found wrong.
@@ -106,7 +106,7 @@ fn at<R>(records: &[R], index: u16) -> Result<&R, Fault> {
     records.get(usize::from(index)).ok_or(Fault::BadCount)
 }
 
-/// Checks that another table, which is `all` long, has no more behind what the last of `records` has of it.
+/// Checks that another table, which is `all` long, has no more after what the last of `records` has of it.
 fn covers<R>(records: &[R], index: u16, all: usize, count: fn(&R) -> u32) -> Result<(), Fault> {
     if usize::from(index).wrapping_add(1) != records.len() {
         return Ok(());

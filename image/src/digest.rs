@@ -18,8 +18,8 @@ pub trait Sha256 {
         lanes.map(|lane| self.digest(&[lane]))
     }
 
-    /// Returns the digest of a payload. That of a large one is the digest of its lanes' digests and of what
-    /// is behind the lanes.
+    /// Returns the digest of a payload. The digest of a large one is the digest of its lanes' digests and of
+    /// what is after the lanes.
     fn payload(&self, bytes: &[u8]) -> [u8; 32] {
         let length = (bytes.len() / (LANES * BLOCK)).saturating_mul(BLOCK);
         if bytes.len() < LANES_FROM {
@@ -34,7 +34,7 @@ pub trait Sha256 {
     }
 }
 
-/// Lanes of a large payload: stretches of the same length, one behind the other.
+/// Lanes of a large payload: stretches of the same length, one after the other.
 pub const LANES: usize = 8;
 /// Bytes of a block of SHA-256. A lane has whole blocks.
 pub const BLOCK: usize = 64;
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn a_large_payload_has_lanes() {
         const LENGTH: usize = LANES_FROM + 4000;
-        // 135 blocks each, and 416 bytes behind them.
+        // 135 blocks each, and 416 bytes after them.
         const LANE: usize = 135 * 64;
         let bytes: [u8; LENGTH] = core::array::from_fn(|index| (index * 7 % 251) as u8);
         let small = &bytes[..LANES_FROM - 1];

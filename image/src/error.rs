@@ -237,7 +237,7 @@ pub enum Fault {
     WrongPolicy,
     /// The partition has no vCPU on the pCPU.
     NotBound,
-    /// The window ends behind its frame.
+    /// The window ends after its frame.
     OutsideFrame,
     /// Time can stand still for a partition with one vCPU only.
     FrozenShared,
@@ -261,7 +261,7 @@ pub enum Fault {
     OutsideCode,
     /// Another address than on the bus, and the class translates none.
     NotIdentical,
-    /// Not behind the record before it.
+    /// Not after the record before it.
     NotAscending,
 }
 
@@ -353,7 +353,7 @@ impl ImageError {
         }
     }
 
-    /// Returns the words between, before and behind the facts, and the facts.
+    /// Returns the words between, before and after the facts, and the facts.
     fn sentence(&self) -> (&'static [&'static str; 3], [Phrase<'_>; 2]) {
         let name = |name| Text(Name::text(name).unwrap_or("?"));
         match *self {

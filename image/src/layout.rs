@@ -19,7 +19,7 @@ pub const NONE: u32 = u32::MAX;
 pub const NAME_LEN: usize = 32;
 /// Multiple at which each payload starts.
 pub const PAYLOAD_ALIGN: u64 = 4096;
-/// Last bytes of a system image, at the next multiple of 8 behind the last payload. A loader that knows no
+/// Last bytes of a system image, at the next multiple of 8 after the last payload. A loader that knows no
 /// file sizes still notices that a file was cut off.
 pub const END_MARK: [u8; 8] = *b"DAEHKLUB";
 
@@ -57,7 +57,7 @@ records! {
         class: U32,
         /// Bytes of the whole image, payloads included.
         total_len: U64,
-        /// Bytes from the start to the end of the last table; payloads start behind.
+        /// Bytes from the start to the end of the last table; payloads start after.
         tables_len: U64,
         /// SHA-256 of the bytes from the end of this field to `tables_len`, followed by those before it.
         digest: [u8; 32],
@@ -87,14 +87,14 @@ records! {
         pool_size: U64,
         /// Bus address at which this system image itself is found.
         image_base: U64,
-        /// Bus address of the log area: RAM that nobody clears, `bulkhead_abi::log::AREA_SIZE` bytes of it
+        /// Bus address of the log area: RAM that no code clears, `bulkhead_abi::log::AREA_SIZE` bytes of it
         /// (`SMALL_AREA_SIZE` where tables are small).
         log_base: U64,
         /// [`NONE`], or the virtual time in milliseconds after which the hypervisor powers the board off.
         stop_after_ms: U32,
         /// Records of each pCPU's ring of the trace, a power of two; 0: nothing is traced.
         trace_records: U32,
-        /// Bus address of the rings of all pCPUs (RAM that nobody else has), 0 if there are none.
+        /// Bus address of the rings of all pCPUs (RAM of the hypervisor alone), 0 if there are none.
         trace_base: U64,
         /// Time in microseconds that frames from outside may take the hypervisor in each period; 0: any.
         network_budget_us: U32,
@@ -188,7 +188,7 @@ records! {
         priority: U32,
         /// The way its budget comes back, `SERVER_*`.
         server: U32,
-        /// Its time domain, counted among those of its pCPU; [`NONE`] unless the policy is `domains`.
+        /// Its time domain, counted among its pCPU's; [`NONE`] unless the policy is `domains`.
         domain: U32,
         /// Reserved, 0.
         reserved: U32,
@@ -199,8 +199,8 @@ records! {
         /// Relative deadline; 0 unless the policy is `edf` and there is a server.
         deadline_ns: U64,
     }
-    /// A schedule of a pCPU with policy `arinc653`. Those of a pCPU are consecutive, in the order of the
-    /// pCPUs; the first one is its schedule number 0, with which it starts.
+    /// A schedule of a pCPU with policy `arinc653`. The schedules of a pCPU are consecutive, in the order of
+    /// the pCPUs; the first one is its schedule number 0, with which it starts.
     ScheduleRecord {
         /// Its name.
         name: Name,
@@ -215,7 +215,7 @@ records! {
         /// Length of the frame in nanoseconds.
         frame_ns: U64,
     }
-    /// A window of a schedule; those of a schedule are in the order of their offsets.
+    /// A window of a schedule. The windows of a schedule are in the order of their offsets.
     WindowRecord {
         /// The partition whose vCPUs (those on the pCPU of the schedule) run in it.
         partition: U32,
@@ -226,8 +226,8 @@ records! {
         /// Its length.
         duration_ns: U64,
     }
-    /// A time domain of a pCPU with policy `domains`. Those of a pCPU are consecutive, in the order of the
-    /// pCPUs; the first one is its domain number 0.
+    /// A time domain of a pCPU with policy `domains`. The domains of a pCPU are consecutive, in the order of
+    /// the pCPUs; the first one is its domain number 0.
     DomainRecord {
         /// Its name.
         name: Name,
@@ -272,7 +272,7 @@ records! {
         /// Reserved, 0.
         reserved: U32,
     }
-    /// Other payloads that a partition can run instead of its own. Those of a partition are consecutive, in
+    /// Other payloads that a partition can run instead of its own. A partition's are consecutive, in
     /// the order of the partitions; the first one is its alternative number 1.
     AlternativeRecord {
         /// Its name.
@@ -289,7 +289,7 @@ records! {
         stack: U64,
     }
     /// Bytes that lie in code memory where their owner is linked: executed or read in place, never copied,
-    /// and written by nobody once the board runs. The instructions of a VM that have to be replaced are
+    /// and not written once the board runs. The instructions of a VM that have to be replaced are
     /// replaced already.
     ResidentRecord {
         /// Its name, for reports.
@@ -305,7 +305,7 @@ records! {
         /// SHA-256 of them.
         digest: [u8; 32],
     }
-    /// A place in a VM's code memory whose bits are those of an instruction that stands for a replaced one,
+    /// A place in a VM's code memory whose bits are an instruction that stands for a replaced one,
     /// although the host tool has replaced nothing there: an undefined instruction of the program's own, a
     /// constant, the middle of something else. Most programs have none.
     LookalikeRecord {
@@ -391,7 +391,7 @@ records! {
         name: Name,
     }
     /// A VM's interface to a network: what the switch of the hypervisor knows of it. Registers and interrupt
-    /// line are those of its virtual device of kind [`VIRTUAL_LAN9118`]. The board's own interface, if the
+    /// line belong to its virtual device of kind [`VIRTUAL_LAN9118`]. The board's own interface, if the
     /// hypervisor drives one, is on network 0.
     NicRecord {
         /// The partition.
@@ -564,8 +564,8 @@ pub const SERVED_WRITES: u32 = 1;
 /// An access without an answer in time is a fault of the client. Else a load reads all ones, and a store does
 /// nothing.
 pub const SERVED_FAULTS: u32 = 2;
-/// The registers are those of a virtio device over MMIO. The hypervisor answers those of the interrupt, and
-/// a notification waits for nobody.
+/// The registers belong to a virtio device over MMIO. The hypervisor answers the registers of the interrupt,
+/// and a notification does not wait.
 pub const SERVED_VIRTIO: u32 = 4;
 
 /// Policy `pinned`.
@@ -623,8 +623,8 @@ pub const CONTROLLER_CADENCE_UART: u32 = driver::CADENCE_UART.number;
 pub const CONTROLLER_CMSDK_UART: u32 = driver::CMSDK_UART.number;
 /// The interrupt controller of an M-profile CPU, at its architected place.
 pub const CONTROLLER_NVIC: u32 = driver::NVIC.number;
-/// Dual timer (SP804), with a window of its registers and one with those of the free-running counter of an
-/// MPS2 board.
+/// Dual timer (SP804), with a window of its registers and one with the registers of the free-running counter
+/// of an MPS2 board.
 pub const CONTROLLER_DUAL_TIMER: u32 = driver::DUAL_TIMER.number;
 /// SMSC LAN9118 Ethernet controller.
 pub const CONTROLLER_LAN9118: u32 = driver::LAN9118.number;
@@ -656,7 +656,7 @@ pub const FLAG_AUTOSTART: u32 = 1;
 pub const FLAG_FROZEN_TIME: u32 = 2;
 /// The starts of its windows raise events at its gate.
 pub const FLAG_WINDOW_EVENTS: u32 = 8;
-/// Nobody answers its calls of a debugger (class `armv7m`, VMs only).
+/// Its calls of a debugger are not answered (class `armv7m`, VMs only).
 pub const FLAG_NO_SEMIHOSTING: u32 = 16;
 /// It takes the interrupts of its pCPU itself (a VM with one vCPU, alone on a pCPU other than 0).
 pub const FLAG_DIRECT: u32 = 32;
@@ -686,7 +686,7 @@ pub const MAX_LATENCY_NS: u32 = 10_000_000;
 
 /// The side may write the memory of the channel.
 pub const SIDE_WRITES: u32 = 1;
-/// The side is a PCI function behind the host bridge of its VM, with INTx on the virtual line.
+/// The side is a PCI function under the host bridge of its VM, with INTx on the virtual line.
 pub const SIDE_FUNCTION: u32 = 2;
 /// The memory is mapped only while the side holds a capability for the channel. Its mapping allows nothing.
 pub const SIDE_HELD: u32 = 4;

@@ -11,7 +11,7 @@ pub enum NameError {
     Empty,
     /// More than [`NAME_LEN`] bytes.
     TooLong,
-    /// Not UTF-8, or bytes behind the padding.
+    /// Not UTF-8, or bytes after the padding.
     Encoding,
     /// A control character: it could forge a console tag.
     Control,

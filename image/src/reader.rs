@@ -26,7 +26,7 @@ pub const HEADER_LEN: usize = size_of::<Header>();
 const WORD_MASK: usize = size_of::<U64>() - 1;
 /// Where the digest of the tables is.
 const DIGEST_START: usize = offset_of!(Header, digest);
-/// The first byte that it covers: everything behind it is covered.
+/// The first byte that it covers: everything after it is covered.
 const DIGEST_END: usize = DIGEST_START + 32;
 
 /// Returns the length that the image at the start of `bytes` claims, for a loader that knows no file sizes.
@@ -262,7 +262,7 @@ impl<'a> Image<'a> {
         self.partitions
     }
 
-    /// Returns the virtual CPUs, those of a partition consecutive.
+    /// Returns the virtual CPUs, each partition's consecutive.
     #[must_use]
     pub const fn vcpus(&self) -> &'a [VcpuRecord] {
         self.vcpus
@@ -316,7 +316,7 @@ impl<'a> Image<'a> {
         self.watches
     }
 
-    /// Returns the other payloads that partitions can run, those of a partition consecutive.
+    /// Returns the other payloads that partitions can run, each partition's consecutive.
     #[must_use]
     pub const fn alternatives(&self) -> &'a [AlternativeRecord] {
         self.alternatives
@@ -382,7 +382,7 @@ impl<'a> Image<'a> {
         self.registers
     }
 
-    /// Schedules, those of a pCPU consecutive.
+    /// Schedules, each pCPU's consecutive.
     #[must_use]
     pub const fn schedules(&self) -> &'a [ScheduleRecord] {
         self.schedules
@@ -395,7 +395,7 @@ impl<'a> Image<'a> {
             .filter(move |record| record.pcpu.get() == pcpu)
     }
 
-    /// Windows, those of a schedule consecutive.
+    /// Windows, each schedule's consecutive.
     #[must_use]
     pub const fn windows(&self) -> &'a [WindowRecord] {
         self.windows
@@ -411,7 +411,7 @@ impl<'a> Image<'a> {
         )
     }
 
-    /// Returns the time domains, those of a pCPU consecutive.
+    /// Returns the time domains, each pCPU's consecutive.
     #[must_use]
     pub const fn domains(&self) -> &'a [DomainRecord] {
         self.domains
@@ -595,7 +595,7 @@ fn check_end(bytes: &[u8], expected: u64) -> Result<(), ImageError> {
 }
 
 /// Checks that every payload starts where it has to, with nothing but zeroes before it, and that the image
-/// ends behind the last.
+/// ends after the last.
 fn check_placement(image: &Image<'_>) -> Result<(), ImageError> {
     let mut end = image.header.tables_len.get();
     for (payload, index) in image.payloads.iter().zip(0..) {

@@ -59,7 +59,7 @@ where
     Some(records)
 }
 
-/// Returns where the payload behind `end` starts; `None` beyond the address space.
+/// Returns where the payload after `end` starts; `None` beyond the address space.
 pub(crate) fn payload_start(end: u64) -> Option<u64> {
     end.checked_next_multiple_of(PAYLOAD_ALIGN)
 }

@@ -136,7 +136,7 @@ impl ImageBuilder {
         Ok(image)
     }
 
-    /// Builds the image, whatever it says: for tests of those who check.
+    /// Builds the image without a check: for tests of the checks.
     #[must_use]
     pub fn build_unchecked(&self) -> Vec<u8> {
         let mut plan = self.lay_out();
@@ -260,7 +260,7 @@ fn fill(out: &mut Vec<u8>, align: u64) {
     out.resize(out.len().next_multiple_of(align), 0);
 }
 
-/// Computes the digest of the tables anew, for tests that change an image behind the writer's back. Bytes
+/// Computes the digest of the tables anew, for tests that change an image without the writer. Bytes
 /// that are no image stay as they are.
 pub fn sign_tables(image: &mut [u8]) {
     let digest_at = offset_of!(Header, digest);

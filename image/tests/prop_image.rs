@@ -159,7 +159,7 @@ fn keeps_its_promises(image: &Image<'_>) {
 /// A partition of a random system: kind, vCPUs, pages of memory, bytes of its payload.
 type Plan = (bool, u32, u64, u32);
 
-/// Returns a valid system: memory one behind the other, vCPUs spread over the pCPUs.
+/// Returns a valid system: memory one after the other, vCPUs spread over the pCPUs.
 fn build(plans: &[Plan], pcpus: u32) -> ImageBuilder {
     let mut builder = ImageBuilder {
         interrupts: vec![],
@@ -410,7 +410,7 @@ fn every_truncation_is_named() {
     }
 }
 
-/// Shows what a target sees of a shorter file: the memory behind it, whatever is there, up to the length it
+/// Shows what a target sees of a shorter file: the memory after it, with anything in it, up to the length it
 /// claims.
 #[test]
 fn a_truncation_is_noticed_without_a_file_size() {

@@ -732,7 +732,7 @@ fn alternatives_that_cannot_be_are_refused() {
     }
 }
 
-/// Returns registers of 512 bytes at the end of a page nobody has, forwarded to a VM.
+/// Returns registers of 512 bytes at the end of a page that no partition has, forwarded to a VM.
 fn window(partition: u32, guest: u64) -> RegistersRecord {
     RegistersRecord {
         partition: partition.into(),

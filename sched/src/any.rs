@@ -243,7 +243,7 @@ macro_rules! to_each {
 }
 
 /// The calls that most switches consist of. `fixed-priority` is called inline, because most pCPUs that are
-/// shared have it. All others are behind one call.
+/// shared have it. All others are reached by one call.
 impl AnyKind {
     #[inline(never)]
     fn ready_other(&mut self, slot: Slot, now: Ticks) {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Policy `arinc653`: a major frame of windows, each of which belongs to one partition.
 //!
-//! **Model.** The model is that of ARINC Specification 653 part 1. A schedule is a frame that repeats for
-//! ever. A window is a stretch of the frame in which only the vCPUs of one partition run. The most important
-//! ready vCPU runs, and equals take turns ([`RunQueue`]). Time of a window that its partition does not use is
-//! lost: nobody else runs in the window. A change of schedule takes effect at the end of the frame in force.
+//! **Model.** The model is from ARINC Specification 653 part 1. A schedule is a frame that repeats for ever.
+//! A window is a stretch of the frame in which only the vCPUs of one partition run. The most important ready
+//! vCPU runs, and equals take turns ([`RunQueue`]). Time of a window that its partition does not use is lost:
+//! no other vCPU runs in the window. A change of schedule takes effect at the end of the frame in force.
 //!
 //! **Time.** Boundaries are computed from the start of the first frame, never from the moment of a decision.
 //! A late call shortens the window that it is late for by exactly the delay, and nothing drifts. The policy
 //! catches up on all that was missed. Every window start is signalled, once per call for windows of skipped
 //! frames.
 //!
-//! **Invariants.** Between the start of the frame and `now`, all windows that have started are behind
+//! **Invariants.** Between the start of the frame and `now`, all windows that have started are after
 //! `index`. Windows are in the order of time, do not overlap and are within the frame: the constructor
 //! refuses others.
 //!

@@ -216,7 +216,7 @@ impl Domains {
         }
     }
 
-    /// Lets the turns go by that nobody used. The turns go by one by one up to the end of the cycle. Then
+    /// Lets the turns go by that no vCPU used. The turns go by one by one up to the end of the cycle. Then
     /// whole cycles go by, in which domain 0 has no time. Then turns go by one by one again.
     fn let_pass(&mut self, mut time: Ticks) {
         let others = self.accounts.iter().take(usize::from(self.count)).skip(1);
@@ -500,7 +500,7 @@ mod tests {
         assert_eq!(policy.next(7), Decision::Run(Slot(1), 10));
         policy.stopped(Slot(1), StopReason::Blocked, 3, 10);
         assert_eq!(policy.next(10), Decision::Run(Slot(2), 18));
-        // If nobody is in domain 0, the turn goes by, so that nobody has it early.
+        // If domain 0 has no vCPU, the turn goes by, so that no vCPU has it early.
         policy.withdraw(Slot(0), 10);
         policy.stopped(Slot(2), StopReason::Preempted, 8, 18);
         assert_eq!(policy.next(18), Decision::Idle(24));

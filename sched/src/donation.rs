@@ -15,15 +15,15 @@
 //! bitmap. Slots that lend form trees, so the sets along a chain are kept by adding and taking out one
 //! subtree.
 //!
-//! **No lost wake-up.** A slot that lends is ready again when its donation is returned, whatever happened
-//! meanwhile. If the slot that it lends to is withdrawn (its partition stops), the donation returns by
-//! itself.
+//! **No lost wake-up.** A slot that lends is ready again when its donation is returned, even if other things
+//! happened meanwhile. If the slot that it lends to is withdrawn (its partition stops), the donation returns
+//! by itself.
 //!
 //! **Hand-over.** The slot that runs can hand its place over to one that is not ready
 //! ([`Policy::hand_over`]). The policy below is told nothing about that place: it was ready and ran, and it
-//! still is and does. So the decision stands, with its end, and the time goes on to be that of the place.
+//! still is and does. So the decision stands, with its end, and the time goes on to be the time of the place.
 //! The policy below only learns that the other slot's own place is ready. The place comes back the same
-//! way, if no decision has chosen another place meanwhile, and nobody else lends to the slot that gives it
+//! way, if no decision has chosen another place meanwhile, and no other slot lends to the slot that gives it
 //! back.
 //!
 //! **Cost.** A hand-over and its return take constant time beside one wake-up. Without donations, each call
@@ -108,8 +108,9 @@ impl<P: Policy> Donating<P> {
         SlotSet(places & !lent | ends)
     }
 
-    /// Returns the slots whose readiness would change a decision, if that of these places would. A slot that
-    /// lends is ready again when its donation is returned. It counts if its place does, or if its place runs.
+    /// Returns the slots whose readiness would change a decision, if the readiness of these places would. A
+    /// slot that lends is ready again when its donation is returned. It counts if its place does, or if its
+    /// place runs.
     fn concerned(&self, SlotSet(places): SlotSet) -> SlotSet {
         let running = if self.place == OWN { 0 } else { bit(self.place) };
         SlotSet(self.ends(SlotSet(places)).0 | (places | running) & self.lending)
@@ -308,7 +309,7 @@ impl<P: Policy> Policy for Donating<P> {
             return Err(PolicyError::BadParameter);
         }
         self.detach(from.0);
-        // Nobody runs these places until `from` is ready, or lends its place again.
+        // No slot runs in these places until `from` is ready, or lends its place again.
         self.set(self.places(from.0), false, now);
         Ok(())
     }
@@ -414,7 +415,7 @@ mod tests {
         assert_eq!(policy.next(0), Decision::Run(Slot(2), Ticks::MAX));
         policy.stopped(Slot(2), StopReason::Preempted, 1, 1);
         policy.retract_donation(Slot(1), 1).unwrap();
-        // The slots 0 and 1 wait, and nobody runs in their places.
+        // The slots 0 and 1 wait, and no slot runs in their places.
         assert_eq!(policy.ready_slots(), SlotSet(0b1100));
         assert_eq!(policy.next(1), Decision::Run(Slot(3), Ticks::MAX));
         policy.stopped(Slot(3), StopReason::Preempted, 1, 2);

@@ -14,8 +14,8 @@
 //! The rule for D < T is that for constrained deadlines in Linux: Lelli, Scordino, Abeni and Faggioli,
 //! "Deadline scheduling in the Linux kernel", 2016.
 //!
-//! So in any stretch of length L a server asks for at most L * Q / D by deadlines in it, whatever its vCPU
-//! does. Admission is by density, the sum of Q / D, and no vCPU can make another late.
+//! So in any stretch of length L a server asks for at most L * Q / D by deadlines in it, with any behaviour
+//! of its vCPU. Admission is by density, the sum of Q / D, and no vCPU can make another late.
 //!
 //! **Unnoticed wake-ups.** A wake-up that would not change the decision in force may be told at the next
 //! decision only. The policy then takes the wake-up to have come with the decision in force. That decision
@@ -250,7 +250,7 @@ impl Edf {
         Ok(())
     }
 
-    /// Ranks the servers. The ranks behind the last server have the relative deadline 0.
+    /// Ranks the servers. The ranks after the last server have the relative deadline 0.
     fn sort(&mut self) {
         let mut count = 0_u8;
         for slot in each(self.with) {
@@ -514,7 +514,7 @@ mod tests {
         assert_eq!(policy.signals().replenished, SlotSet(0b10));
     }
 
-    /// Wakes slot 1 up at 1. Nobody needs to know this before slot 0 has used its budget.
+    /// Wakes slot 1 up at 1. The policy need not know this before slot 0 has used its budget.
     #[test]
     fn a_deadline_counts_from_a_wake_up_that_nobody_noticed() {
         let mut policy = policy(&[(30, 40, 0), (12, 80, 55)]);

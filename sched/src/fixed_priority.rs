@@ -3,7 +3,7 @@
 //!
 //! **Model.** vCPUs run by priority and share turns of a quantum with their equals ([`RunQueue`]). A vCPU may
 //! have a budget as a deferrable or sporadic server (`server.rs`). While the budget is used up, the vCPU does
-//! not run, and it keeps its readiness. Preemptive fixed priorities are those of Liu and Layland, "Scheduling
+//! not run, and it keeps its readiness. Preemptive fixed priorities are as in Liu and Layland, "Scheduling
 //! Algorithms for Multiprogramming in a Hard-Real-Time Environment", 1973.
 //!
 //! **Timer.** A decision ends with the turn, with the budget, or when a vCPU that is at least as important
@@ -28,14 +28,14 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct FixedPriority {
-    /// The slots that are ready, if there are budgets. Without budgets, the ready slots are those of the
-    /// queue.
+    /// The slots that are ready, if there are budgets. Without budgets, the ready slots are the members of
+    /// the queue.
     ready: u32,
     /// The answer of `interested` about the decision in force.
     interested: SlotSet,
     /// The slots that are ready and have budget.
     queue: RunQueue,
-    /// True if no slot has a budget. Then the ready slots are those of the queue.
+    /// True if no slot has a budget. Then the ready slots are the members of the queue.
     is_unlimited: bool,
     /// All slots.
     all: Band,

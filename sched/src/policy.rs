@@ -3,7 +3,7 @@
 //!
 //! The kernel tells a policy about events and asks it for decisions. A policy never acts. A decision stands
 //! until its own end or until a slot of [`Policy::interested`] becomes ready, whichever is first. The timer
-//! behind the decision is one-shot.
+//! after the decision is one-shot.
 //!
 //! The kernel may ask late, because the hypervisor spends time around a policy. Then `now` is past the end of
 //! the decision, and `ran` is the time that the vCPU really ran. Budgets are charged by `ran`. Boundaries are
@@ -176,7 +176,7 @@ pub trait Policy {
         Err(PolicyError::NotSupported)
     }
     /// Ends the donation that `donate(from, ..)` began. Then `from` waits on, in its own place: it is not
-    /// ready. Whoever lends its place to `from` still does. No slot is running.
+    /// ready. A slot that lends its place to `from` still does. No slot is running.
     ///
     /// # Errors
     /// As [`Policy::return_donation`].

@@ -14,7 +14,7 @@
 use crate::table::{Table, below, bit, highest};
 use crate::{Slot, SlotSet, StopReason, Ticks, VcpuParameters};
 
-/// Some of the vCPUs, as ranks and as slots: all vCPUs, or those of one class.
+/// Some of the vCPUs, as ranks and as slots: all vCPUs, or the vCPUs of one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[repr(C)]
 pub struct Band {
@@ -39,7 +39,7 @@ struct Group {
     turn: u32,
     /// The slots of the members and of higher ranks.
     not_below: u32,
-    /// The slots of ranks higher than those of the members.
+    /// The slots of ranks higher than the members' ranks.
     above: u32,
     /// The slot that has the turn.
     slot: u8,

@@ -10,7 +10,7 @@
 //! **Sporadic** (Sprunt, Sha and Lehoczky, "Aperiodic Task Scheduling for Hard Real-Time Systems", 1989).
 //! Each piece of budget comes back one period after the vCPU became ready to use the piece. So the less
 //! important vCPUs see no more than a periodic task. The POSIX text of that rule lets budget come back too
-//! early and grow. The rules here are those of Stanovich, Baker, Wang and Gonzalez Harbour, "Defects of the
+//! early and grow. The rules here are from Stanovich, Baker, Wang and Gonzalez Harbour, "Defects of the
 //! POSIX Sporadic Server and How to Correct Them", 2010:
 //!
 //! - The budget is a queue of pieces. The amounts of the pieces always add up to the budget.
@@ -199,7 +199,7 @@ const NO_PIECE: Piece = Piece { due: 0, amount: 0 };
 /// - The amounts add up to the budget.
 /// - Pieces are in the order of `due`, and the last is due at most a period after the first.
 /// - `used` is less than the first amount.
-/// - Entries behind the last are `NO_PIECE`.
+/// - Entries after the last are `NO_PIECE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sporadic {
     budget: Ticks,

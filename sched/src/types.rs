@@ -25,7 +25,7 @@ pub const MAX_SCHEDULES: usize = limit(4, 8);
 /// Largest number of time domains of a pCPU.
 pub const MAX_DOMAINS: usize = limit(4, 16);
 
-/// A vCPU among those of one pCPU, numbered from 0.
+/// A vCPU of one pCPU, numbered from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(pub u8);
 

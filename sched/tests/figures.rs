@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The promises of the policies in numbers, over long stretches of simulated time: a full pCPU under `edf`,
-//! exact shares of time domains, the starts of windows. The figures are those of docs/scheduling.md. Every
+//! exact shares of time domains, the starts of windows. The figures are also in docs/scheduling.md. Every
 //! run covers a tenth of them, and the long tests cover all.
 
 use bulkhead_sched::analysis::{Orders, Overheads, Task};

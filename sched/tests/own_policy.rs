@@ -17,7 +17,7 @@ fn vcpus(weights: &[u8]) -> Vec<VcpuParameters> {
     weights.iter().map(parameters).collect()
 }
 
-/// Returns the slots that run and their times, for a while in which nobody blocks.
+/// Returns the slots that run and their times, for a while in which no slot blocks.
 fn turns(policy: &mut impl Policy, count: usize) -> Vec<(u8, Ticks)> {
     let mut now = 0;
     let mut turns = Vec::new();
@@ -59,7 +59,7 @@ fn donation_comes_with_a_layer() {
     policy.ready(Slot(0), 0);
     policy.ready(Slot(1), 0);
     assert_eq!(policy.donate(Slot(1), Slot(0), 0), Ok(()));
-    // Slot 0 runs in its own turn and in that of slot 1, which waits for it.
+    // Slot 0 runs in its own turn and in the turn of slot 1, which waits for it.
     assert_eq!(turns(&mut policy, 3), [(0, 30), (0, 10), (0, 30)]);
     assert_eq!(policy.return_donation(Slot(1), 70), Ok(()));
     assert_eq!(policy.next(70), Decision::Run(Slot(0), 80));

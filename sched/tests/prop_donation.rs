@@ -147,7 +147,7 @@ fn bounds(clients: &[Client], charge: impl Fn(usize) -> Ticks) -> Vec<Bound> {
     (0..clients.len()).map(bound).collect()
 }
 
-/// Returns the parameters of the clients, in their order. Other vCPUs may come behind them.
+/// Returns the parameters of the clients, in their order. Other vCPUs may come after them.
 fn parameters(count: usize) -> Vec<VcpuParameters> {
     let vcpu = |number| VcpuParameters {
         priority: number as u8 + 1,

@@ -2,7 +2,7 @@
 //! The program of a partition on the bare board: it must print the same lines there.
 //!
 //! Lines `cost NAME N` are the exception. N is what something took. A case says of each name by how much the
-//! figure of the partition may be above that of the bare board. The figures are printed beside each other.
+//! figure of the partition may be above the bare board's. The figures are printed beside each other.
 
 use crate::case::Case;
 use bulkhead::build::prepare::Prepared;

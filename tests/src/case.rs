@@ -79,8 +79,8 @@ pub enum Damage {
     /// The hypervisor's code for the exception vector of this number is broken: the hypervisor crashes at the
     /// first such exception.
     Vector(u8),
-    /// The hypervisor's exception vector of the first number branches to that of the second, so one exception
-    /// is taken for another.
+    /// The hypervisor's exception vector of the first number branches to the vector of the second, so one
+    /// exception is taken for another.
     Redirect(u8, u8),
     /// The first instruction of the hypervisor's function of this name becomes an undefined one. On a
     /// microcontroller a broken invariant looks the same. Only for class binaries that execute in place.
@@ -188,19 +188,19 @@ pub struct Case {
     /// The run is traced, no record is lost, and each exit that is counted for a vCPU has a record. The
     /// manifest asks for records of short exits.
     pub exits_traced: bool,
-    /// The system registers that trap, as the emulator tells, are those of the documentation. Needs
+    /// The system registers that trap, as the emulator tells, are as in the documentation. Needs
     /// `exits_agree`.
     pub registers_agree: bool,
     /// Critical loops that miss no release and take as long as `check` says at most.
     pub within_bound: Vec<String>,
     /// Partitions whose programs print the same on the bare board, but for lines `cost NAME N`. Each name has
-    /// the number by which the figure of the partition may be above that of the bare board.
+    /// the number by which the figure of the partition may be above the bare board's.
     pub bare: BTreeMap<String, BTreeMap<String, u64>>,
     /// Partitions of a microcontroller whose code never runs with privileges.
     pub unprivileged: Vec<String>,
     /// An instruction takes two to the power of this nanoseconds of virtual time, instead of one.
     pub shift: Option<u8>,
-    /// The two stretches whose times are compared: start and end of the one, then of the other. Behind them
+    /// The two stretches whose times are compared: start and end of the one, then of the other. After them
     /// is the greatest fraction.
     pub share: Option<([Pattern; 4], f64)>,
     /// The warning of the tool of a guest that gets nowhere.
@@ -431,7 +431,7 @@ fn choice(variant: Option<&str>) -> Result<Choice, String> {
     })
 }
 
-/// Returns the numbers of all cases, with those of one case before them.
+/// Returns the numbers of all cases, with one case's before them.
 fn merged(base: &BTreeMap<String, u64>, case: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     let mut all = base.clone();
     all.extend(case.clone());

@@ -3,7 +3,7 @@
 //!
 //! The emulator writes a line for each VMRUN, with the address of the control block (`-d in_asm`). A vCPU has
 //! one block, and the blocks are in the order of the vCPUs. An entry follows each exit but the last one, so
-//! few entries are few exits, whatever the hypervisor itself counts.
+//! few entries are few exits, without trust in the hypervisor's own count.
 
 use bulkhead::build::prepare::Prepared;
 use std::collections::BTreeMap;

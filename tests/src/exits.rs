@@ -103,8 +103,8 @@ impl Exceptions {
         differ(&counted, &emulated)
     }
 
-    /// Returns how the system registers whose accesses came to the hypervisor differ from those of the
-    /// documentation, if they differ.
+    /// Returns how the system registers whose accesses came to the hypervisor differ from the registers of
+    /// the documentation, if they differ.
     pub(crate) fn other_registers(&self) -> Option<String> {
         match self.text() {
             Ok(text) => registers::difference(&arm::trapped(&text), registers::PUBLISHED),

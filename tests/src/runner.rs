@@ -211,7 +211,8 @@ fn blocks(case: &Case, prepared: &Prepared) -> Result<Option<Blocks>, String> {
         .transpose()
 }
 
-/// Tells what counts the stretches, if the case, or whoever set [`SHOW`], wants that and the emulator can.
+/// Tells what counts the stretches, if the case, or the user who set [`SHOW`], wants that and the emulator
+/// can.
 fn instrument(case: &Case, prepared: &Prepared, program: &str) -> Result<Option<Instrument>, String> {
     if !case.longest && std::env::var_os(SHOW).is_none() {
         return Ok(None);

@@ -2,7 +2,7 @@
 //! Class `stub`, a proof that a class is a folder: its part of `manifest`.
 //!
 //! A program is bytes at the start of RAM, and the flashable file is the class binary with the system image
-//! behind it.
+//! after it.
 
 use bulkhead_abi::log::Layout;
 use bulkhead_arch_api::ClassFacts;

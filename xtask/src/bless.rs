@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rewrites what is generated, and lowers the budget of hard sentences: run it, then read the difference as
-//! code.
+//! Rewrites what is generated, and lowers the budgets of hard sentences and of figures: run it, then read the
+//! difference as code.
 
 use crate::workspace::{cargo, root};
-use crate::{Outcome, english};
+use crate::{Outcome, english, figures};
 use std::process::Command;
 
 /// Packages whose tests compare a committed file with a generated one, and rewrite it under `BLESS=1`.
 const GENERATORS: &[&str] = &["bulkhead-abi", "bulkhead-manifest", "bulkhead-sched"];
 
-/// Runs the generating tests in their rewriting mode, then lowers the budget of `english`.
+/// Runs the generating tests in their rewriting mode, then lowers the budgets of `english` and `figures`.
 pub fn run() -> Outcome {
     let mut findings = Vec::new();
     for package in GENERATORS {
@@ -26,5 +26,6 @@ pub fn run() -> Outcome {
         }
     }
     findings.extend(english::lower()?);
+    findings.extend(figures::lower()?);
     Ok(findings)
 }

@@ -3,7 +3,8 @@
 
 use crate::workspace::{self, Package, packages, root};
 use crate::{
-    Findings, Outcome, circles, classes, dependencies, english, parts, size, spdx, stack, toolchain, unsafety,
+    Findings, Outcome, circles, classes, dependencies, english, figures, parts, size, spdx, stack, toolchain,
+    unsafety,
 };
 use std::process::Command;
 use std::time::Instant;
@@ -20,6 +21,7 @@ pub fn run() -> Outcome {
         ("unsafe budget", unsafety::check),
         ("licence lines", spdx::check),
         ("plain English", english::check),
+        ("figures of the documentation", figures::check),
         ("parts of the kernel", parts::check),
         ("names of classes", classes::check),
         ("lints, host crates", lint_host),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A class is a folder: nothing outside the folders of a class names the class.
 //!
-//! Code that differs from class to class is behind a trait, and the properties of a class are in its facts.
-//! So a new class is a folder in each room and a line in each list. Code that names a class, and code that
-//! takes whatever it does not know for something that it knows, would have to be found and changed one by
-//! one.
+//! Code that differs from class to class is reached through a trait, and the properties of a class are in its
+//! facts. So a new class is a folder in each room and a line in each list. Code that names a class, and code
+//! that takes all that it does not know for something that it knows, would have to be found and changed one
+//! by one.
 
 use crate::workspace::{Source, sources};
 use crate::{Findings, Outcome};
@@ -12,7 +12,7 @@ use bulkhead::class;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
-/// Where classes may be named: the rooms of the target, and whatever tries them out.
+/// Where classes may be named: the rooms of the target, and the code that tries them out.
 const ROOMS: &[&str] = &[
     "arch/",
     "hypervisor/",

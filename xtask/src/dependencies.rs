@@ -176,8 +176,8 @@ fn linked_into_class_binaries(packages: &[Package]) -> Result<Vec<String>, Strin
     Ok(names.into_iter().collect())
 }
 
-/// Returns the packages of class binaries, each with its class. Those of the conformance suite run on the
-/// boards of developers only.
+/// Returns the packages of class binaries, each with its class. The packages of the conformance suite run on
+/// the boards of developers only.
 fn class_binaries(packages: &[Package]) -> Vec<(String, toolchain::Class)> {
     let mut found = Vec::new();
     for package in packages {
@@ -324,7 +324,7 @@ mod tests {
     }
 
     /// Between a change of the kernel and the verdict of a system case the class binary is built, and nothing
-    /// else: whoever changes the kernel waits for seconds.
+    /// else: a developer who changes the kernel waits for seconds.
     #[test]
     fn a_change_of_the_kernel_builds_neither_the_tool_nor_its_system_tests() {
         let packages = packages().unwrap();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The fuzz targets, which `bulkhead test` runs behind the tests: builds the targets of `fuzz/` and runs each
+//! The fuzz targets, which `bulkhead test` runs after the tests: builds the targets of `fuzz/` and runs each
 //! for a fixed number of inputs from a fixed seed.
 //!
-//! The compiler flags are those of `cargo fuzz build --sanitizer none`, which any toolchain takes. A target
-//! can therefore be run by cargo-fuzz for as long as one likes, and here without installing cargo-fuzz.
-//! libFuzzer itself is C++.
+//! The compiler flags are the ones of `cargo fuzz build --sanitizer none`, which any toolchain takes. A
+//! target can therefore be run by cargo-fuzz for as long as one likes, and here without installing
+//! cargo-fuzz. libFuzzer itself is C++.
 
 use crate::{Findings, Outcome};
 use bulkhead::build::artifacts::Workspace;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Developer commands: the rules of this repository as programs.
 //!
-//! A rule that nobody checks erodes, so each one that a machine can check is a command here, and
+//! A rule that is not checked erodes, so each one that a machine can check is a command here, and
 //! `xtask ci` runs them all. Users never need this; their tool is `bulkhead`.
 #![forbid(unsafe_code)]
 
@@ -11,6 +11,7 @@ mod circles;
 mod classes;
 mod dependencies;
 mod english;
+mod figures;
 mod fuzz;
 mod parts;
 mod picture;
@@ -60,6 +61,8 @@ enum Command {
         /// List the places in this folder or file instead
         folder: Option<String>,
     },
+    /// Measured figures in the documentation: each says what holds it
+    Figures,
     /// The fuzz targets, each with a fixed number of inputs from a fixed seed
     Fuzz {
         /// Only targets whose name, `fuzz/NAME`, contains this
@@ -98,7 +101,7 @@ enum Command {
     },
     /// Lines of code per crate
     Lines,
-    /// Rewrite the generated files (C header, schema, reference, errors), and lower the budget of `english`
+    /// Rewrite the generated files (C header, schema, reference, errors), and lower the budgets of prose
     Bless,
     /// Run a system in its emulator, and show the longest stretches without a look at interrupts
     Stretch {
@@ -132,6 +135,7 @@ fn main() -> ExitCode {
         Command::Spdx => spdx::check(),
         Command::English { folder: None } => english::check(),
         Command::English { folder: Some(folder) } => english::list(folder),
+        Command::Figures => figures::check(),
         Command::Fuzz { filter } => fuzz::run(filter.as_deref()),
         Command::Size {
             elf,

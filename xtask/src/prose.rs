@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Finds sentences that are hard to read: in comments of Rust, assembly and TOML files, and in Markdown.
 //!
-//! The three rules are cheap on purpose: each looks at the first word or at the length of a line.
+//! The rules are cheap on purpose: each looks at the first word, at the length of a line, or for a few words.
 //! [`docs/style.md`](../../../docs/style.md) says how a sentence should read instead.
 
 /// A rule that text may break.
@@ -13,6 +13,12 @@ pub enum Rule {
     Long,
     /// The documentation of a function does not open with a verb.
     Verbless,
+    /// The sentence has one of [`NOBODY`] in the place of a noun.
+    Nobody,
+    /// The sentence says "that of" or "those of" in the place of a noun.
+    ThatOf,
+    /// The sentence says "behind".
+    Behind,
 }
 
 /// A place that breaks a rule.
@@ -32,6 +38,9 @@ const COLUMNS: usize = 110;
 /// Words that open a clause without a head.
 const HEADLESS: &[&str] = &["What", "Who", "Whose", "How", "Whether"];
 
+/// Words that hide the subject: the sentence can name the vCPU, the partition or the program instead.
+const NOBODY: &[&str] = &["nobody", "somebody", "whoever", "whatever"];
+
 /// Words that open the documentation of a function and are no verbs.
 const NO_VERBS: &[&str] = &[
     "A", "After", "All", "An", "And", "Any", "As", "At", "Before", "Bits", "Both", "By", "Bytes", "Each",
@@ -47,6 +56,7 @@ pub fn findings(name: &str, text: &str) -> Vec<Finding> {
     let mut found: Vec<Finding> = long_lines(text, &lines).collect();
     for paragraph in paragraphs(&lines) {
         found.extend(sentences(&paragraph).into_iter().filter_map(headless));
+        found.extend(habits(&paragraph));
     }
     if name.ends_with(".rs") {
         found.extend(verbless(text));
@@ -167,6 +177,41 @@ fn headless((line, sentence): (usize, String)) -> Option<Finding> {
     })
 }
 
+/// Returns the words of a paragraph that a plainer sentence does without.
+fn habits(paragraph: &[Line<'_>]) -> Vec<Finding> {
+    let words: Vec<(usize, &str, String)> = paragraph
+        .iter()
+        .flat_map(|(line, text)| {
+            text.split_whitespace()
+                .map(move |word| (*line, *text, plain(word)))
+        })
+        .collect();
+    let habit = |(index, (line, text, word)): (usize, &(usize, &str, String))| {
+        let next = words.get(index + 1).map_or("", |(_, _, next)| next.as_str());
+        let rule = match word.as_str() {
+            word if NOBODY.contains(&word) => Rule::Nobody,
+            "that" | "those" if next == "of" => Rule::ThatOf,
+            "behind" => Rule::Behind,
+            _ => return None,
+        };
+        Some(Finding {
+            rule,
+            line: *line,
+            text: text.trim().to_owned(),
+        })
+    };
+    words.iter().enumerate().filter_map(habit).collect()
+}
+
+/// Returns a word in small letters without the signs around it. A word in quotes or of code is none.
+fn plain(word: &str) -> String {
+    if word.starts_with(['"', '`']) || word.starts_with("[`") {
+        return String::new();
+    }
+    word.trim_matches(|letter: char| !letter.is_alphanumeric())
+        .to_lowercase()
+}
+
 fn opens_with(sentence: &str, words: &[&str]) -> bool {
     let first = sentence.split_whitespace().next().unwrap_or("");
     let first = first.trim_start_matches(BRACKETS);
@@ -263,6 +308,19 @@ mod tests {
         assert_eq!(
             lines("a.md", &format!("a:\n\n    {long}\n![{long}](b)\n"), Rule::Long),
             [0; 0]
+        );
+    }
+
+    #[test]
+    fn habits_are_counted_word_by_word() {
+        let text =
+            "// Nobody waits behind whoever\n// came, in that\n// of those of it.\nlet behind = nobody;\n";
+        assert_eq!(lines("a.rs", text, Rule::Nobody), [1, 1]);
+        assert_eq!(lines("a.rs", text, Rule::ThatOf), [2, 3]);
+        assert_eq!(lines("a.rs", text, Rule::Behind), [1]);
+        assert_eq!(
+            lines("a.md", "| a |\n|---|\n| `behind` is behind. |\n", Rule::Behind),
+            [3]
         );
     }
 

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// the name of a crate around them (`_RNvCs..._7___rustc12___rust_alloc`).
 const HEAP_FUNCTIONS: &[&str] = &["__rust_alloc", "__rdl_alloc", "__rg_alloc"];
 
-/// Prints the sizes of `elf`, or of a class binary (that of microcontrollers if `is_small`), with so many of
+/// Prints the sizes of `elf`, or of a class binary (the microcontrollers' if `is_small`), with so many of
 /// its largest functions; a heap in it is a finding.
 pub fn check(elf: Option<&Path>, is_small: bool, functions: Option<usize>) -> Outcome {
     let path = match elf {
@@ -72,7 +72,7 @@ fn is_of_a_heap(symbol: &str) -> bool {
     symbol == "malloc" || HEAP_FUNCTIONS.iter().any(|function| symbol.contains(function))
 }
 
-/// Builds a class binary, that of microcontrollers if `is_small`, and returns its path.
+/// Builds a class binary, the microcontrollers' if `is_small`, and returns its path.
 pub fn class_binary(is_small: bool) -> Result<PathBuf, String> {
     let workspace = Workspace::locate().map_err(|problem| problem.to_string())?;
     let class = toolchain::Class::with_tables(is_small).ok_or("no class has such tables")?;

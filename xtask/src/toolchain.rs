@@ -14,7 +14,7 @@ use std::process::Command;
 #[derive(Clone, Copy)]
 pub struct Class(&'static dyn Tool);
 
-/// Folders that several classes share. Their code is checked as that of the usual class.
+/// Folders that several classes share. Their code is checked as code of the usual class.
 const SHARED: &[&str] = &["arch/support", "drivers", "guest"];
 
 impl Class {

@@ -42,7 +42,7 @@ struct Given {
     times: *const [Time; 2],
 }
 
-// SAFETY: nobody writes it: it is a constant of the partition in C.
+// SAFETY: no code writes it: it is a constant of the partition in C.
 unsafe impl Sync for Given {}
 
 unsafe extern "C" {

@@ -7,8 +7,8 @@
 //! fixes, and `APEX_MAIN`, the main process. The archive brings the partition's first instructions too.
 //!
 //! A null pointer is `INVALID_PARAM`, and so is a value that an enumeration of the header does not have. A
-//! null pointer to the return code is allowed. Every other pointer must be what the standard says; nobody can
-//! check that.
+//! null pointer to the return code is allowed. Every other pointer must be what the standard says; no code
+//! can check that.
 //!
 //! Reference: ARINC Specification 653 Part 1, the appendix with the C interface.
 #![no_std]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Memory of the partition in C, by address and length: the only place with accesses that nobody can check.
+//! Memory of the partition in C, by address and length: the only place with accesses that no code can check.
 
 use bulkhead_apex::{Answer, MAX_NAME_LENGTH, Name, ReturnCode};
 
@@ -10,7 +10,7 @@ pub(crate) fn name(first: *const u8) -> Answer<Name> {
     }
     let mut bytes = [0; MAX_NAME_LENGTH];
     for (i, byte) in bytes.iter_mut().enumerate() {
-        // SAFETY: the caller in C gives a `NAME_TYPE`, or a string: no byte behind its zero byte is read.
+        // SAFETY: the caller in C gives a `NAME_TYPE`, or a string: no byte after its zero byte is read.
         *byte = unsafe { first.wrapping_add(i).read() };
         if *byte == 0 {
             break;
@@ -27,7 +27,7 @@ pub(crate) fn message<'a>(first: *const u8, length: u32) -> Answer<&'a [u8]> {
     if first.is_null() {
         return Err(ReturnCode::InvalidParam);
     }
-    // SAFETY: the caller in C gives a message of this length, which nobody changes before the service ends.
+    // SAFETY: the caller in C gives a message of this length, which no code changes before the service ends.
     Ok(unsafe { core::slice::from_raw_parts(first, length as usize) })
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn room<'a>(first: *mut u8, size: u32) -> Answer<&'a mut [u8]> {
         return Err(ReturnCode::InvalidParam);
     }
     // SAFETY: the caller in C gives room for the longest message of the port, buffer or blackboard (Part 1,
-    // section 3.6: the area is at least as large), which nobody else uses before the service ends.
+    // section 3.6: the area is at least as large), which no other code uses before the service ends.
     Ok(unsafe { core::slice::from_raw_parts_mut(first, size as usize) })
 }
 

@@ -7,7 +7,7 @@ use crate::{Code, Place, discipline, give, reply};
 use bulkhead_apex::Time;
 use bulkhead_apex::task as apex;
 
-/// `NULL_PROCESS_ID`: nobody owns a mutex.
+/// `NULL_PROCESS_ID`: no process owns a mutex.
 const NULL_PROCESS_ID: i64 = 0;
 
 /// `SEMAPHORE_STATUS_TYPE`.

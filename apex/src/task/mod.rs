@@ -189,7 +189,7 @@ fn until(time: Option<Time>) -> u64 {
 /// Gives the CPU to the process that is to run now, which can be the caller. Returns when the caller has it
 /// again. Requires: locked.
 fn change() {
-    // Without an upcall nobody saves the caller at a place that is not its own.
+    // Without an upcall no code saves the caller at a place that is not its own.
     let _none_now = hypercall::event_no_upcall(gate());
     let caller = CURRENT.load(Ordering::Relaxed);
     with(|state| state.look_at_stack(stack_pointer()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The services, one function each. The errors are those of the method of [`Apex`](crate::Apex) with the same
-//! name.
+//! The services, one function each. The errors are the same as for the method of [`Apex`](crate::Apex) with
+//! the same name.
 
 use super::{Entry, call, call_and_wait, change, now, with};
 use crate::types::{Answer, Name, PortDirection, QueuingDiscipline, Time};
@@ -30,7 +30,7 @@ pub fn get_partition_status() -> PartitionStatus {
     call(|state, _| state.apex.get_partition_status())
 }
 
-/// `CREATE_PROCESS`: the entry is that of `entry`, whatever the attributes say.
+/// `CREATE_PROCESS`: the entry is the one of `entry`, not the one in the attributes.
 ///
 /// # Errors
 /// See the head of this file; `INVALID_CONFIG` also if there is no memory for the stack.

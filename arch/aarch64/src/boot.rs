@@ -7,7 +7,7 @@ use crate::{console, crash, layout, mmu, parking};
 /// MPIDR_EL1: affinity fields (Arm DDI 0487 D19.2.101).
 const MPIDR_AFFINITY: u64 = 0xFF_00FF_FFFF;
 
-/// Returns the system image behind the class binary. The image is as long as its own header says. Nothing
+/// Returns the system image after the class binary. The image is as long as its own header says. Nothing
 /// else of the header is checked.
 pub(crate) fn system_image() -> &'static [u8] {
     let (address, length) = (

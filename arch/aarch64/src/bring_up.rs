@@ -79,10 +79,10 @@ impl Machine {
     }
 }
 
-/// Clears the controls of later architectures, which are unknown after a reset, whatever the firmware has
-/// left there. No fine-grained trap is on, and none of the features of which guests are not told (FEAT_FGT,
-/// FEAT_FGT2, FEAT_HCX, FEAT_MPAM; Arm DDI 0487 D19.2). The registers are named by their encodings, because
-/// assemblers know the names only with the extension.
+/// Clears the controls of later architectures, which are unknown after a reset. The firmware may have left
+/// anything there. No fine-grained trap is on, and none of the features of which guests are not told
+/// (FEAT_FGT, FEAT_FGT2, FEAT_HCX, FEAT_MPAM; Arm DDI 0487 D19.2). The registers are named by their
+/// encodings, because assemblers know the names only with the extension.
 fn no_fine_controls() {
     let fine = read_register!("id_aa64mmfr0_el1") >> 56 & 0xF;
     if fine >= 1 {

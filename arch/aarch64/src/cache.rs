@@ -67,7 +67,7 @@ pub(crate) fn clean_and_invalidate(address: u64, length: u64) {
     each_line!("dc civac", address, length);
 }
 
-/// Drops lines of `length` bytes from `address` on, whatever their contents are.
+/// Drops lines of `length` bytes from `address` on, for any contents.
 #[inline(never)]
 pub(crate) fn invalidate(address: u64, length: u64) {
     each_line!("dc ivac", address, length);
@@ -114,7 +114,7 @@ pub(crate) unsafe fn clear(address: u64, length: u64) -> u64 {
         // SAFETY: whole blocks of the caller's range.
         unsafe { clear_blocks(first, last, block) }
     }
-    // SAFETY: the part of the caller's range behind the last whole block.
+    // SAFETY: the part of the caller's range after the last whole block.
     unsafe { clear_words(last, end) }
     instruction!("dsb sy");
     length

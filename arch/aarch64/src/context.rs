@@ -102,7 +102,7 @@ pub(crate) struct Context {
     pub(crate) plan: VcpuPlan,
     /// The counters of its exits in the log area, from boot.
     pub(crate) exits: Option<&'static Exits>,
-    /// The vCPU is off, and its registers are those of a reset.
+    /// The vCPU is off, and its registers have the values of a reset.
     pub(crate) is_blank: bool,
     /// The SError of [`RARE_LATE`], as ESR_EL2 had it.
     pub(crate) late: u64,

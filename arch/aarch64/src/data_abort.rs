@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Accesses of a guest that stage 2 refused. Registers of its virtual interrupt controller are answered here,
-//! those of other virtual devices by the kernel. Everything else is a fault.
+//! registers of other virtual devices by the kernel. Everything else is a fault.
 
 use crate::abort::{abort_address, access, faulting_address, memory_fault, misaligned};
 use crate::context::{Context, Pending};

@@ -2,8 +2,8 @@
 //! SHA-256 by the CPU's own instructions (FEAT_SHA256), where it has them.
 //!
 //! A kernel image of tens of megabytes is checked before anything runs. In portable code the check would take
-//! longer than the kernel's own boot. FP registers are opened for the duration only. Nobody owns them then:
-//! digests are computed before any partition runs.
+//! longer than the kernel's own boot. FP registers are opened for the duration only. No partition owns them
+//! then: digests are computed before any partition runs.
 
 use crate::sysreg::{instruction, read_register, write_guest_register};
 use bulkhead_image::{Portable, Sha256};
@@ -178,7 +178,8 @@ struct Hash {
 impl Hash {
     fn compress(&mut self, blocks: &[[u8; BLOCK]]) {
         if !blocks.is_empty() {
-            // SAFETY: the data is whole blocks, at least one; FP is open (`digest`) and owned by nobody.
+            // SAFETY: the data is whole blocks, at least one; FP is open (`digest`) and owned by no
+            // partition.
             unsafe {
                 bulkhead_sha256(
                     &raw mut self.state,

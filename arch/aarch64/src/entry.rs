@@ -82,7 +82,7 @@ _start:
     msr     daifset, #0xF
     // Relocate; the binary is linked at 0. An entry of RELR (System V ABI, "Relative relocations") is the
     // address of a word to which the load address is added. With bit 0 set, an entry says instead which of
-    // the 63 words behind the last one are such words too.
+    // the 63 words after the last one are such words too.
     adrp    x9, __image_start
     adrp    x10, __relr_start
     add     x10, x10, :lo12:__relr_start
@@ -260,7 +260,7 @@ bulkhead_secondary_start:
     mrs     x1, elr_el2
     adr     x2, .Lserror_window
     sub     x1, x1, x2
-    cmp     x1, #4                          // before the ISB or behind it
+    cmp     x1, #4                          // before the ISB or after it
     mov     x1, #7
     mov     x2, sp
     b.hi    .Lcrash
@@ -392,7 +392,7 @@ bulkhead_enter:
 .Ltraced_other_aarch32:
     synchronous_other {on_synchronous_aarch32_complete}, .Lresume_all_traced
 
-// Records the exit that was answered, and goes on in the guest. ESR_EL2 is still that of the exception.
+// Records the exit that was answered, and goes on in the guest. ESR_EL2 still describes the exception.
 .macro  record_and resume
     ldr     x1, [sp, #{frame_machine}]
     bl      {record_short}

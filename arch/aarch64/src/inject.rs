@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Exceptions that a guest takes because the hypervisor says so.
 //!
-//! The rules of exception entry are those of `bulkhead_arch_aarch64_core`, for EL1 in AArch64 and AArch32
+//! The rules of exception entry are in `bulkhead_arch_aarch64_core`, for EL1 in AArch64 and AArch32
 //! state.
 //!
 //! An SError stays an SError: it is made pending (`HCR_EL2.VSE`), and the hardware delivers it when the

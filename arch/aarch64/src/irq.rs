@@ -94,7 +94,7 @@ pub(crate) fn interface_mapping(_controller: &Controller) -> Option<(GuestPhys, 
 /// Brings up the distributor. Called once, by the boot pCPU.
 ///
 /// # Safety
-/// The windows are those of a GIC of the version this is built for and mapped as device memory for good.
+/// The windows belong to a GIC of the version this is built for and are mapped as device memory for good.
 pub(crate) unsafe fn init_distributor(config: &GicConfig) {
     // SAFETY: the caller's promise.
     unsafe { physical::init_distributor(config) }
@@ -605,8 +605,8 @@ fn timer(p: &mut PcpuIrq, running: bool, line: u32) -> Option<Exit> {
     let vcpu = p.loaded.get().filter(|_| wanted);
     let own = vcpu.and_then(|vcpu| REDISTRIBUTORS.get(usize::from(vcpu.0)));
     let (Some(own), Some(vcpu)) = (own, vcpu) else {
-        // The interrupt is nobody's: it was on its way while its vCPU was unloaded, or the loaded vCPU has
-        // not enabled it.
+        // The interrupt belongs to no partition: it was on its way while its vCPU was unloaded, or the loaded
+        // vCPU has not enabled it.
         let wanted = p.loaded.get().map_or(0, |_| p.wanted);
         Local { pcpu: p, first: 0 }.enable_private(wanted);
         interface::deactivate(line);

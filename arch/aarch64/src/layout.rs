@@ -33,7 +33,7 @@ pub(crate) fn load_address() -> u64 {
     address_of!(__image_start)
 }
 
-/// Returns the first address behind the code. Read-only data follows.
+/// Returns the first address after the code. Read-only data follows.
 pub(crate) fn text_end() -> u64 {
     address_of!(__text_end)
 }
@@ -43,12 +43,12 @@ pub(crate) fn constants() -> u64 {
     address_of!(__relro_start)
 }
 
-/// Returns the first address behind read-only data. Data follows.
+/// Returns the first address after read-only data. Data follows.
 pub(crate) fn constants_end() -> u64 {
     address_of!(__rodata_end)
 }
 
-/// Returns the first address behind data. The stacks follow.
+/// Returns the first address after data. The stacks follow.
 pub(crate) fn data_end() -> u64 {
     address_of!(__stacks_start)
 }
@@ -75,7 +75,7 @@ pub(crate) fn image_length() -> u64 {
     }
 }
 
-/// Returns the first page behind the system image.
+/// Returns the first page after the system image.
 pub(crate) fn image_end() -> u64 {
     image_address() + image_length().next_multiple_of(PAGE_SIZE)
 }

@@ -53,8 +53,8 @@ impl Traces for Machine {
         }
         let own = base as usize + usize::from(self.pcpu.0) * records * RECORD_SIZE;
         // SAFETY: the image's check has found room for the rings of all pCPUs, on page boundaries, in RAM
-        // that is neither the hypervisor's own nor a partition's. `map_board` has mapped this RAM. Nobody
-        // else has it by another name, and any bytes are an Entry, which is all atomics.
+        // that is neither the hypervisor's own nor a partition's. `map_board` has mapped this RAM. No other
+        // code has it by another name, and any bytes are an Entry, which is all atomics.
         unsafe { core::slice::from_raw_parts(own as *const Entry, records) }
     }
 }

@@ -33,7 +33,7 @@ pub struct Machine {
     pub(crate) irq: PcpuIrq,
     /// vCPUs adopted here.
     pub(crate) owned: VcpuSet,
-    /// The vCPU whose state is in the hardware: its context, or null. The context is always that of an
+    /// The vCPU whose state is in the hardware: its context, or null. The context always belongs to an
     /// adopted vCPU.
     pub(crate) current: *mut Context,
     /// True if the CPU's implementation-defined registers of EL1 are to be switched.

@@ -8,7 +8,7 @@
 //! them because the library's are weak. EL2 checks alignment (SCTLR_EL2.A), so a word is never accessed
 //! across its boundary.
 //!
-//! Contract: that of the C library (Arm AAPCS64: x0 = target, x1 = source or byte, x2 = bytes; x0 is
+//! Contract: as in the C library (Arm AAPCS64: x0 = target, x1 = source or byte, x2 = bytes; x0 is
 //! returned).
 
 use core::arch::global_asm;
@@ -23,7 +23,7 @@ memcpy:
     eor     x4, x0, x1
     tst     x4, #7
     b.ne    9f
-7:  tst     x3, #7                          // a tag is often written before, and what is behind it then copied
+7:  tst     x3, #7                          // a tag is often written before, and what is after it then copied
     b.eq    8f
     cbz     x2, 5f
     ldrb    w4, [x1], #1

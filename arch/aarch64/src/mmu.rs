@@ -2,7 +2,7 @@
 //! EL2's own translation: an identity map, never writable and executable at once.
 //!
 //! The map is built in two steps. [`build`] runs with the MMU off, before anything else. It maps the class
-//! binary by its sections, and the system image behind it as long as the image's header says. Nothing of the
+//! binary by its sections, and the system image after it as long as the image's header says. Nothing of the
 //! image is trusted but that length, and a false length only widens a read-only view. When the image has been
 //! checked, [`map_ram`] and [`map_device`] add the board's RAM and the devices the hypervisor drives. Tables
 //! come from a small static pool, so that none of this depends on the image's own memory plan. Mappings are

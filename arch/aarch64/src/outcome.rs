@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The end of a handler: the guest goes on, behind its instruction or in an exception, or is left with an
+//! The end of a handler: the guest goes on, after its instruction or in an exception, or is left with an
 //! exit.
 
 use crate::context::{Context, Pending};

@@ -15,7 +15,7 @@ use bulkhead_arch_aarch64_core::psci::{
 };
 use bulkhead_arch_api::{Exit, GuestPhys};
 
-/// Handles an HVC or SMC of a VM. The PC is already behind the instruction.
+/// Handles an HVC or SMC of a VM. The PC is already after the instruction.
 #[inline(always)]
 pub(crate) fn call(context: &mut Context, machine: &mut Machine, immediate: u64) -> u64 {
     if immediate != 0 {

@@ -10,8 +10,8 @@
 //! before its next instruction.
 //!
 //! Not covered: a device that acknowledges a write early (Device-nGnRE, normal memory) and fails it later
-//! than the barrier ends. The registers that the hypervisor itself accesses are the board's, and fail for
-//! nobody.
+//! than the barrier ends. The registers that the hypervisor itself accesses are the board's, and do not
+//! fail.
 
 use crate::context::{Context, HCR_VSE, RARE_LATE};
 use crate::enter;

@@ -2,8 +2,9 @@
 //! Records of the exits that the backend answers without the kernel ([`bulkhead_abi::trace::Event::Short`]).
 //!
 //! A pCPU that records them has vectors of its own, which differ in nothing but the way back into the guest:
-//! that way stores a record first. So nobody else asks whether such exits are recorded. The ring and its
-//! count are those of the kernel's records. Both are only written on their own pCPU, with interrupts masked.
+//! that way stores a record first. So no other code asks whether such exits are recorded. The ring and its
+//! count are the same as for the kernel's records. Both are only written on their own pCPU, with interrupts
+//! masked.
 
 use crate::board::BOARD;
 use crate::context::Context;

@@ -3,8 +3,8 @@
 //!
 //! A space is a tree of `arch/paging` in memory that the system image sets aside. The boot pCPU builds the
 //! tree before any vCPU runs. After that the tree is only read, except by [`Spaces::revoke`]. The VMID of a
-//! partition is its number plus one; VMID 0 is nobody's. The guest-physical size is 40 bits, or the size that
-//! the CPU has if that is less.
+//! partition is its number plus one; VMID 0 belongs to no partition. The guest-physical size is 40 bits, or
+//! the size that the CPU has if that is less.
 //!
 //! Partition memory is never a Rust reference. The hypervisor looks an address up in the same tree that the
 //! partition's own accesses go through, and then reads or writes by address ([`physical`]).
@@ -32,7 +32,7 @@ const ADDRESS_BITS: u8 = 40;
 
 /// Root of each partition's tree, 0 until it is built.
 static ROOTS: [AtomicU64; MAX_PARTITIONS] = [const { AtomicU64::new(0) }; MAX_PARTITIONS];
-/// Each partition's largest piece of RAM that nobody takes parts of.
+/// Each partition's largest piece of RAM of which no grant takes parts.
 static LARGEST: [Piece; MAX_PARTITIONS] = [const { Piece::NONE }; MAX_PARTITIONS];
 /// A bit of [`Piece::rights`]: the partition is a task, whose memory is always cacheable (HCR_EL2.DC, Arm DDI
 /// 0487 D19.2.48). So the hypervisor and the task see the same, and no line has to be cleaned between them.
@@ -382,7 +382,7 @@ impl Spaces for Machine {
         if let Some(piece) = LARGEST.get(usize::from(partition.0)) {
             piece.size.store(0, Ordering::Release);
         }
-        // The invalidations are for the VMID in VTTBR_EL2: nobody else's state may be current then.
+        // The invalidations are for the VMID in VTTBR_EL2: no other partition's state may be current then.
         self.unload();
         enter(of(partition));
         // If no tables are left, the block in question stays mapped as a whole. The kernel finds such a block
@@ -525,7 +525,7 @@ impl Spaces for Machine {
     fn forward(&mut self, register: HostPhys, size: u8, kind: AccessKind) -> u64 {
         // SAFETY: the window is one access wide. `map_board` has mapped every window of the registers table
         // as device memory (the caller promises that this is inside one), and the image check has shown that
-        // it is nobody else's.
+        // it belongs to no other partition.
         let window = unsafe { Mmio::new(register.0 as usize, usize::from(size)) };
         let (mut value, width) = (0, size);
         match (kind, width) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! EL1 and EL0 registers of a vCPU that is not current.
 //!
-//! The list is every register of the EL1&0 regime that an Armv8.0 guest can use without a trap, plus those of
-//! later extensions that the ID registers still advertise (none so far). Registers that only AArch32 at EL1
-//! can reach are not switched, because a VM's EL1 is AArch64 (HCR_EL2.RW).
+//! The list is every register of the EL1&0 regime that an Armv8.0 guest can use without a trap, plus
+//! registers of later extensions that the ID registers still advertise (none so far). Registers that only
+//! AArch32 at EL1 can reach are not switched, because a VM's EL1 is AArch64 (HCR_EL2.RW).
 //!
 //! Order of loading: on Cortex-A57 and A72 (errata 1319537, 1319367) a speculative address translation may be
 //! made with a mix of two guests' registers and stay in the TLB. So [`El1State::save`] shuts walks off (EPD0,
@@ -181,7 +181,7 @@ pub(crate) fn has_ras() -> bool {
 }
 
 /// Forgets the record that `ESB` left of a virtual SError. Guests are not told of the RAS extension, so
-/// nobody may rely on the record. The register behind their `DISR_EL1` would however be one for all of them.
+/// no code may rely on the record. The register of their `DISR_EL1` would however be one for all of them.
 /// Only if the CPU [has the extension](has_ras).
 #[inline(always)]
 pub(crate) fn forget_deferred() {

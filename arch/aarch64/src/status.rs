@@ -9,8 +9,8 @@
 //!
 //! The register is right where the mode itself names it. So a *visit* enters the mode for one instruction,
 //! `mrs r0, spsr` or `msr spsr, r0`, and HVC. Stage 1 and 2 are off during the visit and interrupts are
-//! masked, so that nothing else runs, and its VMID 0 is nobody's. The general registers are the vCPU's
-//! throughout.
+//! masked, so that nothing else runs, and its VMID 0 belongs to no partition. The general registers are the
+//! vCPU's throughout.
 //!
 //! When a pCPU adopts a 32-bit vCPU, a measurement shows whether visits are needed: a visit itself reads back
 //! a value in SPSR_und. A CPU that follows the manual pays for this once. An address above 4 GiB cannot be

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Words of translation tables, for EL2's own tree ([`crate::mmu`]) and those of partitions
+//! Words of translation tables, for EL2's own tree ([`crate::mmu`]) and for partitions
 //! ([`crate::space`]).
 //!
 //! A table is reached by address only. A table's earlier words must be in memory before an entry that leads
-//! to the table is. Each store therefore comes behind a barrier (Arm DDI 0487 chapter B2).
+//! to the table is. Each store therefore comes after a barrier (Arm DDI 0487 chapter B2).
 
 use crate::sysreg::instruction;
 use bulkhead_arch_api::HostPhys;
@@ -48,7 +48,7 @@ pub(crate) unsafe fn fill(table: HostPhys, index: usize, limit: usize, (entry, s
     unsafe {
         core::arch::asm!(
             // The loop goes eight at a time where all eight are 0. It goes one at a time up to a multiple of
-            // eight, behind the last group of eight, and up to an entry that is not 0.
+            // eight, after the last group of eight, and up to an entry that is not 0.
             "2: cmp {at}, {last_group}",
             "b.hs 3f",
             "tst {at}, #63",

@@ -36,7 +36,7 @@ use bulkhead_arch_aarch64_core::{aarch32, pstate};
 /// ESR_EL2 of `hvc #0` in AArch64 state: class, a long instruction (IL), immediate 0 (Arm DDI 0487 D19.2.37).
 const HVC_0: u64 = EC_HVC64 << 26 | 1 << 25;
 
-/// Handles a synchronous exception. The arguments are those of every handler, as `entry` passes them; the
+/// Handles a synchronous exception. The arguments are the same for every handler, as `entry` passes them; the
 /// free one is where the functions that end this one have an argument of their own.
 ///
 /// # Safety
@@ -206,7 +206,7 @@ fn from_aarch32(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64
         EC_CP15 => system::access_cp15(machine, context, syndrome),
         EC_CP15_PAIR => system::access_cp15_pair(machine, context, syndrome),
         EC_CP14 | EC_CP14_PAIR if pstate::is_privileged_aarch32(read_register!("spsr_el2")) => {
-            // These are the debug registers of a CPU without debug: they read as zero, and nobody listens to
+            // These are the debug registers of a CPU without debug: they read as zero, and no code listens to
             // writes.
             if syndrome & ISS_READ != 0 {
                 context.write_general(target(syndrome), 0);

@@ -313,7 +313,7 @@ impl Vcpus for Machine {
                 .filter(|(is, _)| *is)
                 .fold(0, |all, (_, rare)| all | rare);
             irq::adopt(&mut context.irq, vcpu, plan, pcpu);
-            // Somebody waits for the start of the other vCPUs.
+            // A vCPU waits for the start of the other vCPUs.
             if plan.index != 0 {
                 context.make_blank();
             }
@@ -324,7 +324,7 @@ impl Vcpus for Machine {
     }
 
     /// Resets a vCPU. Most of the state at its start is made when the vCPU is switched off, if it was on
-    /// before. Little then remains to be done while somebody waits for the start.
+    /// before. Little then remains to be done while a vCPU waits for the start.
     fn reset(&mut self, vcpu: VcpuId, reset: &VcpuReset) {
         self.with_stored(vcpu, |machine, context| {
             // A reset CPU has empty TLBs: entries that the vCPU's VMID left here must not serve the next

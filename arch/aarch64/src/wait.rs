@@ -10,7 +10,7 @@ use bulkhead_arch_aarch64_core::syndrome::{WFI, is_not_wfi};
 use bulkhead_arch_aarch64_core::{aarch32, pstate::AARCH32};
 use bulkhead_arch_api::Ticks;
 
-/// Handles WFI. WFE does not trap (HCR_EL2.TWE is 0). The usual WFI, that of a VM with nothing unusual, is
+/// Handles WFI. WFE does not trap (HCR_EL2.TWE is 0). The usual WFI, of a VM with nothing unusual, is
 /// handled without a call.
 #[inline(always)]
 pub(crate) fn wait_for(context: &mut Context, syndrome: u64) -> u64 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Addresses that cannot be mixed up.
 
-/// An address as a partition sees it behind its own translation: Arm's intermediate physical address.
+/// An address as a partition sees it after its own translation: Arm's intermediate physical address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GuestPhys(pub u64);
 

@@ -137,7 +137,7 @@ pub struct ClassFacts {
     pub vectors: bool,
     /// Names of the states in which a vCPU can start, the usual one first ([`crate::EntryState`]).
     pub entry_states: &'static [&'static str],
-    /// The virtual devices that its VMs can have. There is at most one for each part but that of the
+    /// The virtual devices that its VMs can have. There is at most one for each part but the
     /// interrupt controller.
     pub devices: &'static [DeviceFacts],
     /// The drivers of its class binary.
@@ -220,7 +220,7 @@ const ONLY: Option<&ClassFacts> = match (
     (false, true, false, false) => Some(&ARMV7M),
     (false, false, true, false) => Some(&PPC405),
     (false, false, false, true) => Some(&X86_64),
-    // Nobody asked, or several class binaries are built together: every class is served.
+    // No build script asked, or several class binaries are built together: every class is served.
     _ => None,
 };
 

@@ -43,7 +43,7 @@ pub trait Network {
     fn next_frame(&mut self) -> Option<Received> {
         None
     }
-    /// Moves the next words of that frame, behind its head, to memory. Worst case: linear in `words`.
+    /// Moves the next words of that frame, after its head, to memory. Worst case: linear in `words`.
     fn take_frame(&mut self, _to: HostPhys, _words: u32, _memory: &mut impl FrameWords) {}
     /// Forgets the rest of that frame.
     fn end_frame(&mut self) {}

@@ -10,14 +10,14 @@ use bulkhead_abi::size::Register;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// A physical interrupt of the hypervisor's own (routed to nobody by [`crate::Irqs::route`]). It
+    /// A physical interrupt of the hypervisor's own (routed to no partition by [`crate::Irqs::route`]). It
     /// has been acknowledged; the kernel handles it and calls [`crate::Irqs::complete`].
     Interrupt(Line),
     /// The time armed with [`crate::Clock::arm`] has come.
     Deadline,
     /// Another pCPU called [`crate::Cpus::signal`] for this one.
     Signal,
-    /// An interrupt or an action of the vCPU gave these vCPUs something to do; those of them that
+    /// An interrupt or an action of the vCPU gave these vCPUs something to do; the ones that
     /// are idle become ready. (Members on other pCPUs are reached through their mailbox.)
     Wake(VcpuSet),
     /// A physical line of a partition ([`crate::Irqs::route`]) gave these vCPUs something to do; else as
@@ -33,7 +33,7 @@ pub enum Exit {
     Register(RegisterAccess),
     /// The vCPU has nothing to do before an interrupt, or before `until` (its own timer). No answer:
     /// the instruction has been completed. The backend has looked before: no deliverable interrupt waits, and
-    /// the kernel is told of whatever comes later.
+    /// the kernel is told of all that comes later.
     Idle {
         /// When the vCPU's own timer will want it, [`Ticks::NEVER`] if it is off.
         until: Ticks,
@@ -57,7 +57,7 @@ pub enum Exit {
     /// The vCPU asks for the end or a new start of its partition. No answer.
     Reset(ResetKind),
     /// The vCPU did something it may not. Answered by [`crate::Vcpus::fault`] if the health action
-    /// is to reflect it, by [`crate::Vcpus::skip`] if it is to log only, else by whatever the health action
+    /// is to reflect it, by [`crate::Vcpus::skip`] if it is to log only, else by what the health action
     /// does to the partition.
     Fault(FaultReport),
     /// The vCPU asks a debugger or emulator for a service. Only if [`crate::ClassFacts::semihosting`].

@@ -8,7 +8,7 @@
 //! belong to the kernel. Control goes one way: the kernel calls [`Vcpus::run`] and gets a reason back.
 //!
 //! A handle is used by its own pCPU only. The backend itself keeps the state consistent that several pCPUs
-//! share behind a handle, without blocking for longer than a bounded number of instructions.
+//! share through a handle, without blocking for longer than a bounded number of instructions.
 #![no_std]
 #![forbid(unsafe_code)]
 

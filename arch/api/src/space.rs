@@ -21,7 +21,7 @@ pub enum Treatment {
     Own,
     /// A load reads this value, a store does nothing.
     Constant(u64),
-    /// It is an [`crate::Exit::Access`]: a virtual device's, or nobody's.
+    /// It is an [`crate::Exit::Access`]: of a virtual device, or of no device.
     Exit,
 }
 
@@ -38,7 +38,7 @@ pub struct RegisterRule {
     pub store: Treatment,
 }
 
-/// Returns the treatment of an access to the register with this number: that of the first rule for it. A
+/// Returns the treatment of an access to the register with this number, by the first rule for it. A
 /// register without a rule is no register of the guest's. Bounded by the number of rules.
 #[must_use]
 pub fn treatment(rules: &[RegisterRule], number: u64, kind: AccessKind) -> Treatment {

@@ -151,7 +151,7 @@ pub trait Vcpus {
     /// the vCPU there may be an [`Exit::Register`] instead of an [`Exit::Access`]. Once at most, after
     /// `adopt`.
     fn shorten(&mut self, _vcpu: VcpuId, _window: GuestPhys) {}
-    /// Answers an [`Exit::Register`], and completes the instruction. `value` is that of a load,
+    /// Answers an [`Exit::Register`], and completes the instruction. `value` is the result of a load,
     /// zero-extended; a store has none. Worst case: constant.
     fn answer(&mut self, _vcpu: VcpuId, _value: u64) {}
     /// Puts the vCPU into the state its architecture gives after a cold reset, with `reset` applied;
@@ -187,7 +187,7 @@ pub trait Vcpus {
     /// Takes the level back; a vector has none. *Any pCPU.* An interrupt that has become pending by the level
     /// stays so if the class's interrupt controller keeps it.
     fn withdraw(&mut self, partition: PartitionId, line: VirtualLine);
-    /// Makes the interrupt of a shared line pending once, whatever the trigger that the guest has chosen for
+    /// Makes the interrupt of a shared line pending once, with any trigger that the guest has chosen for
     /// it, or sends a vector. *Any pCPU.* Returns what [`Vcpus::inject`] returns. An interrupt that is
     /// pending already stays one. A handler that begins after the call sees what the caller wrote before it.
     ///
@@ -227,7 +227,7 @@ pub trait Vcpus {
     }
     /// Returns the vCPU's registers.
     fn dump(&mut self, vcpu: VcpuId) -> Dump;
-    /// Stops running the vCPU for reasons of its partition (stop, restart): whatever of it is still
+    /// Stops running the vCPU for reasons of its partition (stop, restart): all of it that is still
     /// on this pCPU (FP registers, list registers, active interrupts) is saved or dropped.
     fn detach(&mut self, vcpu: VcpuId);
 }
@@ -243,7 +243,7 @@ pub struct Permissions {
     pub execute: bool,
 }
 
-/// The kind of memory behind a mapping.
+/// The kind of memory of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryKind {
     /// Cacheable memory.
@@ -300,7 +300,7 @@ pub const CLEAR_AT_ONCE: u64 = 16 * 1024;
 /// Bytes of a message that are copied at a time, unless the backend has a way of its own.
 const MESSAGE_PIECE: usize = 64;
 
-/// Returns the address `bytes` behind `guest`.
+/// Returns the address `bytes` after `guest`.
 fn after(guest: GuestPhys, bytes: usize) -> Result<GuestPhys, CopyError> {
     guest
         .offset(bytes as u64)
@@ -309,7 +309,7 @@ fn after(guest: GuestPhys, bytes: usize) -> Result<GuestPhys, CopyError> {
 
 /// Address spaces of partitions. Built once at boot, by one pCPU, before any vCPU of theirs runs.
 pub trait Spaces {
-    /// Builds the space of a partition. The backend answers those of its virtual `devices` that it knows, its
+    /// Builds the space of a partition. The backend answers the virtual `devices` that it knows, its
     /// interrupt controller above all. Bounded by the number of translation tables it needs.
     ///
     /// # Errors
@@ -323,8 +323,8 @@ pub trait Spaces {
     /// Takes the mapping of `size` bytes from `guest` on away; no CPU can use it afterwards. Where the
     /// hardware maps coarser pieces than it was asked for, the rest of a piece goes with them.
     fn revoke(&mut self, partition: PartitionId, guest: GuestPhys, size: u64);
-    /// Changes the rights of the partition to `size` bytes from `guest` on. The hypervisor's own copies ask
-    /// nobody. Returns when every CPU obeys. A refused load or store is an [`Exit::Access`]. Requires: a
+    /// Changes the rights of the partition to `size` bytes from `guest` on. The hypervisor's own copies do
+    /// not ask. Returns when every CPU obeys. A refused load or store is an [`Exit::Access`]. Requires: a
     /// window of a virtual flash ([`crate::class::DeviceRole::Flash`]), or the side of a channel that is
     /// mapped only while it is held. Bounded by the blocks and pages that are mapped. A class whose facts say
     /// that it does not protect keeps the default.
@@ -338,8 +338,8 @@ pub trait Spaces {
     /// # Errors
     /// [`CopyError`] at the first byte that is not mapped memory; `bytes` is then undefined.
     fn copy_in(&self, partition: PartitionId, guest: GuestPhys, bytes: &mut [u8]) -> Result<(), CopyError>;
-    /// Copies into the partition's memory, whatever its own permissions are, and makes the bytes visible to
-    /// its instruction fetches and to accesses with its caches off. Bounded by the length of `bytes`.
+    /// Copies into the partition's memory, without regard to its own permissions, and makes the bytes visible
+    /// to its instruction fetches and to accesses with its caches off. Bounded by the length of `bytes`.
     ///
     /// # Errors
     /// [`CopyError`] at the first byte that is not mapped memory.
@@ -392,7 +392,7 @@ pub trait Spaces {
         }
         Ok(())
     }
-    /// Copies a message from the memory of one partition into that of another, or of the same one. Both may
+    /// Copies a message from the memory of one partition to another one's, or of the same one. Both may
     /// have their caches off. Requires: both addresses are multiples of 8, and
     /// [`Spaces::may_access`] has said yes of both. Bounded by `length`.
     ///
@@ -444,8 +444,8 @@ pub struct LineRoute {
     pub virtual_line: VirtualLine,
     /// It is edge-triggered, else level-triggered.
     pub edge: bool,
-    /// Each of its interrupts is answered by [`Exit::Device`], whatever its vCPU is doing. An interrupt of
-    /// any other line is so only if a vCPU that does not run has something to do by it.
+    /// Each of its interrupts is answered by [`Exit::Device`], in every state of its vCPU. An interrupt
+    /// of any other line is so only if a vCPU that does not run has something to do by it.
     pub critical: bool,
     /// The time from the arrival of an interrupt of the line until its vCPU goes on, if that vCPU runs next.
     /// The vCPU does not go on earlier; 0: as soon as possible. A class whose guests take their interrupts
@@ -503,18 +503,18 @@ pub trait Frames {
     fn frame_words(&mut self) -> impl FrameWords + use<Self> {
         NoWords
     }
-    /// Copies words of a frame. Worst case: linear in `words`, which are at most those of the longest frame.
+    /// Copies words of a frame. Worst case: linear in `words`, at most as many as the longest frame has.
     fn copy_frame(&mut self, _from: HostPhys, _to: HostPhys, _words: u32) {}
 }
 
 /// The records that the hypervisor leaves for those who come after it.
 pub trait Traces {
-    /// Returns the log area: RAM that a warm reset keeps. Its contents are whatever they were.
+    /// Returns the log area: RAM that a warm reset keeps. Its contents stay as they were.
     fn log_area(&self) -> &'static Area;
     /// Writes `length` bytes of the log area, from `offset` on, back to the memory itself, out of any
     /// cache that a reset would empty. Worst case: linear in `length`.
     fn keep(&mut self, offset: usize, length: usize);
     /// Returns this pCPU's ring of the trace, as the system image places it: its length is a power of two, or
-    /// 0 if nothing is traced. Its contents are whatever they were, and no other code writes it.
+    /// 0 if nothing is traced. Its contents stay as they were, and no other code writes it.
     fn trace_ring(&self) -> &'static [Entry];
 }

@@ -67,7 +67,7 @@ impl Trapped<'_> {
     /// not the guest's, or to memory that the guest's own protection unit denies, which is the guest's own
     /// business.
     pub(crate) fn no_frame(&mut self, cause: &Cause) -> Option<Exit> {
-        // If the frame was to be that of the guest's own exception, this exception waits behind the fault.
+        // If the frame was meant for the guest's own exception, this exception waits after the fault.
         let waiting = system::read(SHCSR);
         system::write(SHCSR, waiting & !PENDED);
         // A HardFault for which there was to be a frame is over.
@@ -140,7 +140,7 @@ impl Trapped<'_> {
             return self.next(result);
         }
         // A refusal by the guest's own unit is its own business, be the address in the partition's code or in
-        // its RAM, which nobody may execute.
+        // its RAM, which no partition may execute.
         let view = self.core.guest_regions();
         if self.space.executable(pc & !3, 4) || view.is_some_and(|view| !view.executable(pc)) {
             return self.own_fault(cause.fault());

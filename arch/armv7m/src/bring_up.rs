@@ -39,13 +39,13 @@ unsafe extern "C" {
 
 const _: () = assert!(size_of::<LookalikeRecord>() == size_of::<u32>() && cfg!(target_endian = "little"));
 
-/// Returns the system image behind the class binary. The image is as long as its own header says. Nothing
+/// Returns the system image after the class binary. The image is as long as its own header says. Nothing
 /// else of the header is checked.
 fn system_image() -> &'static [u8] {
     let start = &raw const __image_end;
     let room = (&raw const __code_end).addr().saturating_sub(start.addr());
     // SAFETY: code memory up to `__code_end` is the hypervisor's (the linker script and the host tool ensure
-    // this), nobody writes it, and any bytes are bytes.
+    // this), no code writes it, and any bytes are bytes.
     let all = unsafe { core::slice::from_raw_parts(start, room) };
     let length = claimed_length(all).map_or(0, |length| usize::try_from(length).unwrap_or(usize::MAX));
     all.get(..length).unwrap_or(all)
@@ -55,7 +55,7 @@ fn system_image() -> &'static [u8] {
 fn check_residents(image: Image<'static>) -> Result<(), ImageError> {
     for (index, record) in (0..).zip(image.residents()) {
         let start = record.address.get() as usize as *const u8;
-        // SAFETY: the image is checked: the bytes are in code memory, which nobody writes once the board
+        // SAFETY: the image is checked: the bytes are in code memory, which no code writes once the board
         // runs, and any bytes are bytes.
         let bytes = unsafe { core::slice::from_raw_parts(start, record.size.get() as usize) };
         image.check_resident(index, bytes, &Portable)?;
@@ -83,7 +83,7 @@ static NO_MODEL: Model = Model {
 fn model(hertz: u32) -> Model {
     let mut features = [0; 16];
     for (index, feature) in features.iter_mut().enumerate() {
-        // Thirteen words of identification, then those of the floating-point unit.
+        // Thirteen words of identification, then words of the floating-point unit.
         *feature = match index.checked_sub(13) {
             None => system::read(ID_PFR0 + 4 * index),
             Some(index) => system::read(MVFR0 + 4 * index),
@@ -187,7 +187,7 @@ impl Machine {
             record.role.get() == driver.role.number() && record.compatible.get() == driver.number
         })?;
         let ([base, ..], [size, ..], [line, ..]) = (record.base, record.size, record.lines);
-        // SAFETY: the image is checked: these are the registers of the device, and nobody else has them.
+        // SAFETY: the image is checked: these are the registers of the device, and no other code has them.
         let registers = unsafe { Mmio::new(base.get() as usize, size.get() as usize) };
         Some((registers, Line(line.get())))
     }
@@ -207,7 +207,7 @@ impl Machine {
             let place = timer.base.get(index).zip(timer.size.get(index));
             let (base, size) =
                 place.map_or((0, 0), |(base, size)| (base.get() as usize, size.get() as usize));
-            // SAFETY: the image is checked: these are the registers of the timer, and nobody else has them.
+            // SAFETY: the image is checked: these are the registers of the timer, and no other code has them.
             unsafe { Mmio::new(base, size) }
         };
         let [line, ..] = timer.lines;

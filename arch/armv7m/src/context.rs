@@ -31,7 +31,7 @@ pub(crate) const RETURN_BASIC: u32 = 0xFFFF_FFFD;
 pub(crate) const RETURN_EXTENDED: u32 = 0xFFFF_FFED;
 
 impl Registers {
-    /// Of nobody yet.
+    /// Of no vCPU yet.
     pub(crate) const NOTHING: Self = Self {
         general: [0; 8],
         frame: 0,

@@ -41,7 +41,7 @@ impl Machine {
         if let Some(state) = frame.get_mut(FRAME_STATE) {
             *state = THUMB;
         }
-        // SAFETY: nobody waits now, so nobody uses the frame.
+        // SAFETY: no vCPU waits now, so no code uses the frame.
         unsafe { IDLE_FRAME.0.get().write_volatile(frame) }
         self.idle.frame = IDLE_FRAME.0.get() as u32;
         self.idle.exc_return = RETURN_BASIC;

@@ -69,8 +69,8 @@ fn leave(kind: u32, message: &str, details: impl FnOnce(&Crash)) {
     area.crash.complete(area.header.boots.load(Ordering::Relaxed));
 }
 
-/// Ends the run at an exception that is nobody's. The vectors of such exceptions lead here, with the stack
-/// pointer as it was and the exception's number.
+/// Ends the run at an exception that belongs to no partition. The vectors of such exceptions lead here, with
+/// the stack pointer as it was and the exception's number.
 pub(crate) extern "C" fn crash(stack: u32, number: u32) -> ! {
     let (cause, hard) = (system::read(CFSR), system::read(HFSR));
     let pc = stack_word(stack as usize + FRAME_PC).unwrap_or(0);

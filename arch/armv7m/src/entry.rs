@@ -186,7 +186,7 @@ bulkhead_enter:
     // (B1.5.4), also no prompt one. So the hypervisor does not handle the fault here, but as SysTick, which
     // nothing else makes pending, and which follows without an instruction of the guest between them.
     //
-    // The hypervisor itself has one such instruction, to ask an emulator to end. Where nobody listens, that
+    // The hypervisor itself has one such instruction, to ask an emulator to end. Where no code listens, that
     // instruction does nothing.
     .type   bulkhead_hard_fault, %function
     .thumb_func

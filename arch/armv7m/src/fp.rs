@@ -6,7 +6,7 @@
 //! guest is ever in its way.
 //!
 //! **Lazy stacking.** When a trap interrupts code that uses floating point, the CPU reserves room in the
-//! frame. The CPU fills the room at the next floating-point instruction, whoever executes it (B1.5.7), with
+//! frame. The CPU fills the room at the next floating-point instruction of any code (B1.5.7), with
 //! the rights of the guest. That instruction could fault in the middle of the hypervisor. So the hypervisor
 //! never lets it come to that. [`settle`] fills the room itself, if the room is in the frame and the guest's
 //! memory, and takes the CPU's note of the room away. While the hypervisor touches the registers, automatic

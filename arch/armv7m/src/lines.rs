@@ -4,10 +4,10 @@
 //! A line of a partition interrupts once. Then the line is *held*: masked until the guest's handler for it
 //! has ended. While the partition does not run, the line stays masked until the partition has run and its
 //! handler has ended. So a device interrupts the hypervisor at most once per interrupt its guest handles,
-//! whatever the device does. A line is open if its guest has enabled it, it is not held, and the kernel has
-//! *admitted* its partition: a wake-up of this partition would change the running vCPU. So devices of
-//! partitions that do not matter now do not interrupt at all. Their requests stay pending in the controller.
-//! Level-triggered lines that are still high when they are opened interrupt again.
+//! with any behaviour of the device. A line is open if its guest has enabled it, it is not held, and the
+//! kernel has *admitted* its partition: a wake-up of this partition would change the running vCPU. So devices
+//! of partitions that do not matter now do not interrupt at all. Their requests stay pending in the
+//! controller. Level-triggered lines that are still high when they are opened interrupt again.
 //!
 //! **Priorities.** There are two levels that preempt. Prompt lines (`arrival`) interrupt the hypervisor, for
 //! a dozen instructions. Everything else never interrupts the hypervisor. Within this second level the CPU's

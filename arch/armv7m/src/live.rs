@@ -2,7 +2,7 @@
 //! A guest at one of its traps, as the model of its processor wants it.
 //!
 //! The frame is in the guest's memory, where the guest or a device of it may change it at any moment, so the
-//! frame is read and written a word at a time. Somebody has checked before that the whole frame is the
+//! frame is read and written a word at a time. A caller has checked before that the whole frame is the
 //! guest's. Either the CPU has pushed it with the guest's own rights, or [`Guest::reaches`] checked it when
 //! the model made it the live one. The frame is checked once more all the same: a frame that neither has
 //! vouched for is not touched.
@@ -107,7 +107,7 @@ const fn place(number: u8) -> Option<u32> {
 }
 
 const STATE: u32 = 7;
-/// The word of S0: S0 to S15 are behind the basic frame in an extended frame (B1.5.7).
+/// The word of S0: S0 to S15 are after the basic frame in an extended frame (B1.5.7).
 const FIRST_FLOAT: u32 = 8;
 const STACKED_FLOATS: u8 = 16;
 

@@ -47,7 +47,7 @@ impl Traces for Machine {
             return &[];
         }
         // SAFETY: the image's check has found room for the ring in RAM that is neither the hypervisor's own
-        // nor a partition's. Nobody else has this memory by another name, and any bytes are an Entry, which
+        // nor a partition's. No other code has this memory by another name, and any bytes are an Entry, which
         // is all atomics.
         unsafe { core::slice::from_raw_parts(base as *const Entry, records) }
     }

@@ -66,7 +66,7 @@ pub struct Machine {
     pub(crate) loan: Loan,
 }
 
-/// The way to wait inside a spin loop. There is one pCPU and nothing interrupts it, so nobody ever waits.
+/// The way to wait inside a spin loop. There is one pCPU and nothing interrupts it, so no code ever waits.
 #[derive(Debug)]
 pub enum Relax {}
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory for tables whose length the system image decides: contexts, spaces, routes of lines.
 //!
-//! The pool begins behind the variables of the class binary and is handed out at boot, a value at a time, for
+//! The pool begins after the variables of the class binary and is handed out at boot, a value at a time, for
 //! ever. So a system with four partitions takes the memory of four. The linker script ensures that there is
 //! enough for the most that an image can say.
 
@@ -33,8 +33,8 @@ impl Pool {
         Self { next, end }
     }
 
-    /// Takes room for `count` values, or returns `None` if there is not so much left. Nobody else gets this
-    /// room.
+    /// Takes room for `count` values, or returns `None` if there is not so much left. No other value gets
+    /// this room.
     fn room<T>(&mut self, count: usize) -> Option<NonNull<T>> {
         let start = self.next.checked_next_multiple_of(align_of::<T>())?;
         let next = start.checked_add(size_of::<T>().checked_mul(count)?)?;
@@ -54,14 +54,14 @@ impl Pool {
             // SAFETY: as above, at a multiple of its alignment.
             unsafe { place.write(entry) };
         }
-        // SAFETY: all of them have just been written, and nobody else has them.
+        // SAFETY: all of them have just been written, and no other code has them.
         Some(unsafe { NonNull::slice_from_raw_parts(first, count).as_mut() })
     }
 
     /// Puts a value there, for ever.
     pub(crate) fn put<T>(&mut self, value: T) -> Option<NonNull<T>> {
         let place = self.room(1)?;
-        // SAFETY: room for a `T`, at a multiple of its alignment, and nobody else's.
+        // SAFETY: room for a `T`, at a multiple of its alignment, and of no other value.
         unsafe { place.write(value) };
         Some(place)
     }

@@ -49,7 +49,7 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// Makes a space. `lookalikes` are those of the whole system image.
+    /// Makes a space. `lookalikes` has all of the whole system image.
     pub(crate) fn new(plan: &Plan, lookalikes: &'static [u32]) -> Self {
         let mut space = Self {
             loaded: Loaded::of(plan.regions()),
@@ -88,7 +88,7 @@ impl Space {
     }
 
     /// Returns the stretch around `address` in which the rights are those at `address`, as far as one region
-    /// says so: its rights, and the first address behind it. These are the rights of the hypervisor for the
+    /// says so: its rights, and the first address after it. These are the rights of the hypervisor for the
     /// partition: none to registers of devices, which need not answer.
     fn stretch(&self, address: u32) -> Option<(Rights, u64)> {
         let region = self.loaded.region_at(address)?;
@@ -131,7 +131,7 @@ impl Space {
     /// Returns the parts of the space that the shortest ways look at.
     #[inline(always)]
     pub(crate) fn plain(&self) -> Plain {
-        // The RAM leaves room for a frame, and the code leaves room for an instruction with more code behind
+        // The RAM leaves room for a frame, and the code leaves room for an instruction with more code after
         // it.
         Plain {
             ram: (self.ram.first, self.ram.room(32)),
@@ -157,7 +157,7 @@ impl Space {
             || self.all(address, bytes, |rights| rights.read)
     }
 
-    /// Returns the rights of the partition to an address, whatever its guest's own unit says.
+    /// Returns the rights of the partition to an address, without the guest's own unit.
     pub(crate) fn rights(&self, address: u32) -> Rights {
         self.loaded.rights_at(address)
     }

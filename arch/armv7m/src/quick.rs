@@ -32,7 +32,7 @@ struct Known<'m> {
 fn instruction(at: u32) -> (u16, u16) {
     let word = |address: u32| {
         // SAFETY: a word of code memory: `at` is the address of an instruction there, of four bytes or with
-        // more code behind it.
+        // more code after it.
         unsafe { physical::read_word32(address as usize) }
     };
     let low = word(at & !3);
@@ -80,7 +80,7 @@ unsafe fn shortest(
     number: u32,
     act: impl FnOnce(&mut VirtualCore, &mut Live<'_>, Known<'_>) -> Quick,
 ) -> u32 {
-    // SAFETY: the caller's: nobody else uses the machine.
+    // SAFETY: the caller's: no other code uses the machine.
     let lent = unsafe { &mut *machine };
     let quick = if lent.runs {
         // SAFETY: the caller's; contexts are not part of the machine.

@@ -20,7 +20,7 @@ const CCR_DIVISION: u32 = 1 << 4;
 
 impl Trapped<'_> {
     /// Settles a store of the guest that the bus refuses. The guest is left, and the store is its own, not
-    /// that of the vCPU that runs next. There is no health event: memory that is not the guest's is refused
+    /// the next vCPU's. There is no health event: memory that is not the guest's is refused
     /// at once, by the protection unit.
     fn settle_faults(&mut self, now: u64) {
         system::synchronize();
@@ -144,7 +144,7 @@ impl Machine {
         self.plain = trapped.plain();
         self.current = Some(vcpu);
         self.configure(vcpu);
-        // The timer is set again, whatever it is set for now.
+        // The timer is set again, for whichever time it is set now.
         self.armed = Ticks(0);
         true
     }

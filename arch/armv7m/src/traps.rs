@@ -94,7 +94,7 @@ pub(crate) unsafe extern "C" fn on_trap(machine: *mut Machine, number: u32) -> u
 }
 
 impl Machine {
-    /// Does the rest of a trap that was not finished on the shortest way. The answer is as that of
+    /// Does the rest of a trap that was not finished on the shortest way. The answer is as from
     /// [`on_trap`].
     #[inline(never)]
     pub(crate) fn finish(&mut self, quick: Quick) -> u32 {

@@ -110,7 +110,7 @@ impl Vcpus for Machine {
         let machine = core::ptr::from_mut(self);
         // SAFETY: the registers are the first field of the current vCPU's context. `reset` or the CPU has put
         // the vCPU's frame into the vCPU's own memory. The machine is lent to `on_trap` until the return, and
-        // nobody uses it meanwhile.
+        // no code uses it meanwhile.
         unsafe { bulkhead_enter(registers, machine, log::exits(Some(vcpu))) }
         self.told()
     }
@@ -132,7 +132,7 @@ impl Vcpus for Machine {
                 core.complete_access(&mut live, 0);
             }
             Reply::Host(answer) => core.host_answers(&mut live, answer.into()),
-            // A partition has one vCPU, so nobody asks for the power of another vCPU.
+            // A partition has one vCPU, so none asks for the power of another one.
             Reply::Read(_) | Reply::Written | Reply::CpuOn(_) | Reply::CpuPower(_) => {}
         }
     }

@@ -26,7 +26,7 @@ pub(crate) struct Loan {
 }
 
 /// # Safety
-/// `device` is a `W` that nobody else uses meanwhile.
+/// `device` is a `W` that no other code uses meanwhile.
 unsafe fn load<W: Window>(device: *mut (), offset: u32) -> Option<u32> {
     // SAFETY: the caller's.
     unsafe { &mut *device.cast::<W>() }.load(offset, &mut Words)
@@ -106,7 +106,8 @@ impl Loan {
     /// Loads the word at an address that the device holds.
     #[inline(always)]
     fn load(&self, address: u32) -> Option<u32> {
-        // SAFETY: `of` was told that the device is there and that nobody else uses it; `load` knows its type.
+        // SAFETY: `of` was told that the device is there and that no other code uses it; `load` knows its
+        // type.
         unsafe { (self.load)(self.device, address.wrapping_sub(self.base)) }
     }
 

@@ -105,13 +105,13 @@ impl Role {
 /// A place in a partition's space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
-    /// So many bytes behind the beginning of its RAM.
+    /// So many bytes after the beginning of its RAM.
     Ram(u64),
-    /// So many bytes behind the beginning of what it may only read.
+    /// So many bytes after the beginning of what it may only read.
     Constant(u64),
-    /// So many bytes behind an address where nothing is.
+    /// So many bytes after an address where nothing is.
     Nowhere(u64),
-    /// So many bytes behind the bus address of [`Role::Other`]'s RAM, which is no address of anybody else's.
+    /// So many bytes after the bus address of [`Role::Other`]'s RAM, which is no address of anybody else's.
     Foreign(u64),
 }
 
@@ -192,7 +192,7 @@ pub trait Bench {
         None
     }
     /// Makes `steps` the program of the role's vCPU: what to reset it with. Its space is built; what of a
-    /// program lies in RAM lies behind [`PROGRAM`].
+    /// program lies in RAM lies after [`PROGRAM`].
     fn load(&mut self, role: Role, steps: &'static [Step]) -> VcpuReset;
     /// Returns an address of a role's space.
     fn address(&self, role: Role, at: At) -> GuestPhys {
@@ -212,7 +212,7 @@ pub const RAM_SIZE: u64 = 0x4000;
 pub const PAGE: u64 = 0x1000;
 /// From here on RAM is the guest program's; its stack ends here.
 pub const PROGRAM: u64 = 0x2000;
-/// Exits that are nobody's fault (an interrupt of the board, say) before a check gives up waiting for its
+/// Exits that are no vCPU's fault (an interrupt of the board, say) before a check gives up waiting for its
 /// own.
 const PATIENCE: usize = 1000;
 

@@ -2,7 +2,7 @@
 //! Programs as the guests of the class binaries for the emulator read them.
 //!
 //! Such a guest is a few dozen instructions that interpret [`Record`]s in its own RAM, because on a
-//! microcontroller code is in memory that nobody writes. Some steps have no operation of their own (which
+//! microcontroller code is in memory that no code writes. Some steps have no operation of their own (which
 //! registers to write so that the interrupt controller delivers a line, say): the class's [`Dialect`] gives
 //! their meaning.
 

@@ -13,7 +13,7 @@ fn soon<B: Bench>(ground: &mut Ground<'_, B>) -> Ticks {
     machine.now().plus(Ticks(machine.hertz() / PART_OF_SECOND))
 }
 
-/// Waits for the deadline, whatever else comes.
+/// Waits for the deadline, through all other exits.
 fn wait_for_deadline<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
     for _ in 0..crate::PATIENCE {
         match ground.machine().wait() {

@@ -16,7 +16,7 @@ fn first_argument<B: Bench>(ground: &mut Ground<'_, B>, role: Role) -> Result<u6
     }
 }
 
-/// Checks that the next exit is a load of `size` bytes, so many behind nowhere; it takes `value`, and the
+/// Checks that the next exit is a load of `size` bytes, so many after nowhere; it takes `value`, and the
 /// next hypercall shows it.
 fn takes_answer<B: Bench>(ground: &mut Ground<'_, B>, (size, offset): (u8, u64), value: u64) -> Outcome {
     let nowhere = ground.address(VM, At::Nowhere(offset));

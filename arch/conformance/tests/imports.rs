@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Gives the imports of a file from its crate: the first name behind each `crate::`, also in braces.
+/// Gives the imports of a file from its crate: the first name after each `crate::`, also in braces.
 fn imports(text: &str) -> BTreeSet<String> {
     let code: Vec<&str> = text
         .lines()

@@ -126,7 +126,7 @@ fn the_mock_conforms() {
     assert_eq!((tally.passed, tally.failed, tally.left_out), (all, 0, 0));
 }
 
-/// A mock whose memory for VMs is that of the other one.
+/// A mock whose memory for VMs is the other one's.
 struct Shared(SimBench);
 
 impl Bench for Shared {

@@ -8,7 +8,7 @@ use crate::tree::Mapping;
 /// Tables that a tree with these mappings needs at most, its root included. Exact for a single mapping; two
 /// mappings that share a table have it counted for each.
 ///
-/// A mapping needs a table behind every entry that it touches and that cannot be a block: those at its two
+/// A mapping needs a table below every entry that it touches and that cannot be a block: those at its two
 /// ends, which it covers in part, or all of them, if input and output are not aligned to each other.
 pub fn tables_needed<'m, F: Format>(
     geometry: Geometry,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Levels, spans and indices of a tree with 4 KiB tables.
 //!
-//! Levels are numbered as in the Arm architecture: 3 is that of pages, each level above covers 512 times as
-//! much with an entry. A tree starts at the level that its input size needs. A stage-2 tree may instead start
-//! one level further down with up to 16 tables side by side, as if they were one larger table (Arm DDI 0487
-//! chapter D8, "Concatenated translation tables"): one read less on every walk.
+//! Levels are numbered as in the Arm architecture: 3 is the level of pages, each level above covers 512 times
+//! as much with an entry. A tree starts at the level that its input size needs. A stage-2 tree may instead
+//! start one level further down with up to 16 tables side by side, as if they were one larger table (Arm DDI
+//! 0487 chapter D8, "Concatenated translation tables"): one read less on every walk.
 
 /// Bytes of a page, and of a table.
 pub const PAGE_SIZE: u64 = 1 << PAGE_SHIFT;
@@ -78,7 +78,7 @@ impl Geometry {
 
     const fn with_root_bits(input_bits: u8, root_bits: u32) -> Result<Self, GeometryError> {
         let bits = input_bits as u32;
-        // At least one level above that of pages, so that there are blocks.
+        // At least one level above the pages', so that there are blocks.
         if bits <= PAGE_SHIFT.saturating_add(INDEX_BITS) || bits > MAX_BITS {
             return Err(GeometryError { input_bits });
         }

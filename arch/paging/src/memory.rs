@@ -9,11 +9,11 @@ use bulkhead_arch_api::HostPhys;
 /// A tree only ever names entries of its root and of tables that [`TableMemory::allocate`] returned.
 pub trait TableMemory {
     /// Returns entry `index` of `table`. For the root of a concatenated tree the index goes on into the
-    /// tables behind.
+    /// tables that follow.
     fn read(&self, table: HostPhys, index: usize) -> u64;
 
     /// Replaces an entry. Requires: if CPUs may be walking the tree, this write is not seen by them before
-    /// any earlier one (Arm: a `DSB ISHST` in between, DDI 0487 chapter B2; where nobody walks yet, one at
+    /// any earlier one (Arm: a `DSB ISHST` in between, DDI 0487 chapter B2; where no CPU walks yet, one at
     /// the end).
     fn write(&mut self, table: HostPhys, index: usize, entry: u64);
 

@@ -157,7 +157,7 @@ impl<F: Format> Tree<F> {
     /// Fills entries of one table from `place` on, as long as they are 0, for whole entries of the stretch.
     /// The first is known to be invalid and to fit. Returns the first address that is left to do.
     ///
-    /// No entry behind the first could be part of a larger block: that starts with the first entry of a
+    /// No entry after the first could be part of a larger block: that starts with the first entry of a
     /// table.
     fn add_leaves<M: TableMemory>(&self, memory: &mut M, place: EntryPosition, mapping: &Mapping) -> u64 {
         let span = span_of(place.level);
@@ -222,7 +222,7 @@ impl<F: Format> Tree<F> {
     /// fault of its own must not run meanwhile.
     ///
     /// # Errors
-    /// [`MapError::OutOfTables`] if a block cannot be split: it and what lies behind it is still mapped.
+    /// [`MapError::OutOfTables`] if a block cannot be split: it and what lies after it is still mapped.
     /// [`MapError::BadRange`]: nothing has changed.
     pub fn unmap<M: TableMemory>(&self, memory: &mut M, input: u64, size: u64) -> Result<(), MapError> {
         let end = self.end_of(input, size)?;
@@ -375,7 +375,7 @@ impl<F: Format> Tree<F> {
         }
     }
 
-    /// Returns the entry of `input` in the table that `place` leads to. No format has tables behind the last
+    /// Returns the entry of `input` in the table that `place` leads to. No format has tables below the last
     /// level.
     #[inline(always)]
     fn below(&self, place: EntryPosition, table: HostPhys, input: u64) -> EntryPosition {
@@ -406,7 +406,7 @@ fn largest_block<F: Format>(address: u64, size: u64) -> u8 {
     (0..LAST_LEVEL).find(|level| fits(*level)).unwrap_or(LAST_LEVEL)
 }
 
-/// Returns the first address behind the entry of `level` that covers `input`.
+/// Returns the first address after the entry of `level` that covers `input`.
 #[inline(always)]
 fn end_of_entry(input: u64, level: u8) -> u64 {
     let last_byte = span_of(level).saturating_sub(1);

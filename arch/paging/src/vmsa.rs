@@ -13,7 +13,7 @@
 //! | 47:12 | output address, or next table |
 //!
 //! Everything is inner shareable: all pCPUs of a system are in one inner shareable domain, and device memory
-//! is outer shareable whatever the field says ("Stage 2 Shareability attributes").
+//! is outer shareable with any value of the field ("Stage 2 Shareability attributes").
 
 use crate::format::{Attributes, Entry, Format};
 use crate::geometry::{Geometry, LAST_LEVEL, PAGE_SIZE};
@@ -112,7 +112,7 @@ impl HypervisorStage1 {
     const ONE_PRIVILEGE: u64 = 1 << 6;
     /// AP[2]: no stores.
     const READ_ONLY: u64 = 1 << 7;
-    /// AttrIndx (bits 4:2) of device memory; that of RAM is 0.
+    /// AttrIndx (bits 4:2) of device memory; RAM has 0.
     const DEVICE: u64 = 1 << 2;
 
     /// MAIR_EL2 for the indices above: 0 is normal, write-back, allocating; 1 is Device-nGnRE.

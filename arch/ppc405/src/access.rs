@@ -17,7 +17,7 @@ pub(crate) const fn syndrome(vector: u32, of_cpu: u32) -> u64 {
 }
 
 impl Machine {
-    /// Handles an access that the buffer refuses. `vector` is that of the interrupt.
+    /// Handles an access that the buffer refuses. `vector` is the vector of the interrupt.
     pub(crate) fn refused(&mut self, vcpu: VcpuId, vector: u32, address: u32, kind: Kind) -> Option<Exit> {
         let (context, space, buffer) = self.guest(vcpu)?;
         let answer = if context.is_task() {

@@ -18,7 +18,8 @@ const SHARED: u8 = 252;
 /// The first of the guest's processes that have no real one of their own.
 pub(crate) const FIRST_SHARED: u8 = 251;
 
-/// Returns the real process of a guest's process. Real process 0 is nobody's: its entries would serve all.
+/// Returns the real process of a guest's process. Real process 0 belongs to no partition: its entries would
+/// serve all.
 const fn real_process(process: u8) -> u8 {
     if process < FIRST_SHARED {
         process + 1
@@ -58,9 +59,10 @@ pub(crate) struct Buffer {
     pub(crate) used: [Used; ENTRIES],
     /// Valid entries. The short path may leave the bit of one that it has made invalid.
     pub(crate) valid: u64,
-    /// Entries whose rights are those of the guest's present mode.
+    /// Entries whose rights fit the guest's present mode.
     of_mode: u64,
-    /// Entries of the guest's own buffer, and the real ones made of them, without those of the short path.
+    /// Entries of the guest's own buffer, and the real ones made of them, without the entries of the short
+    /// path.
     pub(crate) made_of: [u64; ENTRIES],
     /// The entry that the short path made of each of the guest's, if that entry says so, too.
     pub(crate) places: [u8; ENTRIES],
@@ -234,7 +236,7 @@ impl Buffer {
         sysreg::write_spr::<PID>(present);
     }
 
-    /// Tells whether there are entries whose rights are those of the guest's present mode.
+    /// Tells whether there are entries whose rights fit the guest's present mode.
     pub(crate) fn has_entries_of_mode(&self) -> bool {
         self.of_mode != 0
     }

@@ -37,7 +37,7 @@ pub(crate) struct Registers {
 const GUEST_STATE: u32 = 0xC030;
 
 impl Registers {
-    /// Makes registers of nobody yet.
+    /// Makes registers of no vCPU yet.
     pub(crate) const fn new(state: u32) -> Self {
         Self {
             frame: Frame::ZERO,
@@ -102,10 +102,10 @@ pub(crate) struct Short {
     pub(crate) may_change: u32,
     /// The real zones for the guest's supervisor state, and for its problem state.
     pub(crate) zones: [u32; 2],
-    /// Traps for instructions, and for system calls, that nobody has counted yet.
+    /// Traps for instructions, and for system calls, that are not counted yet.
     pub(crate) instructions: u32,
     pub(crate) calls: u32,
-    /// Misses of the translation buffer that nobody has counted yet.
+    /// Misses of the translation buffer that are not counted yet.
     pub(crate) misses: u32,
     /// The memory that the short path makes entries for.
     pub(crate) main: Main,

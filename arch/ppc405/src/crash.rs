@@ -38,7 +38,7 @@ fn leave(kind: u32, message: &str, details: impl FnOnce(&Crash)) {
     area.crash.complete(area.header.boots.load(Ordering::Relaxed));
 }
 
-/// Ends the run at an interrupt that is nobody's.
+/// Ends the run at an interrupt that belongs to no partition.
 pub(crate) fn interrupted(vector: u32, pc: u32, trap: &Trap) -> ! {
     let mut line = Report::<ROOM>::new();
     line.text("LOCKDOWN: interrupt 0x").number(vector.into(), 4);

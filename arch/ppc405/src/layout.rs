@@ -20,7 +20,7 @@ unsafe extern "C" {
     static __stack_top: u8;
 }
 
-/// Returns the address at which the class binary runs, which is that of its vectors.
+/// Returns the address at which the class binary runs, the address of its vectors.
 pub(crate) fn load_address() -> usize {
     (&raw const __image_start).addr()
 }
@@ -35,7 +35,7 @@ pub(crate) fn stack() -> core::ops::Range<usize> {
     (&raw const __stack_bottom).addr()..(&raw const __stack_top).addr()
 }
 
-/// Returns the system image behind the class binary. The image is as long as its own header says. Nothing
+/// Returns the system image after the class binary. The image is as long as its own header says. Nothing
 /// else of the header is checked.
 pub(crate) fn system_image() -> &'static [u8] {
     let start = &raw const __image_end;
@@ -52,6 +52,6 @@ pub(crate) fn system_image() -> &'static [u8] {
         PAGE
     };
     // SAFETY: nothing of the hypervisor's or a partition's is there: the memory plan gives these bytes to the
-    // image, and no mapping of a partition may touch them (checked by `bulkhead_image`). Nobody writes them.
+    // image, and no mapping of a partition may touch them (checked by `bulkhead_image`). No code writes them.
     unsafe { core::slice::from_raw_parts(start, length as usize) }
 }

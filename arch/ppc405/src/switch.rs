@@ -18,7 +18,7 @@ impl Machine {
         let changes = &mut context.cpu.changes;
         (changes.mode, changes.visible) = (true, true);
         self.current = Some(vcpu);
-        // The timer is set again, whatever it is set for now.
+        // The timer is set again, for whichever time it is set now.
         self.armed = Ticks(0);
         true
     }

@@ -49,7 +49,7 @@ pub(crate) fn read_spr<const NUMBER: u32>() -> u32 {
 /// Writes a device control register.
 #[inline(always)]
 pub(crate) fn write_dcr<const NUMBER: u32>(value: u32) {
-    // SAFETY: those of the interrupt controller, which the hypervisor drives alone.
+    // SAFETY: registers of the interrupt controller, which the hypervisor drives alone.
     unsafe {
         core::arch::asm!("mtdcr {number}, {value}", number = const NUMBER, value = in(reg) value,
             options(nostack, preserves_flags));

@@ -37,7 +37,7 @@ fn count_short(exits: &Exits, counts: [u32; 3]) {
     }
 }
 
-/// Counts up. Nobody else writes the counter.
+/// Counts up. No other code writes the counter.
 fn add_one(counter: &AtomicU32) {
     counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
 }

@@ -114,8 +114,8 @@ impl Vcpus for Machine {
             };
         };
         let machine = core::ptr::from_mut(self);
-        // SAFETY: the registers are those of the current vCPU's context, which stays where it is. The machine
-        // is lent to `on_trap` until the return, and nobody uses it meanwhile.
+        // SAFETY: the registers belong to the current vCPU's context, which stays where it is. The machine
+        // is lent to `on_trap` until the return, and no code uses it meanwhile.
         unsafe { bulkhead_enter(registers, machine) }
         self.runs = false;
         self.exit
@@ -133,7 +133,7 @@ impl Vcpus for Machine {
             Reply::Written => {
                 context.complete(0);
             }
-            // A partition has one vCPU, and nobody asks a debugger here.
+            // A partition has one vCPU, and no program asks a debugger here.
             Reply::Host(_) | Reply::CpuOn(_) | Reply::CpuPower(_) => {}
         }
     }

@@ -171,7 +171,7 @@ fn append(plan: &mut Plan, region: Region, available: u8) -> Result<(), TooMany>
         return Ok(());
     }
     plan.retain(|before| !within(before, &region));
-    // Memory that nobody has rights to anyway needs no region that says so.
+    // Memory that no partition has rights to anyway needs no region that says so.
     let hides = |before: &Region| intersect(before, &region).is_some();
     if region.rights.is_none() && !plan.regions().iter().any(hides) {
         return Ok(());
@@ -238,7 +238,7 @@ fn eighths(block: &Region, inside: impl Fn(u32) -> bool) -> u8 {
     })
 }
 
-/// Tells whether every byte of `inner` is one of `outer`: then nothing of `inner` is seen behind it. (False
+/// Tells whether every byte of `inner` is one of `outer`: then nothing of `inner` is seen through it. (False
 /// for a larger block of which only that part is covered: it stays, which is right as well.)
 fn within(inner: &Region, outer: &Region) -> bool {
     if inner.size_log2 > outer.size_log2 || !outer.spans(inner.base) {
@@ -247,7 +247,7 @@ fn within(inner: &Region, outer: &Region) -> bool {
     if outer.disabled == 0 {
         return true;
     }
-    // At most eight: the outer block's eighths are no smaller than those of a block inside it.
+    // At most eight: the outer block's eighths are no smaller than the eighths of a block inside it.
     let unit = u32::from(inner.granule_log2().min(outer.granule_log2()));
     let units = 1_u32.wrapping_shl(u32::from(inner.size_log2).saturating_sub(unit));
     (0..units).all(|index| {

@@ -56,8 +56,8 @@ impl Plan {
         true
     }
 
-    /// Appends a region, or one in its place and in that of others that it can be joined with; false if there
-    /// is no room.
+    /// Appends a region, or one in its place and in the place of others that it can be joined with; false if
+    /// there is no room.
     fn join(&mut self, region: Region) -> bool {
         let mut region = region;
         // Every round has one region less.
@@ -111,7 +111,7 @@ impl Plan {
     }
 }
 
-/// Addresses no partition may have, whatever is behind them.
+/// Addresses no partition may have, even if nothing is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forbidden {
     /// The bit-band alias of RAM or of devices: the unit checks the alias, not what it stands for
@@ -202,7 +202,7 @@ pub fn plan(requests: &[Request], available: u32) -> Result<Plan, Refusal> {
     Ok(result)
 }
 
-/// Returns the regions of these ranges, the one at an index replaced by another, those of different ranges
+/// Returns the regions of these ranges, the one at an index replaced by another, regions of different ranges
 /// joined where that is possible; and how many are needed.
 fn laid(requests: &[Request], instead: Option<(usize, &Request)>) -> (Plan, u32) {
     let mut result = Plan::EMPTY;

@@ -151,7 +151,7 @@ impl Region {
         1_u64.wrapping_shl(self.granule_log2() as u32)
     }
 
-    /// Returns the first address behind the block.
+    /// Returns the first address after the block.
     #[must_use]
     pub const fn end(&self) -> u64 {
         (self.base as u64).wrapping_add(self.size())

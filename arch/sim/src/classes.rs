@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The classes that the mock can stand for: the facts of each, so that the kernel is tested with all of them.
 //!
-//! The mock translates addresses and has large tables whatever the class, because its systems have no code
+//! The mock translates addresses and has large tables for every class, because its systems have no code
 //! memory, and the kernel is built for the host once.
 
 use bulkhead_abi::size::Tables;
@@ -70,7 +70,7 @@ pub const CONSTANT_REGISTER: u32 = 0x1B;
 /// The value of [`CONSTANT_REGISTER`].
 pub const CONSTANT: u64 = 0xFEE0_0900;
 
-/// The filter of both classes: what is not here is a virtual device's, or nobody's.
+/// The filter of both classes: what is not here belongs to a virtual device or to nothing.
 const FILTER: &[RegisterRule] = &[
     RegisterRule {
         first: OWN_REGISTER,

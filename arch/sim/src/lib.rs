@@ -7,7 +7,7 @@
 //! are told what came of it ([`Outcome`]).
 //!
 //! **Time.** Each pCPU has a clock of its own that moves while it runs, waits or copies. A driver keeps the
-//! pCPUs together: it always advances the one whose clock is behind, and no further than the next one's
+//! pCPUs together: it always advances the one whose clock is the earliest, and no further than the next one's
 //! ([`World::advance`]). So a signal arrives when it should, everything happens in one thread, and a run
 //! repeats exactly. A caller without a driver just calls `run` and `wait`: they advance without a limit.
 //!

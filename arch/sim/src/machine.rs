@@ -188,8 +188,8 @@ impl<C: SimClass> Vcpus for SimMachine<C> {
         self.leave(Some(vcpu))
     }
 
-    /// Comes back after each call that was answered, as if an interrupt had come that is nobody's: tests go
-    /// from exit to exit.
+    /// Comes back after each call that was answered, as if an interrupt had come that belongs to no
+    /// partition: tests go from exit to exit.
     fn run_answering(&mut self, vcpu: VcpuId, calls: &impl ShortCalls<Self>) -> Exit {
         let exit = self.leave(Some(vcpu));
         let Exit::Hypercall(Hypercall { operation, arguments }) = exit else {

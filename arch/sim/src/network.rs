@@ -6,7 +6,7 @@ use crate::machine::SimMachine;
 use crate::uplink::NETWORK_LINE;
 use bulkhead_arch_api::{FrameWords, Frames, HostPhys, Line, Network, Received};
 
-/// Bytes of the CRC behind a frame.
+/// Bytes of the CRC after a frame.
 const CRC: u32 = 4;
 
 impl<C: SimClass> SimMachine<C> {

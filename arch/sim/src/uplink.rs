@@ -23,7 +23,7 @@ pub struct Uplink {
 }
 
 impl Uplink {
-    /// Returns the words of the oldest frame from where it was left off, zeros behind its end.
+    /// Returns the words of the oldest frame from where it was left off, zeros after its end.
     pub(crate) fn word(&mut self) -> u32 {
         let frame = self.arrived.front();
         let at = self.taken;

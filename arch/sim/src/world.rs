@@ -115,7 +115,7 @@ pub(crate) struct VcpuState {
 pub(crate) struct PartitionState {
     pub(crate) view: View,
     pub(crate) asserted: BTreeSet<u32>,
-    /// Those of them that are pending once.
+    /// The ones that are pending once.
     pub(crate) pulsed: BTreeSet<u32>,
     /// Translations of pages that are loaded, the newest first.
     pub(crate) loaded: VecDeque<Region>,
@@ -249,7 +249,7 @@ impl World {
 
     /// Lets another pCPU do something in the midst of a hypercall of `partition`: after a capability was
     /// found, and before a lock is taken. That is when the kernel checks an address of the partition, after
-    /// `passing` checks that pass by. Nobody has borrowed the world while `act` runs.
+    /// `passing` checks that pass by. The world is not borrowed while `act` runs.
     pub fn meet(&mut self, partition: PartitionId, passing: u32, act: impl FnOnce() + 'static) {
         self.meeting = Some((partition, passing, Box::new(act)));
     }

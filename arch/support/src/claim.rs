@@ -39,8 +39,8 @@ impl<T, const N: usize> ClaimTable<T, N> {
             .is_some_and(|word| word.fetch_or(bit, Ordering::AcqRel) & bit == 0)
     }
 
-    /// Returns the slot, or null if it does not exist. Only whoever claimed it may dereference it, and must
-    /// not make two overlapping references from it.
+    /// Returns the slot, or null if it does not exist. Only the code that claimed it may dereference it, and
+    /// must not make two overlapping references from it.
     #[inline]
     #[must_use]
     pub fn slot(&self, index: usize) -> *mut T {

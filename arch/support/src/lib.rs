@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The unsafe toolbox that every backend shares.
 //!
-//! Three things a hypervisor cannot say in safe Rust, each behind the smallest interface that keeps
+//! Three things a hypervisor cannot say in safe Rust, each with the smallest interface that keeps
 //! the rest of a backend honest:
 //!
 //! - [`Mmio`]: a window of device registers, made once by the code that knows that it is one;

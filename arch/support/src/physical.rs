@@ -54,7 +54,7 @@ pub unsafe fn write(destination: usize, bytes: &[u8]) {
             // SAFETY: inside the caller's range; aligned by the test above.
             unsafe { write_words(to, group) }
         }
-        // SAFETY: the words behind the last group.
+        // SAFETY: the words after the last group.
         unsafe { write_words(destination + done - single.len() * WORD, single) }
         // SAFETY: the rest of the caller's range.
         unsafe { write_bytes(destination + done, rest) }

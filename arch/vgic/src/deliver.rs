@@ -10,8 +10,8 @@
 //!
 //! Level-triggered virtual lines are resampled when the guest ends them. As long as the input is high, the
 //! list register asks for a maintenance interrupt at the end. The maintenance interrupt marks nothing dirty
-//! itself, but then the fold finds that the released line still wants delivery. Whoever sees the input low
-//! clears the request, so that the usual interrupt (input low before its end) has no extra exit.
+//! itself, but then the fold finds that the released line still wants delivery. The vCPU that sees the input
+//! low clears the request, so that the usual interrupt (input low before its end) has no extra exit.
 
 use crate::lines::{Lines, clear};
 use crate::state::{ALL_WORDS, NOBODY, PLAIN, RECHECK, STRUCK, SYNC, word_flag};
@@ -104,7 +104,7 @@ impl Redistributor {
     }
 
     /// Tells by the short way of [`Vgic::has_work`] that there is no work: the vCPU is loaded, nothing is
-    /// marked, nothing waits for a slot, and the guest has ended whatever was in one.
+    /// marked, nothing waits for a slot, and the guest has ended what was in one.
     #[inline(always)]
     pub fn is_quiet<C: CpuInterface>(&self, bank: &Bank, hardware: &C) -> bool {
         self.is_present()
@@ -113,7 +113,7 @@ impl Redistributor {
             && bank.used & !hardware.empty_slots() == 0
     }
 
-    /// Takes the short way of [`Vgic::service`] for a private line that somebody else has latched.
+    /// Takes the short way of [`Vgic::service`] for a private line that another vCPU has latched.
     #[inline(always)]
     pub fn deliver_again<C: CpuInterface>(&self, bank: &mut Bank, hardware: &mut C) -> bool {
         let latch = &self.private.latch;
@@ -218,9 +218,9 @@ impl Vgic<'_> {
         }
     }
 
-    /// Takes the short way of [`Vgic::service`] for a shared line that somebody has latched ([`Vgic::pulse`])
-    /// and that the guest has ended before: the list register is written once more. It is as with private
-    /// lines ([`Redistributor::deliver_now`]): whoever changes anything else about a held line asks for a
+    /// Takes the short way of [`Vgic::service`] for a shared line that another vCPU has latched
+    /// ([`Vgic::pulse`]) and that the guest has ended before: the list register is written once more. It is
+    /// as with private lines ([`Redistributor::deliver_now`]): any other change of a held line asks for a
     /// recheck. False: nothing was done, or more is to be done and marked.
     #[inline(always)]
     #[expect(clippy::indexing_slicing, reason = "a masked index is below the length")]
@@ -244,7 +244,7 @@ impl Vgic<'_> {
         if own.dirty.compare_exchange(flag, 0, SeqCst, SeqCst).is_err() {
             return false;
         }
-        // Whatever is marked by the flag that was taken is seen here.
+        // All that is marked by the flag that was taken is seen here.
         let latched = lines.latch.fetch_and(!bit(line), SeqCst);
         let high = lines.level.load(Relaxed) & !lines.edge.load(Relaxed);
         if latched & bit(line) != 0 {
@@ -369,9 +369,9 @@ impl Vgic<'_> {
         bank.set_control(hardware);
     }
 
-    /// Finds a slot for a waiting line of this level. The first choice is a free slot. The second is that of
-    /// the least urgent line that is loaded and not yet acknowledged, if that line is less urgent. If all are
-    /// active, it is the slot of the least urgent active line.
+    /// Finds a slot for a waiting line of this level. The first choice is a free slot. The second is the slot
+    /// of the least urgent line that is loaded and not yet acknowledged, if that line is less urgent. If all
+    /// are active, it is the slot of the least urgent active line.
     #[inline]
     fn make_room<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, level: u8) -> Option<u32> {
         let slots = hardware.slots().clamp(1, MAX_SLOTS as u32);
@@ -434,7 +434,7 @@ impl Vgic<'_> {
                 .compare_exchange(NOBODY, me as u8, SeqCst, SeqCst)
                 .is_err_and(|other| other != me as u8)
         {
-            // The vCPU that holds the line tells whoever gets it next.
+            // The vCPU that holds the line tells the vCPU that gets it next.
             self.look_besides(me, bank, word, bit(line));
             return;
         }

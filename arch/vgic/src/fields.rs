@@ -61,7 +61,7 @@ fn set_enable(lines: &Lines, value: u32, on: bool) -> u32 {
     }
 }
 
-/// Enables or disables lines and returns only those that concern somebody else: a physical line is behind, or
+/// Enables or disables lines and returns only those that concern another vCPU: they have a physical line, or
 /// they want delivery or have it.
 #[inline(always)]
 pub(crate) fn set_enable_quietly(lines: &Lines, value: u32, on: bool) -> u32 {
@@ -156,7 +156,7 @@ impl Vgic<'_> {
         }
     }
 
-    /// Makes words say what list registers hold, those of other vCPUs within a bound. Returns the lines that
+    /// Makes words say what list registers hold, other vCPUs' within a bound. Returns the lines that
     /// are held, but only parked.
     fn bring_up_to_date<H: Hardware>(
         &self,
@@ -176,7 +176,7 @@ impl Vgic<'_> {
         0
     }
 
-    /// Linked lines whose physical line is pending; those of another pCPU cannot be seen.
+    /// Linked lines whose physical line is pending; lines of another pCPU cannot be seen.
     fn physical_pending<H: Hardware>(&self, place: FieldOwner<'_>, hardware: &H) -> u32 {
         let lines = place.lines;
         bits(place.reachable())

@@ -62,7 +62,7 @@ pub trait CpuInterface {
     fn preemption_shift(&self) -> u32;
 }
 
-/// Physical interrupts behind linked lines. Lines below 32 mean this pCPU's own private ones.
+/// Physical interrupts of linked lines. Lines below 32 mean this pCPU's own private ones.
 pub trait PhysicalLines {
     /// Lets a shared line interrupt, or not.
     fn set_enabled(&mut self, physical: u32, on: bool);
@@ -85,7 +85,7 @@ pub trait Hardware: CpuInterface + PhysicalLines {
     /// Lets exactly these of this pCPU's private lines interrupt, of those that a VM can have.
     fn enable_private(&mut self, physical: u32);
     /// Makes sure that vCPU `index` of this VM passes through [`crate::Vgic::service`] soon. If the vCPU is
-    /// loaded on another pCPU, this interrupts that pCPU. Otherwise it tells whoever decides what runs.
+    /// loaded on another pCPU, this interrupts that pCPU. Otherwise it tells the code that decides what runs.
     /// `present` is true if the vCPU is loaded.
     fn kick(&mut self, index: usize, present: bool);
     /// Makes sure that vCPU `me`, which acts, passes through [`crate::Vgic::service`] once more as soon as

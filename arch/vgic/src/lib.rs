@@ -22,7 +22,7 @@
 //! would be a lost "set word, then look at who runs" race. With one total order the argument is a two-line
 //! interleaving. On AArch64 that costs acquire/release instructions only.
 //!
-//! The crate knows nothing of registers of the physical GIC: those are behind [`Hardware`]. The state is not
+//! The crate knows nothing of registers of the physical GIC: those are in [`Hardware`]. The state is not
 //! tied to a register layout either: the layouts of both versions are confined to the `registers` and
 //! `fields` files.
 #![no_std]

@@ -44,7 +44,7 @@ impl Redistributor {
         if self.is_dirty() || (busy | strange | self.altered.load(Relaxed)) != 0 {
             return false;
         }
-        // Private lines have no level of their own. Whatever another pCPU latches from now on, it also marks.
+        // Private lines have no level of their own. Another pCPU also marks all that it latches from now on.
         let kept = bank.plain_lines | self.private.linked.load(Relaxed);
         self.private.latch.load(Relaxed) & kept == 0
     }
@@ -181,7 +181,7 @@ impl Vgic<'_> {
             }
             lines |= bit(line);
         }
-        // Private lines have no level of their own. Whatever another pCPU latches from now on, it also marks.
+        // Private lines have no level of their own. Another pCPU also marks all that it latches from now on.
         if own.private.latch.load(Relaxed) & (lines | own.private.linked.load(Relaxed)) != 0 {
             return false;
         }
@@ -244,7 +244,7 @@ impl Vgic<'_> {
         own.make_blank(hardware.names_senders());
         own.online.store(false, SeqCst);
         fence(SeqCst);
-        // Nobody will tell this vCPU again of lines that want delivery now. If such a line is for others, the
+        // This vCPU will not be told again of lines that want delivery now. If such a line is for others, the
         // next look finds that.
         let words = self.wanting_words(false);
         if words != 0 {
@@ -279,11 +279,11 @@ impl Vgic<'_> {
         self.go_online(me, own, bank);
     }
 
-    /// Resets like [`Vgic::reset`] a vCPU that was detached before and whose state nobody has changed since
+    /// Resets like [`Vgic::reset`] a vCPU that was detached before and whose state has not changed since
     /// then. `own` is its redistributor. False: nothing was done.
     #[inline(always)]
     pub fn reset_quietly(&self, me: usize, own: &Redistributor, bank: &mut Bank) -> bool {
-        // Changes that another pCPU made before somebody wanted the start are seen here: the wish came
+        // Changes that another pCPU made before the start was wanted are seen here: the wish came
         // through a lock.
         let is_up = own.online.load(Relaxed) | own.present.load(Relaxed);
         if is_up | own.touched.load(Relaxed) || own.dirty.load(Relaxed) != 0 {
@@ -301,7 +301,7 @@ impl Vgic<'_> {
         own.online.store(true, SeqCst);
         bank.start();
         fence(SeqCst);
-        // A line that became pending while nobody was online has marked nobody. One that becomes pending
+        // A line that became pending while no vCPU was online has marked none. One that becomes pending
         // after this look finds this vCPU online.
         let is_alone = !self.has_another_online(me);
         if is_alone || self.has_open_routes() {
@@ -388,7 +388,7 @@ impl Vgic<'_> {
         (next < used).then_some(next)
     }
 
-    /// Resets where the lines of a shared word go, to nobody or to the first vCPU, and who has them: nobody.
+    /// Resets where the lines of a shared word go, to no vCPU or to the first one, and who has them: no vCPU.
     /// Published when a vCPU goes online.
     fn reset_routes(&self, index: usize, to_nobody: bool) {
         let distributor = self.distributor;
@@ -439,7 +439,7 @@ fn store_all<T>(entries: &[T], store: impl Fn(&T)) {
     rest.iter().for_each(store);
 }
 
-/// Returns the physical line behind an active private one.
+/// Returns the physical line of an active private one.
 fn private_link(value: ListRegister) -> Option<u32> {
     value
         .physical()

@@ -52,13 +52,13 @@ pub struct Lines {
     pub(crate) clear_pending: AtomicU32,
     /// Request to the holder: no longer active.
     pub(crate) clear_active: AtomicU32,
-    /// Lines with a physical line behind them.
+    /// Lines with a physical line.
     pub(crate) linked: AtomicU32,
     /// The implemented bits of the priorities, one word a bit, the least significant first: so the most
     /// urgent of any lines is found without a look at each. Two vCPUs that write the priority of a line at
     /// the same time may leave bits of both.
     pub(crate) priority: [AtomicU32; PLANES],
-    /// The physical line behind, where linked.
+    /// The physical line, where linked.
     pub(crate) physical: [AtomicU16; 32],
 }
 
@@ -82,7 +82,7 @@ impl Lines {
         }
     }
 
-    /// Everything but the links, as after a cold reset. Whoever makes a vCPU online publishes it.
+    /// Everything but the links, as after a cold reset. The code that makes a vCPU online publishes it.
     pub(crate) fn reset(&self, edge: u32, enabled: u32) {
         self.enabled.store(enabled, Relaxed);
         self.group1.store(0, Relaxed);
@@ -150,8 +150,8 @@ impl Lines {
         })
     }
 
-    /// Sets the priorities of the lines in `changed`, among four lines of which `line` is the first, to those
-    /// of `value`, laid out as in `IPRIORITYR`.
+    /// Sets the priorities of the lines in `changed`, among four lines of which `line` is the first, to
+    /// `value`, laid out as in `IPRIORITYR`.
     pub(crate) fn set_priorities(&self, line: u32, changed: u32, value: u32) {
         for (plane, shift) in self.priority.iter().zip(FIRST_BIT..) {
             let nibble = ((value >> shift) & ONES).wrapping_mul(GATHER) >> 28;
@@ -161,7 +161,7 @@ impl Lines {
         }
     }
 
-    /// Returns the physical line behind `line`, if it is linked.
+    /// Returns the physical line of `line`, if it is linked.
     pub(crate) fn physical_of(&self, line: u32) -> Option<u32> {
         if self.linked.load(SeqCst) & bit(line) == 0 {
             return None;

@@ -72,7 +72,7 @@ impl crate::Redistributor {
         self.is_present()
     }
 
-    /// Notes that the physical line behind a private line has been acknowledged on the vCPU's pCPU and is
+    /// Notes that the physical line of a private line has been acknowledged on the vCPU's pCPU and is
     /// active.
     #[inline]
     pub fn raise(&self, line: u32) {
@@ -126,7 +126,7 @@ impl Vgic<'_> {
         }
     }
 
-    /// Notes that the physical line behind a shared line has been acknowledged and is active.
+    /// Notes that the physical line of a shared line has been acknowledged and is active.
     pub fn raise_linked<H: Hardware>(&self, me: usize, line: u32, hardware: &mut H) {
         if let Some(lines) = self.shared(line) {
             lines.latch.fetch_or(bit(line), SeqCst);
@@ -178,7 +178,7 @@ impl Vgic<'_> {
         }
     }
 
-    /// Tells whether the physical line behind a shared line may interrupt. The guest must want it, and it
+    /// Tells whether the physical line of a shared line may interrupt. The guest must want it, and it
     /// must go to a vCPU. It must not have cost anybody else time since that vCPU looked last.
     fn lets_in(&self, lines: &crate::Lines, line: u32) -> bool {
         let struck = self
@@ -190,7 +190,7 @@ impl Vgic<'_> {
             && struck.is_some_and(|struck| struck.load(SeqCst) & bit(line) == 0)
     }
 
-    /// Switches the physical line behind a shared line on or off, after something that decides about it has
+    /// Switches the physical line of a shared line on or off, after something that decides about it has
     /// changed. If another vCPU changes something meanwhile, one of the two finds it. If a vCPU changes it
     /// all the time, the line is as it was at some time.
     pub(crate) fn follow<H: Hardware>(&self, lines: &crate::Lines, line: u32, hardware: &mut H) {
@@ -249,7 +249,7 @@ impl Vgic<'_> {
         }
     }
 
-    /// Sends a linked shared line to another vCPU, or to nobody.
+    /// Sends a linked shared line to another vCPU, or to none.
     pub(crate) fn rerouted<H: Hardware>(&self, lines: &crate::Lines, line: u32, hardware: &mut H) {
         let Some(physical) = lines.physical_of(line) else {
             return;
@@ -316,7 +316,7 @@ impl Vgic<'_> {
         }
     }
 
-    /// Tells whoever has to look that a shared line wants delivery.
+    /// Tells the vCPUs that have to look that a shared line wants delivery.
     fn announce<H: Hardware>(&self, me: usize, line: u32, hardware: &mut H) {
         let holder = self
             .distributor
@@ -328,13 +328,13 @@ impl Vgic<'_> {
             && lines.enabled.load(SeqCst) & bit(line) != 0
             && let Some(target) = self.target(line)
         {
-            // Not enabled: whoever enables it looks whether it wants delivery.
+            // Not enabled: the vCPU that enables it looks whether it wants delivery.
             self.notify(me, target, word_flag(line), hardware);
         }
     }
 
-    /// Tells whoever has to look that lines of a word of shared ones want delivery. Each vCPU concerned is
-    /// told once.
+    /// Tells the vCPUs that have to look that lines of a word of shared ones want delivery. Each vCPU
+    /// concerned is told once.
     pub(crate) fn announce_all<H: Hardware>(
         &self,
         me: usize,
@@ -347,7 +347,7 @@ impl Vgic<'_> {
         for index in bits(holders) {
             self.notify(me, index as usize, flag | RECHECK, hardware);
         }
-        // Not enabled: whoever enables it looks whether it wants delivery.
+        // Not enabled: the vCPU that enables it looks whether it wants delivery.
         let loose = loose & lines.enabled.load(SeqCst);
         for index in 0..self.redistributors.len() {
             if loose & self.routed(index, word) != 0 {
@@ -357,7 +357,7 @@ impl Vgic<'_> {
     }
 
     /// Returns the vCPUs that have one of these lines of a word of shared ones, as a bitmap, and the lines
-    /// that nobody has.
+    /// that no vCPU has.
     pub(crate) fn holders(&self, word: u32, lines: u32) -> (u32, u32) {
         let holders = shared_word(word.wrapping_mul(32)).and_then(|word| self.distributor.holder.get(word));
         let Some(holders) = holders else { return (0, lines) };

@@ -4,7 +4,7 @@
 //! board shows the same to software at EL1.
 //!
 //! Registers are 32 bits wide. `IPRIORITYR` has byte access as well, `IROUTER` and `GICR_TYPER` have 64-bit
-//! access. Whatever else is tried reads as zero and changes nothing.
+//! access. Any other access reads as zero and changes nothing.
 
 use crate::fields::{Field, set_enable_quietly as set_enable};
 use crate::lines::shared_word;

@@ -143,7 +143,7 @@ impl Vgic<'_> {
         u8::MAX.wrapping_shr((MAX_VCPUS as u32).saturating_sub(self.redistributors.len() as u32))
     }
 
-    /// `GICD_ITARGETSR`: of a private line, whoever asks. With one vCPU there is nothing to choose.
+    /// `GICD_ITARGETSR`: of a private line, for any vCPU that asks. With one vCPU there is nothing to choose.
     fn targets_of(&self, me: usize, line: u32) -> u8 {
         if self.redistributors.len() == 1 || self.lines_of(me, line).is_none() {
             return 0;

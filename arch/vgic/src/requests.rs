@@ -230,8 +230,8 @@ impl Vgic<'_> {
         self.await_sync(me, bank, hardware, others);
     }
 
-    /// Has vCPU `index` bring the words of its private lines up to date, within a bound. Returns those of its
-    /// held lines that are only parked.
+    /// Has vCPU `index` bring the words of its private lines up to date, within a bound. Returns the ones of
+    /// its held lines that are only parked.
     pub(crate) fn synchronize_private<H: Hardware>(
         &self,
         me: usize,
@@ -257,8 +257,8 @@ impl Vgic<'_> {
         0
     }
 
-    /// Answers for a vCPU that is loaded and does not run, if somebody waits to hear what its list registers
-    /// hold. A vCPU that runs answers on its way back into the guest. Returns whether somebody waited.
+    /// Answers for a vCPU that is loaded and does not run, if a vCPU waits to hear what its list registers
+    /// hold. A vCPU that runs answers on its way back into the guest. Returns whether one waited.
     pub fn answer<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) -> bool {
         let Some(own) = self.redistributor(me).filter(|own| own.is_present()) else {
             return false;

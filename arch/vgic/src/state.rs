@@ -10,13 +10,13 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::R
 
 /// Dirty flag: list registers and requests must be looked at, not only words.
 pub(crate) const RECHECK: u64 = 1 << 32;
-/// Dirty flag: somebody waits for `acknowledged` to be brought up to date.
+/// Dirty flag: a vCPU waits for `acknowledged` to be brought up to date.
 pub(crate) const SYNC: u64 = 1 << 33;
 /// Dirty flag: shared lines are kept from interrupting until this vCPU looks, see [`Redistributor::struck`].
 pub(crate) const STRUCK: u64 = 1 << 34;
 /// Dirty flags of all words.
 pub(crate) const ALL_WORDS: u64 = 0xFFFF_FFFF;
-/// [`Distributor::holder`]: nobody.
+/// [`Distributor::holder`]: no vCPU.
 pub(crate) const NOBODY: u8 = u8::MAX;
 /// [`Distributor::route`]: to no vCPU.
 pub(crate) const NOWHERE: u32 = 0xFF;
@@ -67,7 +67,7 @@ impl Distributor {
             .store((lines & !31).clamp(PRIVATE_LINES, MAX_LINES), SeqCst);
     }
 
-    /// Gives a shared line the physical line that is behind it. At boot; the physical line is off.
+    /// Gives a shared line its physical line. At boot; the physical line is off.
     pub fn link(&self, line: u32, physical: u32) {
         if let Some(lines) = shared_word(line).and_then(|word| self.shared.get(word)) {
             lines.link(line, physical);
@@ -178,7 +178,7 @@ pub struct Redistributor {
     pub(crate) present: AtomicBool,
     /// The vCPU has been reset since it was last detached.
     pub(crate) online: AtomicBool,
-    /// Somebody waits for [`SYNC`] to be done.
+    /// A vCPU waits for [`SYNC`] to be done.
     pub(crate) sync: AtomicBool,
     /// Linked private lines that the guest made active or pending by its redistributor since the vCPU was
     /// loaded. Their physical lines may still be active or pending.
@@ -186,7 +186,7 @@ pub struct Redistributor {
     /// `GICR_WAKER.ProcessorSleep`.
     pub(crate) sleeping: AtomicBool,
     /// Linked shared lines that have interrupted this vCPU's pCPU while the vCPU was not loaded there, since
-    /// it looked last. Each has cost somebody else time, once. While they are routed to this vCPU they are
+    /// it looked last. Each has cost another vCPU time, once. While they are routed to this vCPU they are
     /// off physically.
     pub(crate) struck: [AtomicU32; SHARED_WORDS],
     /// While the vCPU is off line: true if another vCPU was the last to write its private words, and not

@@ -17,7 +17,7 @@ use sim::steps::{Step, apply};
 const CHANGES: usize = 500;
 /// The longest sequence.
 const LONGEST: usize = 160;
-/// Steps that no operation exceeds, whatever the number of lines: 4 list registers.
+/// Steps that no operation exceeds, for any number of lines: 4 list registers.
 const BOUND: u64 = 260;
 
 /// A board and a VM.
@@ -47,7 +47,7 @@ impl Random {
 
 impl Shape {
     fn world(&self) -> World {
-        // 16 lines of a word have physical lines behind them, as the devices of a board have.
+        // 16 lines of a word have physical lines, as the devices of a board have.
         let links: Vec<(u32, u32, bool)> = (0..16).map(|n| (40 + n, 100 + n, n % 2 != 0)).collect();
         let mut world = if self.version2 {
             World::new_version2(self.vcpus, self.slots, &links)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whatever a guest writes wherever, however wide: nothing panics, nothing storms, and the board stays
+//! A guest writes anything anywhere, with any width: nothing panics, nothing storms, and the board stays
 //! consistent. (A line in two list registers, or a linked one pending and active, fails in the simulated
 //! board.) No physical line interrupts a pCPU twice while the VM's vCPU there is not loaded.
 

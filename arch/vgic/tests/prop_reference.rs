@@ -5,7 +5,7 @@
 //! comes twice.
 //!
 //! Wake-ups are compared, too. A vCPU may wait for an interrupt (`has_work`, `Bank::is_idle`) if, and only
-//! if, the model's CPU would not be interrupted, whatever PSTATE masks. A vCPU that waits while it is not
+//! if, the model's CPU would not be interrupted, with any mask of PSTATE. A vCPU that waits while it is not
 //! loaded is kicked as soon as the model's CPU would be interrupted.
 
 mod sim;
@@ -362,7 +362,7 @@ impl Pair {
         }
     }
 
-    /// `GICD_SPENDSGIR`, as if the vCPU had sent it itself; `GICD_CPENDSGIR`, whoever sent it.
+    /// `GICD_SPENDSGIR`, as if the vCPU had sent it itself; `GICD_CPENDSGIR`, for any sender.
     fn set_sent(&mut self, cpu: usize, line: u32, on: bool) {
         let (distributor, _) = self.world.place(cpu, 0, line);
         let (offset, value) = if on { (0xF20, 1 << cpu) } else { (0xF10, 0xFF) };
@@ -534,7 +534,7 @@ impl Pair {
         }
     }
 
-    /// Checks which vCPUs may wait, and that nobody waits for what is there.
+    /// Checks which vCPUs may wait, and that no vCPU waits for what is there.
     fn check_waits(&mut self) {
         for cpu in 0..self.loaded.len() {
             let (_, mut candidates) = self.model.best(cpu);

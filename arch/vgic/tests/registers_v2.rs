@@ -324,7 +324,7 @@ proptest! {
         }
     }
 
-    /// Whatever a guest made of the hardware's list registers is read without loss.
+    /// Checks that all that a guest made of the hardware's list registers is read without loss.
     #[test]
     fn any_32_bits_stay_what_they_mean(word in any::<u32>()) {
         let value = ListRegister::from_version2(word);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A vCPU makes a physical line of its VM interrupt another pCPU again and again, where a vCPU of somebody
-//! else runs. Each line costs that pCPU one interrupt (the simulated board panics at the second), and none is
+//! A vCPU makes a physical line of its VM interrupt another pCPU again and again, where a vCPU of another VM
+//! runs. Each line costs that pCPU one interrupt (the simulated board panics at the second), and none is
 //! lost.
 
 mod sim;

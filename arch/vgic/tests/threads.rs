@@ -25,7 +25,7 @@ struct Bells {
     looks: AtomicU32,
 }
 
-/// A pCPU that takes and ends whatever is pending, without priorities. A pCPU without bells needs no kicks:
+/// A pCPU that takes and ends all that is pending, without priorities. A pCPU without bells needs no kicks:
 /// it polls.
 struct Poller<'a> {
     slots: [ListRegister; 2],
@@ -462,7 +462,7 @@ fn who_waits_is_woken() {
 const SET_ACTIVE: u32 = 0x300;
 const CLEAR_ACTIVE: u32 = 0x380;
 
-/// Makes all lines of the word active and inactive, at the same time as the other vCPU does. Then nobody has
+/// Makes all lines of the word active and inactive, at the same time as the other vCPU does. Then no vCPU has
 /// any of the lines.
 fn activate_all(me: usize, vgic: &Vgic<'_>, both: &Barrier) {
     let mut cpu = Poller::new(false);

@@ -19,13 +19,13 @@ pub(crate) struct Board {
     pub(crate) power: u16,
     /// Ticks of the counter in a second.
     pub(crate) hertz: u64,
-    /// Ticks of the local APIC's timer by those of the counter.
+    /// Ticks of the local APIC's timer by ticks of the counter.
     pub(crate) timer: Ratio,
-    /// Nanoseconds, ticks of the PIT and of the PM timer by those of the counter.
+    /// Nanoseconds, ticks of the PIT and of the PM timer by ticks of the counter.
     pub(crate) nanos: Ratio,
     pub(crate) pit: Ratio,
     pub(crate) pm: Ratio,
-    /// Ticks of the counter by those of the PIT.
+    /// Ticks of the counter by ticks of the PIT.
     pub(crate) from_pit: Ratio,
     /// Seconds since 1970 when the counter was 0.
     pub(crate) epoch: u64,

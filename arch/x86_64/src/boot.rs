@@ -3,7 +3,7 @@
 
 use crate::{crash, layout};
 
-/// Returns the system image behind the class binary. The image is as long as its own header says. Nothing
+/// Returns the system image after the class binary. The image is as long as its own header says. Nothing
 /// else of the header is checked.
 pub(crate) fn system_image() -> &'static [u8] {
     let (address, length) = (

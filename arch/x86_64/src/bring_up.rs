@@ -36,9 +36,9 @@ const PAGE: usize = 4096;
 /// Pages of a permission map of ports (AMD APM volume 2, section 15.10.1).
 const MAP_PAGES: usize = 3;
 
-/// Two permission maps of ports, the second one a page behind the first: they share the pages in which every
+/// Two permission maps of ports, the second one a page after the first: they share the pages in which every
 /// access exits. In the first page are the ports of a vCPU that takes the interrupts of its pCPU itself: the
-/// master 8259 and the PIT. Nobody else on the board has a use for them, and their interrupts reach that pCPU
+/// master 8259 and the PIT. No other pCPU has a use for them, and their interrupts reach that pCPU
 /// alone.
 #[repr(C, align(4096))]
 struct PortMaps([u8; (1 + MAP_PAGES) * PAGE]);

@@ -28,7 +28,7 @@ pub(crate) const R11: usize = 11;
 pub(crate) enum Pending {
     /// Nothing.
     Nothing,
-    /// An access to memory, and the address behind the instruction.
+    /// An access to memory, and the address after the instruction.
     Memory {
         operation: Operation,
         size: u8,

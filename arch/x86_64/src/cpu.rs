@@ -46,7 +46,7 @@ impl Cpus for Machine {
             index.store(pcpu.0, Ordering::SeqCst);
         }
         let (code, length) = entry::trampoline();
-        // SAFETY: the code between the two symbols, which nobody writes.
+        // SAFETY: the code between the two symbols, which no code writes.
         let bytes = unsafe { core::slice::from_raw_parts(code as *const u8, length) };
         // SAFETY: the trampoline's page is mapped for this alone, and nothing refers to it.
         unsafe { memory::write(TRAMPOLINE as usize, bytes) }

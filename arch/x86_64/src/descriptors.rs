@@ -27,7 +27,7 @@ const STUB: u64 = 16;
 #[derive(Clone, Copy)]
 struct Own {
     segments: [u64; 6],
-    /// 104 bytes, of which the words behind the first 4 bytes are stacks.
+    /// 104 bytes, of which the words after the first 4 bytes are stacks.
     task: [u32; 26],
 }
 
@@ -84,12 +84,12 @@ pub(crate) fn load(pcpu: usize) {
     let emergency = (&raw const EMERGENCY_STACKS) as u64;
     let top = emergency + (pcpu as u64 + 1) * EMERGENCY_SIZE as u64;
     let mut task = [0; 26];
-    // IST 1 is at byte 36. No port is allowed: the map begins behind the segment.
+    // IST 1 is at byte 36. No port is allowed: the map begins after the segment.
     (task[9], task[10], task[25]) = (top as u32, (top >> 32) as u32, 104 << 16);
     let state = own as u64 + core::mem::offset_of!(Own, task) as u64;
     let descriptor = 103 | (state & 0xFF_FFFF) << 16 | 0x89 << 40 | (state >> 24 & 0xFF) << 56;
     let segments = [0, CODE_64, DATA, 0, descriptor, state >> 32];
-    // SAFETY: this pCPU's own part, which nobody else uses.
+    // SAFETY: this pCPU's own part, which no other code uses.
     unsafe { own.write(Own { segments, task }) }
     let segments = Pointer {
         limit: 6 * 8 - 1,

@@ -2,8 +2,8 @@
 //! SHA-256 of eight lanes at a time, by the instructions on 256 bits (AVX2) where the CPU has them.
 //!
 //! Portable code takes some 80 instructions a byte, and a kernel image has megabytes of them. Each doubleword
-//! of a vector is of another lane, so this takes 9. The registers are opened for the duration only. Nobody
-//! owns them then: digests are computed before any partition runs.
+//! of a vector is of another lane, so this takes 9. The registers are opened for the duration only. No
+//! partition owns them then: digests are computed before any partition runs.
 
 use crate::sysreg;
 use bulkhead_image::{BLOCK, LANES, Portable, Sha256};
@@ -28,7 +28,7 @@ const INITIAL: [u32; 8] = [
     0x5be0_cd19,
 ];
 
-/// Round constants (4.2.2): the first 32 bits behind the point of the cube roots of the first 64 primes.
+/// Round constants (4.2.2): the first 32 bits after the point of the cube roots of the first 64 primes.
 static ROUNDS: [u32; 64] = rounds();
 
 #[expect(
@@ -45,7 +45,7 @@ const fn rounds() -> [u32; 64] {
             divisor += 1;
         }
         if divisor == candidate {
-            // The largest number whose cube is not above the prime times 2^96 has 32 bits behind the point.
+            // The largest number whose cube is not above the prime times 2^96 has 32 bits after the point.
             let (mut root, mut bit) = (0_u128, 1_u128 << 35);
             while bit != 0 {
                 let next = root | bit;
@@ -94,7 +94,7 @@ global_asm!(
     vpslld  ymm10, \from, 32 - \third
     vpxor   \to, \to, ymm10
     .endm
-    // A round (6.2.2). ab becomes a XOR b; bc is b XOR c, which was that of the round before. h becomes the
+    // A round (6.2.2). ab becomes a XOR b; bc is b XOR c, the value of the round before. h becomes the
     // next a, and d the next e.
     .macro  round a, b, c, d, e, f, g, h, ab, bc, number
     rotations ymm8, \e, 6, 11, 25
@@ -226,8 +226,8 @@ impl Sha256 for CpuDigest {
         let mut state = INITIAL.map(|word| [word; LANES]);
         let mut room = [[0; LANES]; 64];
         let mut compress = |data: *const u8, offsets: &Words, blocks| {
-            // SAFETY: there are so many blocks at each offset from `data`, the registers are open, and nobody
-            // owns them.
+            // SAFETY: there are so many blocks at each offset from `data`, the registers are open, and no
+            // partition owns them.
             unsafe {
                 bulkhead_sha256_lanes(
                     &raw mut state,

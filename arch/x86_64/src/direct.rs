@@ -7,8 +7,8 @@
 //! The registers of the local APIC stay emulated: those in memory are one page, and with the register
 //! that ends an interrupt a guest would have the one that interrupts and resets other pCPUs.
 //!
-//! The hypervisor reaches such a pCPU by a non-maskable interrupt, which leaves the guest whatever the guest
-//! does. Its reason is in a note, because the interrupt itself is lost if the hypervisor runs there.
+//! The hypervisor reaches such a pCPU by a non-maskable interrupt, which leaves the guest in any state.
+//! Its reason is in a note, because the interrupt itself is lost if the hypervisor runs there.
 
 use crate::board::BOARD;
 use crate::context::Context;
@@ -17,7 +17,7 @@ use crate::note::{self, KICKED, SIGNALLED};
 use crate::{entry, physical, svm, sysreg};
 use bulkhead_arch_api::{Cpus, Exit, Ticks};
 
-/// Interrupts taken before the guest is entered: those of the hypervisor's own that may be pending.
+/// Interrupts taken before the guest is entered: interrupts of the hypervisor's own that may be pending.
 const BURST: usize = 4;
 /// A pCPU without its guest looks for notes so many times in a second, because it can miss the interrupt.
 const LOOKS: u64 = 1000;
@@ -73,7 +73,7 @@ impl Machine {
             return Ticks::NEVER;
         }
         if core::mem::take(&mut self.quiet) {
-            // The timer stands still, whatever it was set for.
+            // The timer stands still, for whichever time it was set.
             self.armed = Ticks(0);
         }
         let board = BOARD.get();

@@ -82,7 +82,7 @@ pub(crate) fn code(context: &Context) -> ([u8; MAX_LENGTH], usize) {
     (bytes, used)
 }
 
-/// Returns the address `length` bytes behind the guest's instruction.
+/// Returns the address `length` bytes after the guest's instruction.
 pub(crate) fn behind(context: &Context, length: u8) -> u64 {
     let next = context.vmcb.get(svm::RIP).wrapping_add(length.into());
     match mode(context) {

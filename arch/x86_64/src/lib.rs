@@ -4,10 +4,10 @@
 //! One [`Machine`] per pCPU implements the boundary. The class binary's two entry functions
 //! ([`entry_points`]) make the machine out of the checked system image.
 //!
-//! A vCPU runs between VMRUN and #VMEXIT. Everything that an exit needs is done by ordinary Rust code behind
+//! A vCPU runs between VMRUN and #VMEXIT. Everything that an exit needs is done by ordinary Rust code after
 //! it: [`traps`] answers what concerns the vCPU alone, and makes an exit of everything else. The interrupt
 //! controllers and timers of a VM are state machines of `bulkhead_arch_x86_64_core`; [`platform`] has those
-//! that a VM's vCPUs share, each behind a lock of its own.
+//! that a VM's vCPUs share, each with a lock of its own.
 //!
 //! Imports run one way. From the ground up:
 //!

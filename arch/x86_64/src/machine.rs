@@ -13,7 +13,7 @@ pub struct Machine {
     /// vCPUs adopted here.
     pub(crate) owned: VcpuSet,
     /// The vCPU whose floating-point registers are in the hardware: its context, or null. The context is
-    /// always that of an adopted vCPU.
+    /// always the context of an adopted vCPU.
     pub(crate) current: *mut Context,
     /// When the kernel wants [`bulkhead_arch_api::Exit::Deadline`].
     pub(crate) deadline: Ticks,

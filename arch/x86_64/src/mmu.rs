@@ -2,7 +2,7 @@
 //! The hypervisor's own translation: an identity map, never writable and executable at once.
 //!
 //! `entry` starts with a map of the first 4 GiB in which everything is allowed. [`build`] replaces it before
-//! anything else. It maps the class binary by its sections, and the system image behind it as long as the
+//! anything else. It maps the class binary by its sections, and the system image after it as long as the
 //! image's header says. When the image has been checked, [`map_ram`] and [`map_device`] add the board's RAM
 //! and the devices that the hypervisor drives. Mappings are only ever added, so nothing has to be forgotten.
 //!

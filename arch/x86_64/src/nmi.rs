@@ -3,7 +3,7 @@
 //! 8.2.3), so its handler may have a stack of its own.
 //!
 //! IRET exits then, before it has done anything. It is stepped over by RFLAGS.TF, which it loads anew. The
-//! #DB behind it is the hypervisor's, unless the guest had set TF or a breakpoint itself. No interrupt is
+//! #DB after it is the hypervisor's, unless the guest had set TF or a breakpoint itself. No interrupt is
 //! delivered meanwhile, because its frame would show TF. The frame of an exception of the IRET itself may
 //! show it. It is loaded again with the IRET, and that step ends as the first one would have.
 
@@ -29,7 +29,7 @@ pub(crate) fn deliver(context: &mut Context) {
     }
 }
 
-/// Lets the guest execute its IRET, and exit behind it.
+/// Lets the guest execute its IRET, and exit after it.
 #[cold]
 pub(crate) fn step(machine: &mut Machine, context: &mut Context) {
     machine.looks = true;

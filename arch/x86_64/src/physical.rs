@@ -165,7 +165,7 @@ pub(crate) fn start(target: u64, page: u64) {
     send(target, 0x4600 | (page >> 12) as u32 & 0xFF);
 }
 
-/// Stops all other pCPUs by a non-maskable interrupt, after which they find that somebody has crashed.
+/// Stops all other pCPUs by a non-maskable interrupt, after which they find that a pCPU has crashed.
 pub(crate) fn stop_others() {
     if local().is_some() {
         send(0, 3 << 18 | 0x4400);
@@ -187,8 +187,8 @@ fn write_entry(line: u32, low: u32, high: u32) {
     }
 }
 
-/// Lets a line interrupt a pCPU. Levels are active high, as those of a virtual machine's board and of the
-/// UART are.
+/// Lets a line interrupt a pCPU. Levels are active high, as on a virtual machine's board and at
+/// the UART.
 pub(crate) fn enable(line: u32, is_edge: bool, target: u64) {
     if line < LINES {
         let level = if is_edge { 0 } else { 1 << 15 };

@@ -2,7 +2,7 @@
 //! The interrupt controllers and timers of VMs: a local APIC for each vCPU, and what the vCPUs of a VM share.
 //!
 //! Each state machine has a lock of its own, which is held for a bounded number of steps. The lock of the
-//! shared ones comes before that of a local APIC.
+//! shared ones comes before the lock of a local APIC.
 
 use crate::board::{BOARD, Relax};
 use crate::physical;
@@ -219,7 +219,7 @@ pub(crate) fn take_change(vcpu: VcpuId) -> bool {
 }
 
 /// Notes whether a pCPU runs a vCPU. A pCPU that ceases to run a vCPU that idles must ask [`is_changed`]
-/// behind it.
+/// after it.
 #[inline]
 pub(crate) fn note_running(vcpu: VcpuId, runs: bool) {
     if let Some(local) = local(vcpu) {
@@ -233,7 +233,7 @@ pub(crate) fn is_changed(vcpu: VcpuId) -> bool {
 }
 
 /// Tells a vCPU that it has something to do: an entry that is to come looks, and another pCPU that runs it is
-/// interrupted. Returns true if nobody runs it, so that the kernel has to wake it.
+/// interrupted. Returns true if no pCPU runs it, so that the kernel has to wake it.
 fn tell(local: &Local, own: PcpuId) -> bool {
     local.changed.store(true, Ordering::SeqCst);
     if !local.runs.load(Ordering::SeqCst) {
@@ -287,7 +287,7 @@ pub(crate) fn send(partition: PartitionId, (ipi, is_level): (Ipi, bool), sender:
                 local.events.fetch_or(NMI, Ordering::AcqRel);
                 true
             }
-            // The boot processor is never reset by others, and nobody resets itself so.
+            // The boot processor is never reset by others, and no processor resets itself so.
             Delivery::Init => {
                 let is_other = index != 0 && u32::from(index) != sender;
                 if is_other {
@@ -488,5 +488,5 @@ pub(crate) fn advance_pit(partition: PartitionId, now: u64, own: PcpuId) -> Vcpu
     wake
 }
 
-/// The window of a local APIC's registers in memory, and that of the I/O APIC.
+/// The window of a local APIC's registers in memory, and the window of the I/O APIC.
 pub(crate) const WINDOWS: [u64; 2] = [lapic::ADDRESS, ioapic::ADDRESS];

@@ -6,7 +6,7 @@
 //!
 //! A task runs in 64-bit mode, which cannot be without translation tables of its own. They are made here: an
 //! identity map of the first 512 GiB, at [`TASK_ROOT`], where the map itself does not reach. Its rights are
-//! those of the nested tables.
+//! the rights in the nested tables.
 //!
 //! Partition memory is never a Rust reference. The hypervisor looks an address up in the same tree that the
 //! partition's own accesses go through, and then reads or writes by address.
@@ -27,7 +27,7 @@ use bulkhead_arch_support::{Mmio, physical};
 use core::arch::asm;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Where a task's own tables are: behind everything that a partition can have mapped.
+/// Where a task's own tables are: after everything that a partition can have mapped.
 pub(crate) const TASK_ROOT: u64 = 1 << 39;
 /// Entry of a task's tables: present, writable, user, accessed.
 const TASK_ENTRY: u64 = 0x27;
@@ -194,7 +194,7 @@ fn build_error(error: MapError, region: &Region) -> BuildError {
     }
 }
 
-/// Tells whether a region is where a partition can have one: behind is what the hypervisor puts there.
+/// Tells whether a region is where a partition can have one: after it is what the hypervisor puts there.
 fn is_possible(region: &Region) -> bool {
     let end = region.guest.0.checked_add(region.size);
     end.is_some_and(|end| end <= X86_64.guest_address_limit)
@@ -333,7 +333,7 @@ impl Spaces for Machine {
     fn forward(&mut self, register: HostPhys, size: u8, kind: AccessKind) -> u64 {
         // SAFETY: the window is one access wide. `bring_up` has mapped every window of the registers table as
         // device memory (the caller promises that this is inside one), and the image check has shown that it
-        // is nobody else's.
+        // belongs to no other partition.
         let window = unsafe { Mmio::new(register.0 as usize, usize::from(size)) };
         let (mut value, width) = (0, size);
         match (kind, width) {

@@ -104,7 +104,7 @@ const INTERCEPTS_OF_OTHERS: u64 = 1 | 1 << 24;
 const INTERCEPTS_4: u64 = 0x7F | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 12 | 1 << 13;
 /// The write of CR4, in the word of CR intercepts.
 const INTERCEPT_CR4: u64 = 1 << (16 + 4);
-/// Reads and writes of DR0 to DR3, which VMRUN does not switch. They are in the word behind.
+/// Reads and writes of DR0 to DR3, which VMRUN does not switch. They are in the next word.
 const INTERCEPT_DEBUG: u64 = 0x000F_000F << 32;
 /// #DB and #AC: the delivery of one can cause the next one, without end and with interrupts locked out (AMD
 /// APM volume 2, 15.12.2 and 15.12.18). The exit lets interrupts in.

@@ -143,7 +143,7 @@ impl Machine {
         // A vector that the guest cannot take yet makes a window: a reason to exit as soon as it can.
         let mut window = Window::Nothing;
         if context.step.is_some() {
-            // Behind the step is an exit. An event that comes before the step ends it.
+            // After the step is an exit. An event that comes before the step ends it.
             if context.event != 0 {
                 nmi::give_up(context);
             }
@@ -205,7 +205,7 @@ impl Machine {
     pub(crate) fn stay_halted(&mut self, context: &mut Context) -> Option<Exit> {
         context.halted = true;
         loop {
-            // Before the look, so that a change behind it is seen by the next one.
+            // Before the look, so that a change after it is seen by the next one.
             self.looks = platform::take_change(context.id) || self.looks;
             let since = sysreg::counter();
             let now = since.wrapping_add(context.offset);

@@ -68,7 +68,7 @@ pub(crate) fn handle(machine: &mut Machine, context: &mut Context) -> Option<Exi
             None
         }
         exit::INVD | exit::WRITE_BACK => {
-            // Caches are coherent, and their contents are nobody's alone.
+            // Caches are coherent, and their contents belong to no vCPU alone.
             let next = guest::behind(context, CACHE_LENGTH);
             context.go_to(next);
             None

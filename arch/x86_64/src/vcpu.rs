@@ -51,7 +51,8 @@ const RFLAGS_RESET: u64 = 2;
 const RFLAGS_TASK: u64 = 0x202;
 /// The flags of RFLAGS that an instruction without privileges computes: CF, PF, AF, ZF, SF, DF and OF.
 const RFLAGS_COMPUTED: u64 = 0xCD5;
-/// The registers of an upcall's place: those of a call, then the others that a function need not keep.
+/// The registers of an upcall's place: the registers of a call, then the others that a function need not
+/// keep.
 const CALLING: [usize; 9] = [RDI, RSI, RDX, RCX, R8, R9, RAX, R10, R11];
 
 /// Names of the registers of a dump.
@@ -101,7 +102,7 @@ impl Context {
         (self.in_nmi, self.step) = (false, None);
     }
 
-    /// Sets the state in which the usual vCPU starts: that of a start-up IPI.
+    /// Sets the state in which the usual vCPU starts: after a start-up IPI.
     fn start_real(&mut self, entry: u64) {
         let page = entry >> 12 & 0xFF;
         self.vmcb
@@ -312,7 +313,7 @@ impl Vcpus for Machine {
     }
 
     fn withdraw(&mut self, partition: PartitionId, line: VirtualLine) {
-        // A line that goes low gives nobody anything to do.
+        // A line that goes low gives no vCPU anything to do.
         let _nobody = platform::set_line(partition, line, false, self.pcpu);
     }
 

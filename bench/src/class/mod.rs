@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The parts of the bench that differ for each class of hardware: the page of figures, and the measurement.
 //!
-//! A class is a folder or a file here, behind one trait, [`Bench`]. Nothing outside names a class.
+//! A class is a folder or a file here, with one trait, [`Bench`]. Nothing outside names a class.
 
 mod aarch64;
 mod armv7m;

@@ -30,7 +30,7 @@ const PARTS: [(&str, &str); 3] = [
     ("switch", "{ pcpu = 0 }, { pcpu = 0 }"),
 ];
 
-/// Bytes of the payloads that are only there for their digests. They have no lanes, as those of the program.
+/// Bytes of the payloads that are only there for their digests. They have no lanes, as the program has none.
 const PAYLOADS: [usize; 2] = [4 << 10, 60 << 10];
 
 /// The class.
@@ -58,7 +58,7 @@ impl Bench for X86 {
             let system = prepare(&text(part), progress)?;
             results.hypervised.append(&mut run(emulator, &system)?);
         }
-        // Every part reports its own start. That of the smallest system counts.
+        // Every part reports its own start. The start of the smallest system counts.
         let start = run(emulator, &single)?;
         results.hypervised.extend(
             start
@@ -91,7 +91,7 @@ fn digested(image: &[u8]) -> Result<u64, Problem> {
 }
 
 /// Returns the instructions that all digests of `system` take. Its manifest is `text`. Two systems that
-/// differ in the length of a payload that nobody loads show what a byte costs.
+/// differ in the length of a payload that is not loaded show what a byte costs.
 fn digests(emulator: &Emulator, text: &str, system: &Prepared, progress: &Progress) -> Result<u64, Problem> {
     let mut measured = Vec::new();
     for size in PAYLOADS {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Compares how certain the latency of a partition is with how certain that of the RTOS alone is, from the
-//! arrival of the byte on.
+//! Compares how certain the latency of a partition is with how certain the latency of the RTOS alone is, from
+//! the arrival of the byte on.
 
 use super::{Distribution, Measured};
 
-/// A partition's latency beside that of the RTOS alone under the same load.
+/// A partition's latency beside the RTOS alone under the same load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Certainty {
     /// The name of the setting.
@@ -15,8 +15,8 @@ pub struct Certainty {
     pub most: (u64, u64),
     /// Entropy in bits, likewise.
     pub entropy: (f64, f64),
-    /// True if the manifest asks for a constant latency: then the entropy must not be above that of the RTOS
-    /// alone.
+    /// True if the manifest asks for a constant latency: then the entropy must not be above the entropy of
+    /// the RTOS alone.
     pub is_constant: bool,
 }
 

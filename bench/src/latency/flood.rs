@@ -4,7 +4,7 @@
 //!
 //! The emulator's end of the cable is a UDP socket, a datagram a frame. A few requests are always under way.
 //! Each answer is followed by another request at once. If no answer comes for a while, a request is sent all
-//! the same. So the RTOS gets as many requests as it can answer, whatever the emulator's speed.
+//! the same. So the RTOS gets as many requests as it can answer, at any speed of the emulator.
 
 use bulkhead::problem::Problem;
 use std::net::{SocketAddr, UdpSocket};

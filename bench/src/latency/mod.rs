@@ -44,7 +44,7 @@ const NANOSECONDS: u64 = 32;
 /// State of UART 1, and the bit that says that a byte is there (Arm DDI 0479D, section 4.3).
 const UART_STATE: u32 = 0x4000_5004;
 const RECEIVE_FULL: u32 = 2;
-/// Control register of UART 1, and the bit that says that somebody listens.
+/// Control register of UART 1, and the bit that says that a program listens.
 const UART_CONTROL: u32 = 0x4000_5008;
 const RECEIVE_ENABLE: u32 = 2;
 /// Number of the exception that the UART's interrupt raises, and offset of its vector in a table.
@@ -444,7 +444,7 @@ impl Machine {
     }
 }
 
-/// Returns a port on which nobody listens.
+/// Returns a port on which no code listens.
 fn free_port() -> Result<u16, Problem> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(Problem::io("a local port"))?;
     Ok(listener.local_addr().map_err(Problem::io("a local port"))?.port())

@@ -4,7 +4,7 @@
 use super::Finding;
 use roxmltree::{Attribute, Node};
 
-/// Digits of a second behind the point: a nanosecond.
+/// Digits of a second after the point: a nanosecond.
 const DIGITS: usize = 9;
 
 /// The findings of an import.

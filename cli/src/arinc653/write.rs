@@ -129,7 +129,7 @@ fn partition(
             writeln!(out, "{name} = {{ port = \"{channel}\", rights = [\"{right}\"] }}")?;
         }
     }
-    // The partition's own times are those of the initial schedule, or of the first one that has it.
+    // The partition's own times are taken from the initial schedule, or of the first one that has it.
     let initial = module.schedules.first().map(|schedule| &schedule.name);
     let is_initial = |times: &&(String, (u64, u64))| Some(&times.0) == initial;
     let usual = partition.times.iter().find(is_initial);

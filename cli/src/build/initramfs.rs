@@ -143,7 +143,7 @@ done
 exec /sbin/init
 ";
 
-/// Returns an archive to put behind that of [`build`]. The archive's `/init` loads `modules` in their order
+/// Returns an archive to put after the one of [`build`]. The archive's `/init` loads `modules` in their order
 /// and becomes `/sbin/init`, which can be replaced by a script of the user's.
 #[must_use]
 pub fn build_modules(modules: &[Module]) -> Vec<u8> {

@@ -59,7 +59,7 @@ impl Modules {
         })
     }
 
-    /// Returns the modules of `names` with all they need, each behind those it needs.
+    /// Returns the modules of `names` with all they need, each after those it needs.
     ///
     /// # Errors
     /// There is no such module, or it cannot be read.
@@ -99,7 +99,7 @@ impl Modules {
         Ok(())
     }
 
-    /// Returns the module behind a name in a soft dependency, which names a module that should be loaded
+    /// Returns the module of a name in a soft dependency, which names a module that should be loaded
     /// before. The name of an algorithm is `crypto-NAME`, and its plain implementation is `NAME_generic`.
     fn provider(&self, name: String) -> Option<String> {
         let generic = format!("{}_generic", name.strip_prefix("crypto_").unwrap_or(&name));
@@ -148,7 +148,7 @@ fn contents(path: &Path) -> Result<Vec<u8>, Problem> {
 }
 
 /// Returns the values of `key` in the module's `.modinfo`: strings `KEY=VALUE` that end in NUL. The compiler
-/// puts the keys that matter here behind others, so they follow a NUL.
+/// puts the keys that matter here after others, so they follow a NUL.
 fn strings<'a>(bytes: &'a [u8], key: &'static str) -> impl Iterator<Item = &'a str> {
     bytes.split(|byte| *byte == 0).filter_map(move |string| {
         let value = string.strip_prefix(key.as_bytes())?.strip_prefix(b"=")?;

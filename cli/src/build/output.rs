@@ -21,7 +21,7 @@ impl Output {
     /// Claims `path`.
     ///
     /// # Errors
-    /// The path is that of one of `inputs`, or cannot be written.
+    /// The path is one of `inputs`, or cannot be written.
     pub fn claim(path: &Path, inputs: &[impl AsRef<Path>]) -> Result<Self, Problem> {
         if is_one_of(path, inputs) {
             return Err(Problem::usage(format!(
@@ -87,7 +87,7 @@ impl Output {
     }
 }
 
-/// Tells whether `path` is the same file as one of `others`, whatever it is called.
+/// Tells whether `path` is the same file as one of `others`, by any name.
 pub fn is_one_of(path: &Path, others: &[impl AsRef<Path>]) -> bool {
     // The same device and number: links of both kinds lead to the same file.
     let identity = |path: &Path| path.metadata().map(|file| (file.dev(), file.ino())).ok();
@@ -100,7 +100,7 @@ pub fn is_one_of(path: &Path, others: &[impl AsRef<Path>]) -> bool {
 impl Drop for Output {
     fn drop(&mut self) {
         if self.is_new {
-            // A file that cannot be removed is empty: it misleads nobody.
+            // A file that cannot be removed is empty: it does not mislead.
             let _ = fs::remove_file(&self.path);
         }
     }

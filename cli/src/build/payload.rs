@@ -6,7 +6,7 @@ use crate::build::kernel_source::Recipe;
 /// A payload from Debian.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Payload {
-    /// Its name behind `@debian/`.
+    /// Its name after `@debian/`.
     pub name: &'static str,
     /// The description of the payload.
     pub description: &'static str,

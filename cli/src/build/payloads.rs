@@ -39,7 +39,7 @@ pub fn names(class: Option<&str>) -> Vec<String> {
     payloads.map(|payload| payload.name.to_owned()).collect()
 }
 
-/// The request that a name behind `@debian/` stands for.
+/// The request that a name after `@debian/` stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request<'a> {
     /// A payload.
@@ -311,7 +311,7 @@ impl Payloads {
             .is_some_and(|digest| has_digest(&self.folder.join(name), digest))
     }
 
-    /// Waits until nobody else makes `what`, and says so.
+    /// Waits until no other process makes `what`, and says so.
     fn lock(&self, what: &str, progress: &Progress) -> Result<File, Problem> {
         let path = self.folder.join(format!("{what}.lock"));
         let file = File::create(&path).map_err(Problem::io(path.display()))?;

@@ -42,10 +42,10 @@ pub struct Options {
     pub conformance: bool,
     /// The parts of the kernel that the class binary has.
     pub parts: Choice,
-    /// True if warnings are not shown: nobody can do anything about those of our own manifests.
+    /// True if warnings are not shown: a user cannot do anything about warnings of our own manifests.
     pub quiet: bool,
     /// True if programs that this process has built before are taken as they are. For a process that
-    /// prepares many systems while nobody changes the sources.
+    /// prepares many systems while the sources stay as they are.
     pub built_once: bool,
 }
 
@@ -58,7 +58,7 @@ pub struct Prepared {
     class_binary: PathBuf,
     images: Vec<Option<PathBuf>>,
     folder: PathBuf,
-    /// The disks and networks, made when somebody asks for the emulator: an image for a real board needs no
+    /// The disks and networks, made when the emulator is asked for: an image for a real board needs no
     /// disks.
     attachments: OnceLock<Attachments>,
 }
@@ -362,8 +362,8 @@ impl Needs {
         })
     }
 
-    /// Builds and fetches side by side, then checks the manifest. For a manifest that is refused whatever its
-    /// payloads hold, nothing is built or fetched. With `built_once`, nothing is built again.
+    /// Builds and fetches side by side, then checks the manifest. For a manifest that is refused with any
+    /// payloads, nothing is built or fetched. With `built_once`, nothing is built again.
     fn check(
         &self,
         manifest: Unchecked<'_>,
@@ -421,7 +421,7 @@ impl Needs {
         workspace.class_binary(system.board(), name)
     }
 
-    /// Returns the file behind a name. Every file is there already, unless the name is not known.
+    /// Returns the file of a name. Every file is there already, unless the name is not known.
     fn resolve(&self, name: &str, progress: &Progress) -> Result<PathBuf, String> {
         if let Some(why) = self.unknown(name) {
             return Err(why);

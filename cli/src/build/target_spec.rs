@@ -4,7 +4,7 @@
 //! A target's description settles some things that no flag of the compiler changes: frame pointers, and the
 //! kind of atomic accesses. The tool therefore asks the compiler for its description of the target and writes
 //! a file of the same name that differs in these keys only. The format may change between versions. Names and
-//! folders of the build stay those of the target.
+//! folders of the build stay as for the target.
 
 use crate::problem::Problem;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ fn changed(description: &str, changes: &str) -> String {
     let is_kept = |line: &&str| !changes().any(|(key, _)| line.starts_with(&start(key)));
     let mut lines: Vec<String> = description.lines().filter(is_kept).map(str::to_owned).collect();
     let added = changes().map(|(key, value)| format!("{}{value},", start(key)));
-    // The changes go behind the opening brace. The lines behind them keep their commas as they are.
+    // The changes go after the opening brace. The lines after them keep their commas as they are.
     let at = lines.len().min(1);
     lines.splice(at..at, added);
     lines.join("\n") + "\n"

@@ -132,7 +132,7 @@ pub(super) struct ClassBinary<'a> {
 }
 
 impl<'a> ClassBinary<'a> {
-    /// Takes the name of a program apart; `None` if it is that of no class binary.
+    /// Takes the name of a program apart; `None` if it names no class binary.
     pub fn of(program: &'a str) -> Option<Self> {
         let name = program.strip_prefix(HYPERVISOR)?;
         let name = name.strip_prefix(CONFORMANCE).unwrap_or(name);

@@ -44,7 +44,7 @@ pub struct Template {
 pub enum Symbols {
     /// At the address that its file says.
     WhereLinked,
-    /// Behind the board's load address by what its file says.
+    /// After the board's load address by what its file says.
     AtLoadAddress,
 }
 
@@ -53,13 +53,13 @@ pub enum Symbols {
 pub struct Untaken {
     /// The exception, as a sentence without its subject.
     pub what: String,
-    /// The instruction, also if the exception's return address is the one behind it.
+    /// The instruction, also if the exception's return address is the one after it.
     pub pc: u64,
     /// Where its vectors are, and how the guest sets that.
     pub vectors: String,
 }
 
-/// The answers about a program that a class needs to explain the registers behind a report.
+/// The answers about a program that a class needs to explain the registers after a report.
 pub trait Code {
     /// Tells whether the partition has memory at a guest-physical address.
     fn is_memory(&self, address: u64) -> bool;
@@ -138,7 +138,7 @@ pub trait Tool: Sync {
     }
     /// Returns a probable remedy against an event that this class alone knows.
     fn remedy(&self, event: &Event) -> Option<&'static str>;
-    /// Returns the exception of the guest's own that its vectors could not take, if the registers behind a
+    /// Returns the exception of the guest's own that its vectors could not take, if the registers after a
     /// report show one. `register` gives a register by its name in the log.
     fn untaken(&self, register: &dyn Fn(&str) -> Option<u64>, code: &dyn Code) -> Option<Untaken> {
         let _ = (register, code);

@@ -50,7 +50,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<Code, Problem> {
     Ok(worst)
 }
 
-/// Checks one manifest. A manifest that is refused keeps nobody from checking the next one.
+/// Checks one manifest. The next manifest is checked even if this one is refused.
 fn answer(path: &Path, args: &CheckArgs) -> Result<Answer, Problem> {
     let progress = Progress::new();
     let refused = |complaint: Problem, json| Answer {

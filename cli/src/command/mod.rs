@@ -507,7 +507,7 @@ pub fn refused_line(refusal: &clap::Error, command: Option<&str>) -> ! {
     if refusal.use_stderr() && arguments.iter().any(|argument| argument == "--json") {
         let problem = Problem::usage(refusal.to_string().trim_end());
         let first = arguments[0].to_string_lossy();
-        // Nobody is left to be told that standard output cannot be written.
+        // No stream is left for saying that standard output cannot be written.
         let _ = print(&crate::json::problem(command.unwrap_or(&first), &problem));
     }
     refusal.exit()

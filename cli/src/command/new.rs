@@ -25,7 +25,7 @@ pub(super) fn run(args: &NewArgs) -> Result<Code, Problem> {
         .map_or_else(|| "system".into(), |name| name.to_string_lossy());
     let fill = |text: &str| {
         let text = text.replace("@BOARD@", &args.board).replace("@NAME@", &name);
-        // The licence of this repository is not that of the user's system.
+        // The licence of this repository is not the licence of the user's system.
         text.split_once('\n')
             .map(|(_licence, rest)| rest.to_owned())
             .unwrap_or_default()

@@ -36,7 +36,7 @@ pub(super) fn reservations(system: &System) -> Table {
     rows
 }
 
-/// Returns a table with a row per window, and one per stretch of a frame that is nobody's.
+/// Returns a table with a row per window, and one per stretch of a frame that belongs to no partition.
 pub(super) fn frames(system: &System) -> Table {
     let mut rows = table(&["pCPU", "schedule", "from", "to", "partition", "share", "period"]);
     for pcpu in system.pcpus() {

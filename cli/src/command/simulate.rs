@@ -2,7 +2,7 @@
 //! `bulkhead simulate`: the policies' very code on a virtual clock, with the workloads of the manifest.
 //!
 //! pCPUs decide independently, so each is simulated alone. Their actions become the records of a trace. The
-//! drawing of such a trace is the same as that of a board's trace.
+//! drawing of such a trace is the same as for a board's trace.
 
 use super::SimulateArgs;
 use super::timing::time;

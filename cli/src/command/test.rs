@@ -30,7 +30,7 @@ pub(super) fn run(args: &TestArgs) -> Result<Code, Problem> {
     let mut digest = Digest::new();
     std::thread::scope(|threads| {
         // cargo runs one test program after the other, and most of them use one CPU. The fuzz targets run
-        // beside them, and their output is shown behind that of cargo.
+        // beside them, and their output is shown after cargo's.
         let fuzz = fuzz(args, &workspace, &scope).map(|mut command| threads.spawn(move || command.output()));
         for mut command in commands(args, &workspace, &scope) {
             run_tests(command.args(&args.filter), &mut digest)?;
@@ -49,7 +49,7 @@ pub(super) fn run(args: &TestArgs) -> Result<Code, Problem> {
         mut totals, failed, ..
     } = digest;
     if totals == Totals::default() {
-        // If nothing ran, that is no success, whatever the reason.
+        // If nothing ran, that is no success, for any reason.
         totals.failed = 1;
     }
     // The names are repeated at the end: the output before can have thousands of lines.
@@ -204,7 +204,7 @@ fn show(output: impl BufRead, digest: &mut Digest) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Counts a failure that is not that of a test: the build failed, or a test program crashed.
+/// Counts a failure that is no test's: the build failed, or a test program crashed.
 fn count_crash(success: bool, failed_before: u32, digest: &mut Digest) -> Result<(), Problem> {
     if !success && digest.totals.failed == failed_before {
         super::print(&format!("{}\n", digest.section.join("\n")))?;

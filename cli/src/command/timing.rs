@@ -8,8 +8,8 @@ use bulkhead_manifest::{Policy, System, format_duration};
 use bulkhead_sched::analysis::Miss;
 use comfy_table::Table;
 
-/// Makes a table of the hypervisor's times that the analysis charges, per pCPU. The table is empty if nobody
-/// declares anything.
+/// Makes a table of the hypervisor's times that the analysis charges, per pCPU. The table is empty if no
+/// partition declares anything.
 pub(super) fn hypervisor_time(pcpus: &[PcpuTiming]) -> Table {
     let mut rows = table(&[
         "pCPU",
@@ -83,7 +83,8 @@ pub(super) fn processor_time(system: &System, pcpus: &[PcpuTiming]) -> Table {
     rows
 }
 
-/// Makes a table of each task's bound against its deadline. The table is empty if nobody declares anything.
+/// Makes a table of each task's bound against its deadline. The table is empty if no partition declares
+/// anything.
 pub(super) fn deadlines(pcpus: &[PcpuTiming]) -> Table {
     let mut rows = table(&[
         "vCPU",
@@ -219,7 +220,7 @@ impl Qualified {
     }
 }
 
-/// Returns a line for each fact that verdicts rest on and that nothing proves. Empty if nobody declares
+/// Returns a line for each fact that verdicts rest on and that nothing proves. Empty if no partition declares
 /// anything.
 pub(super) fn caveats(system: &System, pcpus: &[PcpuTiming]) -> Vec<String> {
     if !pcpus.iter().any(declares) {
@@ -266,7 +267,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// Formats a measured or computed time: in milliseconds or microseconds, with three digits behind the point.
+/// Formats a measured or computed time: in milliseconds or microseconds, with three digits after the point.
 pub(super) fn time(nanoseconds: u64) -> String {
     if nanoseconds >= 1_000_000 {
         format!("{}.{:03} ms", nanoseconds / 1_000_000, nanoseconds / 1000 % 1000)

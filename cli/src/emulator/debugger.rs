@@ -3,9 +3,9 @@
 //!
 //! The protocol is gdb's remote serial one (gdb manual, appendix E): `$command#checksum`, each packet
 //! acknowledged by `+`. Reading memory needs three commands: `m` reads the memory, `D` lets the board go on,
-//! and `Qqemu.PhyMemMode` tells QEMU that addresses are those of the bus. Other servers do not know the third
-//! command and refuse it by an empty answer. A server stops the board when somebody connects. The board goes
-//! on as soon as this connection is given up, whatever happened.
+//! and `Qqemu.PhyMemMode` tells QEMU that addresses are bus addresses. Other servers do not know the third
+//! command and refuse it by an empty answer. A server stops the board when a debugger connects. The board
+//! goes on as soon as this connection is given up, for any reason.
 
 use crate::problem::Problem;
 use std::io::{Read, Write};
@@ -30,7 +30,7 @@ impl Debugger<TcpStream> {
     /// Connects to `place`: `HOST:PORT`, `:PORT` or `PORT`.
     ///
     /// # Errors
-    /// Nobody listens there, or the listener is no such server.
+    /// No program listens there, or the listener is no such server.
     pub fn connect(place: &str) -> Result<Self, Problem> {
         let full = match place.rsplit_once(':') {
             None => format!("127.0.0.1:{place}"),
@@ -72,8 +72,8 @@ impl<S: Read + Write> Debugger<S> {
     /// Talks to the server `place` over `stream`.
     fn over(stream: S, place: String) -> Result<Self, Problem> {
         let mut debugger = Self { stream, place };
-        // A server that does not know this command gives an empty answer. Its addresses are then those of the
-        // bus or of the CPU's current translation, at its own choice.
+        // A server that does not know this command gives an empty answer. Its addresses are then addresses of
+        // the bus or of the CPU's current translation, at its own choice.
         debugger.ask("Qqemu.PhyMemMode:1")?;
         Ok(debugger)
     }
@@ -179,7 +179,7 @@ impl<S: Read + Write> Debugger<S> {
 
 impl<S: Read + Write> Drop for Debugger<S> {
     fn drop(&mut self) {
-        // If the server does not receive this command, there is nobody who could be told.
+        // If the server does not receive this command, nothing more can be done.
         let _ = self.ask("D");
     }
 }
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn nobody_there_is_told_with_what_helps() {
-        // Port 1 of this machine: nobody listens on a port that needs root.
+        // Port 1 of this machine: no program listens on a port that needs root.
         let problem = Debugger::connect(":1").unwrap_err().to_string();
         assert!(
             problem.contains("no debugger's server at 127.0.0.1:1"),

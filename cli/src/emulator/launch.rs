@@ -20,7 +20,7 @@ pub struct Launch {
     /// One instruction takes one nanosecond.
     pub deterministic: bool,
     /// The board's clock waits for real time while all of its CPUs wait, although instructions are counted:
-    /// somebody types.
+    /// a person types.
     pub paced: bool,
     /// Limit on the board's clock, in seconds.
     pub virtual_seconds: Option<f64>,

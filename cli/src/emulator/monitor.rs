@@ -7,8 +7,8 @@
 //! that contains `"SHUTDOWN"` says that the board has switched itself off. The emulator is told to stay until
 //! the tool has looked.
 //!
-//! The emulator tells events only to whoever has agreed on a protocol before. A board can be off by then,
-//! when the machine is busy. So the tool asks for the state once it is connected.
+//! The emulator tells events only to a client that has agreed on a protocol before. A board can be off by
+//! then, when the machine is busy. So the tool asks for the state once it is connected.
 
 use crate::problem::Problem;
 use serde_json::Value;

@@ -33,7 +33,7 @@ const QUIET: Duration = Duration::from_millis(150);
 /// Bytes of the emulator's own messages that are kept.
 const MESSAGES_MAX: usize = 16 * 1024;
 /// Bytes of a piece of typed text. A piece fits the FIFO of a guest's UART (32 bytes), and pauses follow in
-/// which the guest can empty the FIFO: nobody types faster than that.
+/// which the guest can empty the FIFO: a person types more slowly.
 const PIECE: usize = 16;
 const PAUSE: Duration = Duration::from_millis(10);
 /// The interval at which the rings of a trace are emptied.
@@ -134,7 +134,7 @@ pub trait Input {
     }
 }
 
-/// Nobody types.
+/// No person types.
 #[derive(Debug)]
 pub struct NoInput;
 

@@ -8,8 +8,8 @@
 //! timer comes late or never, and all neighbours wait with the guest. No CPU of the board tells that, so the
 //! tool asks the emulator how many instructions it has counted.
 //!
-//! In a run in real time such a guest harms nobody. Still nobody would see why it says nothing, so the tool
-//! looks whether there is an instruction at its program counter.
+//! In a run in real time such a guest harms no other. Still the user would not see why it says nothing, so
+//! the tool looks whether there is an instruction at its program counter.
 
 use crate::class::Tool;
 use crate::emulator::cpu_registers;
@@ -261,7 +261,7 @@ fn processor_time(pid: u32, thread: u32) -> Option<Duration> {
     let (_, fields) = text.rsplit_once(')')?;
     let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
     let ticks = |field: usize| fields.get(field)?.parse::<u64>().ok();
-    // Fields 14 and 15 of the line; the one behind the name is field 3.
+    // Fields 14 and 15 of the line; the one after the name is field 3.
     let ticks = ticks(11)?.checked_add(ticks(12)?)?;
     Some(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
 }
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(seen.look(look(900_000_000, 90, &[])), None, "it counts");
         assert_eq!(seen.look(look(900_000_000, 94, &[])), None, "not long enough");
         assert_eq!(seen.look(look(900_000_000, 95, &[])), Some(Kind::Stands));
-        // A board that waits uses no processor time, whatever a clock on the wall says.
+        // A board that waits uses no processor time, however long it waits.
         let mut waiting = Seen::default();
         assert!((0..1000).all(|_| waiting.look(look(8, 3, &[])).is_none()));
     }

@@ -17,7 +17,7 @@ pub enum Meaning<'a> {
     Device(&'a str, Option<String>),
     /// Close to zero.
     Null,
-    /// Behind the RAM that ends at this address.
+    /// After the RAM that ends at this address.
     Behind(u64),
     /// Nothing.
     Nothing,

@@ -20,7 +20,7 @@ pub fn place(text: &str) -> Option<u64> {
     }
 }
 
-/// Returns the hexadecimal number behind a key.
+/// Returns the hexadecimal number after a key.
 fn number(line: &str, key: &str) -> Option<u64> {
     let rest = &line[line.find(key)? + key.len()..];
     let end = rest

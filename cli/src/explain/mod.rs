@@ -9,7 +9,7 @@
 //! | file | |
 //! |---|---|
 //! | `crash` | the hypervisor's own end, read back from its line |
-//! | `registers` | the registers behind a report, which come line by line |
+//! | `registers` | the registers after a report, which come line by line |
 //! | `symbols` | the line of the program |
 //! | `address` | the meaning of an address of a partition |
 //! | `remedy` | the probable remedy |
@@ -37,7 +37,7 @@ pub struct Explainer<'a> {
     system: &'a System,
     manifest: String,
     symbols: Vec<Symbols>,
-    /// Those of the hypervisor.
+    /// Symbols of the hypervisor.
     own: Symbols,
     explained: Vec<(String, String, Option<u64>)>,
     registers: Registers,
@@ -128,7 +128,7 @@ impl<'a> Explainer<'a> {
         )
     }
 
-    /// Explains the registers behind a report, if they say that an exception of the guest's own led to the
+    /// Explains the registers after a report, if they say that an exception of the guest's own led to the
     /// report.
     fn explain_registers(&mut self) -> Option<String> {
         let registers = &self.registers;

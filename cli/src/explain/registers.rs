@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The registers behind a health report. They come in several lines, each with some of them:
+//! The registers after a health report. They come in several lines, each with some of them:
 //! `registers: partition=NAME vcpu=0 r0=0x1 r1=0x2 ...`. The last line has the program counter.
 
 use std::collections::BTreeMap;

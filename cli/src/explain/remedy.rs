@@ -8,7 +8,7 @@ use bulkhead_arch_api::class::Word;
 use bulkhead_manifest::system::{MappingKind, Partition};
 use bulkhead_manifest::{Kind, System};
 
-/// The largest distance of an access behind the partition's RAM that looks like too little RAM.
+/// The largest distance of an access after the partition's RAM that looks like too little RAM.
 const NEAR: u64 = 64 << 20;
 
 /// Returns a probable remedy against the event.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Most functions named for one address.
 const FRAMES: usize = 2;
-/// Bytes behind a symbol without a size, a label in assembly, that still are said to be its.
+/// Bytes after a symbol without a size, a label in assembly, that still are said to be its.
 const NEAR: u64 = 0x100;
 
 /// The symbols of one file, read when they are first asked for.

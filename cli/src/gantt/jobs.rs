@@ -79,7 +79,8 @@ impl Task {
     }
 }
 
-/// Returns the jobs of a vCPU that its records tell of. The stretches in which it ran are those of its lane.
+/// Returns the jobs of a vCPU that its records tell of. The stretches in which it ran are the ones of its
+/// lane.
 pub(super) fn of_records<'a>(records: impl Iterator<Item = &'a Record>, vcpu: u8) -> Task {
     let mut task = Task::new("from ready to waiting".to_owned(), vcpu);
     for record in records {
@@ -87,7 +88,7 @@ pub(super) fn of_records<'a>(records: impl Iterator<Item = &'a Record>, vcpu: u8
         match record.event {
             Event::Wake { vcpu: who, .. } if who == vcpu && !is_busy => task.release(record.time, None),
             Event::Block { vcpu: who, .. } if who == vcpu => task.complete(record.time),
-            // Nobody knows what is missing.
+            // The trace does not say what is missing.
             Event::Lost { .. } => task.jobs.retain(|job| job.done.is_some()),
             _ => {}
         }

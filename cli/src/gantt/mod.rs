@@ -40,7 +40,7 @@ pub struct Chart {
     pub hertz: u64,
     /// First tick.
     pub start: u64,
-    /// The tick behind the last.
+    /// The tick after the last.
     pub end: u64,
     /// The rows, grouped by pCPU.
     pub lanes: Vec<Lane>,
@@ -48,7 +48,7 @@ pub struct Chart {
     pub policies: Vec<(u8, String)>,
     /// The tasks of all vCPUs.
     pub tasks: Vec<Task>,
-    /// The records. Those of one pCPU are in the order of time.
+    /// The records. The records of one pCPU are in the order of time.
     pub records: Vec<Record>,
 }
 

@@ -61,7 +61,7 @@ pub struct PartitionCounts {
     pub vcpus: Vec<VcpuCounts>,
     /// Restarts.
     pub restarts: u32,
-    /// Times that it was loaded, whoever asked for that.
+    /// Times that it was loaded, for any reason.
     pub starts: u32,
     /// Health events by class.
     pub events: Vec<(&'static str, u32)>,
@@ -99,7 +99,7 @@ pub struct PromptCounts {
     pub late: u32,
     /// By how much the latest was later, in nanoseconds.
     pub latest: u64,
-    /// Nobody knows when they came.
+    /// The time at which they came is not known.
     pub unknown: u32,
 }
 
@@ -131,7 +131,7 @@ pub struct Counts {
     pub idle: Vec<u64>,
     /// True for each pCPU whose only vCPU waits there without an exit. This wait is not in `idle`.
     pub waits_in_place: Vec<bool>,
-    /// Exceptions of each pCPU that are nobody's exits, in the order of [`CAUSES`].
+    /// Exceptions of each pCPU that are no vCPU's exits, in the order of [`CAUSES`].
     pub nobody: Vec<ExitCounts>,
     /// Partitions.
     pub partitions: Vec<PartitionCounts>,
@@ -145,8 +145,8 @@ fn layout_of(memory: &[u8]) -> Option<(Endianness, Layout)> {
     Some((order, Layout::of_size(order.word(*size) as usize)?))
 }
 
-/// Reads the memory of the log area at `base`, as much as its header says. If nobody has made an area there,
-/// reads as much as the smallest area has.
+/// Reads the memory of the log area at `base`, as much as its header says. If no hypervisor has made an area
+/// there, reads as much as the smallest area has.
 ///
 /// # Errors
 /// Memory could not be read.
@@ -293,7 +293,7 @@ impl<'a> LogArea<'a> {
         (0..vcpus.len()).map(|number| self.exits(number)).collect()
     }
 
-    /// Returns the exceptions of each pCPU that are nobody's exits ([`Pcpu::exits`]), in the order of
+    /// Returns the exceptions of each pCPU that are no vCPU's exits ([`Pcpu::exits`]), in the order of
     /// [`CAUSES`].
     #[must_use]
     pub fn exits_of_nobody(&self) -> Vec<ExitCounts> {
@@ -442,7 +442,7 @@ impl<'a> LogArea<'a> {
             let waited = self.waited(at, last).min(ran);
             partition.ran = partition.ran.saturating_add(time(ran - waited));
             let alone = homes.iter().filter(|other| *other == home).count() == 1;
-            // On a microcontroller nobody waits in place.
+            // On a microcontroller no vCPU waits in place.
             let waits = self.layout == SMALL || self.word(at + offset_of!(Vcpu, exits.idle)) != 0;
             let in_place = alone && runs && !waits;
             partition.waits_in_place |= in_place;
@@ -650,7 +650,7 @@ impl Counts {
         let waiting = |partition: &PartitionCounts| {
             let first = partition.vcpus.iter().find(|vcpu| vcpu.index == 0)?;
             let since = since(&partition.name);
-            // Whoever has just started may be about to run.
+            // A vCPU that has just started may be about to run.
             let is_new = since.is_some_and(|since| self.time.saturating_sub(since) < MOMENT_NS);
             if first.ran != 0 || first.total() != 0 || is_new {
                 return None;

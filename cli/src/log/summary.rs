@@ -64,7 +64,7 @@ impl Report {
             return Some(Self::TimeLimit);
         }
         let (partition, state) = line.text.strip_prefix("partition ")?.split_once(": ")?;
-        // The words behind the state are about the start: its number, its mode, its payloads.
+        // The words after the state are about the start: its number, its mode, its payloads.
         let (state, _) = state.split_once(", ").unwrap_or((state, ""));
         let known = STATES.contains(&state);
         known.then(|| Self::State {
@@ -129,7 +129,7 @@ impl Summary {
         let counted = VirtualTime {
             micros: counts.time / 1000,
         };
-        // The tool hears of the board's time by its consoles alone, and the counters are those of the last
+        // The tool hears of the board's time by its consoles alone, and the counters are from the last
         // decision. Each can be the older one.
         let mut text = Self::default().text(time.max(counted), real);
         if time.micros.saturating_sub(counted.micros) >= STALE_US {

@@ -4,10 +4,10 @@
 //! The hypervisor starts every line, and every switch of console within a line, with the tag that
 //! [`bulkhead_abi::framing`] defines. [`Demultiplexer`] is fed with the bytes of the line, in pieces of any
 //! size. It says which bytes belong to which console, and tells the time. The demultiplexer holds no text,
-//! only the tag that it is reading, so its memory is bounded whatever arrives.
+//! only the tag that it is reading, so its memory is bounded for any input.
 //!
 //! The line is not trusted: bytes may be lost, and a hypervisor under test may send anything. A tag that is
-//! too long or unreadable directs the text behind it to the console [`UNTAGGED`], where the text is still
+//! too long or unreadable directs the text after it to the console [`UNTAGGED`], where the text is still
 //! seen. The next good tag ends that. Text before the first tag (firmware) is [`UNTAGGED`], too.
 
 use bulkhead_abi::framing::{DLE, ESCAPE_MASK, HYPERVISOR_CONSOLE, RS, US, needs_escape};

@@ -32,7 +32,7 @@ impl Pattern {
     }
 
     /// Tells whether the pattern is found in a line that begins with `line`, however the line goes on. So `$`
-    /// is not found: nobody knows that the line ends there.
+    /// is not found: the tool does not know that the line ends there.
     #[must_use]
     pub fn matches_beginning(&self, line: ConsoleLine<'_>) -> bool {
         let is_found = |begin: &str| {

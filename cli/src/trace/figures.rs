@@ -26,7 +26,7 @@ pub struct Share {
 }
 
 impl Trace {
-    /// Returns the shares of the vCPUs of a pCPU. The last one is that of nobody.
+    /// Returns the shares of the vCPUs of a pCPU. The last one is the share in which none ran.
     #[must_use]
     pub fn shares_of(&self, pcpu: u8) -> Vec<Share> {
         let spans = self.spans(pcpu);
@@ -69,7 +69,7 @@ impl Trace {
     }
 
     /// Returns each vCPU's waits from the time at which its timer was due to running, as [`Trace::waits`]
-    /// does. Nobody knows when an interrupt of a device arrived, so there are none of those.
+    /// does. A trace does not say when an interrupt of a device arrived, so there are no such delays.
     #[must_use]
     pub fn waits_from_due(&self) -> BTreeMap<u8, Vec<u64>> {
         self.sorted(|response| response.due)

@@ -268,7 +268,8 @@ mod tests {
         for _ in 0..4000 {
             let mut bytes = good.clone();
             for _ in 0..=random(3) {
-                // The position is that of a whole number: of the header, or the time or the rest of a record.
+                // The position is the one of a whole number: of the header, or the time or the rest of a
+                // record.
                 let at = 8 * random(bytes.len() / 8);
                 let value = match random(4) {
                     0 => [0xff; 8],

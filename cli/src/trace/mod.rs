@@ -48,8 +48,8 @@ pub struct Trace {
     pub partitions: Vec<String>,
     /// The vCPUs.
     pub vcpus: Vec<TraceVcpu>,
-    /// All exits of each vCPU up to the end of the run, those without a record included. Empty if nobody
-    /// counted.
+    /// All exits of each vCPU up to the end of the run, exits without a record included. Empty if they
+    /// were not counted.
     pub exits: Vec<ExitCounts>,
     /// The records, in the order of their times.
     pub records: Vec<Record>,

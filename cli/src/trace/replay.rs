@@ -383,7 +383,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Takes the decision at `now`, whatever it is.
+    /// Takes the decision at `now`.
     fn decide(&mut self, now: u64) -> Option<Slot> {
         self.change_schedule(now);
         self.settle(now);
@@ -675,9 +675,9 @@ mod tests {
     }
 
     /// Returns a trace under policy `domains`. `noise` computes in its turns of 10 ms. `control` wakes up
-    /// twice in one of them, runs for 100 us, and ends. An end takes `ending` us, and the decision behind it
+    /// twice in one of them, runs for 100 us, and ends. An end takes `ending` us, and the decision after it
     /// is taken at the start of that time. So the turn ends earlier than the records say. The next turn is
-    /// that of `sleeper`, which is never ready.
+    /// the turn of `sleeper`, which is never ready.
     fn with_two_ends(ending: u64) -> Trace {
         let mut trace = sample(0);
         trace.partitions.push("sleeper".to_owned());

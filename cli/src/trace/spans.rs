@@ -2,22 +2,22 @@
 //! The spans in which vCPUs ran, and the time that each vCPU waited. Reports and drawings are made of them.
 //!
 //! A switch ends a span and begins another. Where records are missing, no vCPU is said to have run. The span
-//! before such a gap ends at its last record. The next span begins behind the gap, with the vCPU that the
+//! before such a gap ends at its last record. The next span begins after the gap, with the vCPU that the
 //! next switch says had been running.
 
 use super::Trace;
 use bulkhead_abi::trace::{Event, Record};
 
-/// A vCPU, or nobody, had a pCPU.
+/// A vCPU, or none, had a pCPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The pCPU.
     pub pcpu: u8,
-    /// The vCPU, or `None` for nobody.
+    /// The vCPU, or `None` if none ran.
     pub vcpu: Option<u8>,
     /// First tick.
     pub start: u64,
-    /// The tick behind the last.
+    /// The tick after the last.
     pub end: u64,
     /// The span ends because another vCPU came first, and not because there was nothing to do.
     pub preempted: bool,
@@ -129,7 +129,7 @@ impl Trace {
                 Event::Switch { to: Some(vcpu), .. } => ran(&mut woken, vcpu, Some(record.time)),
                 // The vCPU is doing something and never left.
                 Event::Exit { vcpu: Some(vcpu), .. } => ran(&mut woken, vcpu, None),
-                // Nobody knows whether one of these vCPUs ran meanwhile.
+                // The trace does not say whether one of these vCPUs ran meanwhile.
                 Event::Lost { .. } => {
                     for (place, vcpu) in woken.iter_mut().zip(&self.vcpus) {
                         if vcpu.pcpu == record.pcpu {
@@ -175,7 +175,7 @@ mod tests {
             pcpu: 0,
             event: Event::Lost { count: 3 },
         };
-        // The place is right behind the return to the vCPU in the background.
+        // The place is right after the return to the vCPU in the background.
         let place = trace.records.iter().rposition(|record| record.time == 1112);
         trace.records.insert(place.unwrap() + 1, gap);
         let spans = trace.spans(0);

@@ -42,8 +42,8 @@ impl TurnSlack {
     }
 }
 
-/// Returns the times in which `pcpu` was not waiting. A pCPU waits from a switch to nobody until the exit
-/// that ends the wait. Nothing is known before its first record and behind its last one, which counts as
+/// Returns the times in which `pcpu` was not waiting. A pCPU waits from a switch to no vCPU until the exit
+/// that ends the wait. Nothing is known before its first record and after its last one, which counts as
 /// busy.
 fn busy(trace: &Trace, pcpu: u8) -> Vec<(u64, u64)> {
     let mut busy = Vec::new();

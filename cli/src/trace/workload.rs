@@ -20,7 +20,7 @@ pub(super) struct Workload {
     works: Vec<Work>,
     /// The time from which everything is predicted.
     from: u64,
-    /// The release of the oldest job that nobody has noticed yet.
+    /// The release of the oldest job that is not noticed yet.
     oldest: Option<u64>,
     /// The least and the most that the pending jobs take.
     pending: (u64, u64),

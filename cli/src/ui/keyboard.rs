@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The meaning of the keys of a terminal while a system runs.
 //!
-//! All keys go to the console that has the keyboard, except those behind Ctrl-A, as in the emulator and in
+//! All keys go to the console that has the keyboard, except those after Ctrl-A, as in the emulator and in
 //! `screen`. Ctrl-C belongs to the guest, because a shell in the guest needs Ctrl-C. A user who insists ends
 //! the session: by the third Ctrl-C in a row.
 

@@ -78,7 +78,7 @@ impl Progress {
     /// Does `work` as a step named `title`.
     ///
     /// # Errors
-    /// The errors are those of `work`.
+    /// The errors of `work`.
     pub fn step<T>(&self, title: &str, work: impl FnOnce() -> Result<T, Problem>) -> Result<T, Problem> {
         let step = Step {
             title: title.to_owned(),

@@ -87,7 +87,7 @@ impl<W: Write> Screen<W> {
     /// Notes the unfinished line of a console.
     ///
     /// # Errors
-    /// The errors are those of the stream.
+    /// The errors of the stream.
     pub fn partial(&mut self, line: ConsoleLine<'_>) -> io::Result<()> {
         let index = self.index(line.console);
         // Printed text cannot be taken back. Its later states would be a heap of pieces.
@@ -109,7 +109,7 @@ impl<W: Write> Screen<W> {
     /// Shows the unfinished lines that are not shown yet: the consoles have been quiet for a moment.
     ///
     /// # Errors
-    /// The errors are those of the stream.
+    /// The errors of the stream.
     pub fn quiet(&mut self) -> io::Result<()> {
         if self.look.live.is_none() {
             for index in 0..self.partials.len() {

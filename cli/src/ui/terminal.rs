@@ -10,8 +10,8 @@ use rustix::termios::{
     tcsetattr,
 };
 
-/// Tells people what they should know beside the answer of a command. Nobody may be there to read it: that
-/// changes nothing for the command.
+/// Tells people what they should know beside the answer of a command. Perhaps no person is there to read it:
+/// that changes nothing for the command.
 pub fn tell(text: impl std::fmt::Display) {
     use std::io::{Write, stderr};
     let _ = writeln!(stderr(), "{text}");
@@ -23,8 +23,8 @@ pub fn is_interactive() -> bool {
     isatty(stdin()) && isatty(stdout())
 }
 
-/// Tells whether to colour standard output: it is a terminal, and nobody objects (`NO_COLOR`, `TERM=dumb`),
-/// or somebody insists (`CLICOLOR_FORCE`).
+/// Tells whether to colour standard output: it is a terminal, and the user does not object (`NO_COLOR`,
+/// `TERM=dumb`), or the user insists (`CLICOLOR_FORCE`).
 #[must_use]
 pub fn has_colour() -> bool {
     let objected = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! MAC and PHY behind the command register (5.4, 5.5), and the filter they make.
+//! MAC and PHY, reached through the command register (5.4, 5.5), and the filter they make.
 
 use super::receive::Destination;
 

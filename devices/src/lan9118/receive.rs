@@ -126,7 +126,7 @@ impl Receive {
         status
     }
 
-    /// Takes the next word of data: those in front of the frame (RXDOFF, 5.3.7) and behind it (RX end
+    /// Takes the next word of data: those in front of the frame (RXDOFF, 5.3.7) and after it (RX end
     /// alignment) are zero.
     pub(super) fn take_word(&mut self, config: u32, memory: &mut impl FrameMemory) -> u32 {
         if self.data_taken == self.arrived {

@@ -18,7 +18,7 @@ pub enum Event {
     Reset,
 }
 
-/// Checks that the line is raw status and mask, whatever happens.
+/// Checks that the line is raw status and mask, in any case.
 pub fn exercise(events: &[Event]) {
     let mut uart = Pl011::new();
     let mut room = FIFO_DEPTH;

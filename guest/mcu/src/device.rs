@@ -27,10 +27,10 @@ macro_rules! interrupts {
         }
 
         /// Interrupts' part of the vector table, as `cortex-m-rt` wants it; unused lines have 0.
-        // SAFETY: `link.x` of `cortex-m-rt` puts this section behind the exceptions' vectors, which is where
+        // SAFETY: `link.x` of `cortex-m-rt` puts this section after the exceptions' vectors, which is where
         // the CPU looks.
         #[unsafe(link_section = ".vector_table.interrupts")]
-        // SAFETY: `cortex-m-rt` with its feature `device` asks for this name, and nobody else has it.
+        // SAFETY: `cortex-m-rt` with its feature `device` asks for this name, and no other code has it.
         #[unsafe(no_mangle)]
         #[used]
         pub static __INTERRUPTS: [Option<extern "C" fn()>; 32] = {
@@ -63,7 +63,7 @@ interrupts! {
 /// The name by which RTIC and `cortex-m-rt` ask for [`Interrupt`].
 pub use Interrupt as interrupt;
 
-// SAFETY: the numbers are those of the board's NVIC lines, all below 32, and each is given once.
+// SAFETY: the numbers are the board's NVIC lines, all below 32, and each is given once.
 unsafe impl InterruptNumber for Interrupt {
     fn number(self) -> u16 {
         self as u16

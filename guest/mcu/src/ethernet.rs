@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The LAN9118 Ethernet controller of an MPS2 board, as its vendor's driver uses it: FIFOs a word at a time,
-//! polled; the interrupt only wakes the CPU. Section numbers are those of its datasheet, revision 1.5.
+//! polled; the interrupt only wakes the CPU. Section numbers are from its datasheet, revision 1.5.
 
 use crate::register;
 use cortex_m::peripheral::CPUID;

@@ -27,7 +27,7 @@ const ECHO_REQUEST: u8 = 8;
 /// The kind of a received frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// Somebody asked, and was answered.
+    /// A peer asked, and was answered.
     Answered,
     /// This address has this MAC address.
     Address(Ip, Mac),

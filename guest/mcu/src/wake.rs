@@ -12,7 +12,7 @@ use cortex_m::peripheral::NVIC;
 pub struct Wake(Line);
 
 impl Wake {
-    /// Enables the line and masks interrupts: from here on no handler runs, that of SysTick neither.
+    /// Enables the line and masks interrupts: from here on no handler runs, not even the one of SysTick.
     #[must_use]
     pub fn by(line: Line) -> Self {
         cortex_m::interrupt::disable();

@@ -3,7 +3,7 @@
 //! hypervisor. Neither trusts the other.
 //!
 //! The memory is a slice of 32-bit words: the producer's index, the consumer's index in a cache line of its
-//! own, and behind them the places, a power of two. An index counts the words that were ever written or
+//! own, and after them the places, a power of two. An index counts the words that were ever written or
 //! taken, and wraps at 2^32. A message is a word with its length in bytes and the words that it fills; it
 //! wraps at the end of the places like everything else.
 //!
@@ -16,7 +16,7 @@
 //!   the
 //!   one that is there. A message that the peer changes meanwhile is a message that the peer might have sent.
 //!
-//! Whatever the memory holds, no operation panics, loops more often than a message has words, or touches a
+//! With anything in the memory, no operation panics, loops more often than a message has words, or touches a
 //! word twice. An impossible index or length is [`Broken`], for good, until [`Producer::attach`] or
 //! [`Consumer::attach`] starts anew.
 //!

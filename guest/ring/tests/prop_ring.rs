@@ -95,7 +95,8 @@ fn a_ring_can_be_filled_to_the_last_place() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, rng_seed: proptest::test_runner::RngSeed::Fixed(18), failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Checks that the ring is a queue of messages, wherever its indices begin and whoever starts anew.
+    /// Checks that the ring is a queue of messages, wherever its indices begin, and if either side starts
+    /// anew.
     #[test]
     fn it_is_a_queue(
         steps in prop::collection::vec(step(), 1..80),
@@ -146,8 +147,8 @@ proptest! {
         }
     }
 
-    /// Runs a consumer beside a peer that writes anything: no panic, no byte behind the length it is told,
-    /// and a ring that is broken stays so until somebody starts anew.
+    /// Runs a consumer beside a peer that writes anything: no panic, no byte after the length it is told,
+    /// and a ring that is broken stays so until a side starts anew.
     #[test]
     fn a_hostile_producer_gets_nothing_but_messages_it_might_have_sent(
         rounds in prop::collection::vec((prop::collection::vec(attack(), 0..4), 0..48_usize), 1..40),

@@ -96,7 +96,7 @@ pub fn enable_in_memory() {
 }
 
 /// Lets the timer interrupt with this vector when the counter is at `deadline`; 0 stops it. A processor
-/// without a TSC deadline has a timer that counts as fast as the counter: that of the emulator does.
+/// without a TSC deadline has a timer that counts as fast as the counter: the emulator's does.
 pub fn set_deadline(vector: u8, deadline: u64) {
     if BY_TSC.load(Ordering::Relaxed) {
         write(TIMER, BY_DEADLINE | u64::from(vector));

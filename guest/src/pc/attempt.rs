@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Instructions that may raise an exception, and code that may do anything: for suites and hostile guests.
 //!
-//! An attempt is one instruction. An exception that it raises goes on behind it, and its vector is the
+//! An attempt is one instruction. An exception that it raises goes on after it, and its vector is the
 //! result. [`run`] jumps to arbitrary code; an exception, an interrupt or a return gets out of that again, if
 //! the code has left enough of the machine for that.
 
@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::exception::Frame;
 
-/// Where the instruction behind an attempt is, 0 if there is no attempt.
+/// Where the instruction after an attempt is, 0 if there is no attempt.
 static BEHIND: AtomicU64 = AtomicU64::new(0);
 /// The vector of the last attempt's exception plus 1, 0 if there was none.
 static RAISED: AtomicU64 = AtomicU64::new(0);
@@ -20,11 +20,11 @@ static OUTSIDE: AtomicU64 = AtomicU64::new(0);
 /// First vector that is no exception.
 const FIRST_INTERRUPT: u64 = 32;
 
-/// Makes an instruction an attempt. The stack pointer is the same behind it.
+/// Makes an instruction an attempt. The stack pointer is the same after it.
 macro_rules! attempt {
     ($code:literal $(, $($operand:tt)+)?) => {{
         RAISED.store(0, Ordering::Relaxed);
-        // SAFETY: an exception goes on behind the instruction with all registers as they were; the effect of
+        // SAFETY: an exception goes on after the instruction with all registers as they were; the effect of
         // the instruction is what the caller wants, on memory and registers that no Rust code refers to.
         unsafe {
             asm!("lea {behind}, [rip + 77f]", "mov [rip + {place}], {behind}", $code, "77:",
@@ -43,7 +43,7 @@ fn result() -> Result<(), u8> {
     }
 }
 
-/// Goes on behind an attempt, if the frame is of one. Returns whether it was.
+/// Goes on after an attempt, if the frame is of one. Returns whether it was.
 pub(super) fn recover(frame: &mut Frame) -> bool {
     if OUTSIDE.load(Ordering::Relaxed) != 0 {
         if frame.vector >= FIRST_INTERRUPT {
@@ -53,7 +53,7 @@ pub(super) fn recover(frame: &mut Frame) -> bool {
         // SAFETY: `__pc_run` has stored its stack pointer, and waits for this to come back.
         unsafe { __pc_run_end() }
     }
-    // One exception is the attempt's: behind it a non-maskable interrupt may come before the next
+    // One exception is the attempt's: after it a non-maskable interrupt may come before the next
     // instruction.
     let behind = BEHIND.load(Ordering::Relaxed);
     if behind == 0 || frame.vector >= FIRST_INTERRUPT {

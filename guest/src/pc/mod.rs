@@ -42,7 +42,7 @@ impl Machine {
     /// Describes the machine by the start information of PVH (Xen `public/arch-x86/hvm/start_info.h`).
     fn new(start_info: usize, started: u64) -> Self {
         let info = core::ptr::with_exposed_provenance::<[u64; 4]>(start_info);
-        // SAFETY: the loader puts the information there, in RAM that nobody writes while the program runs.
+        // SAFETY: the loader puts the information there, in RAM that no code writes while the program runs.
         let [magic, _, _, command_line] = unsafe { info.read() };
         if magic as u32 != MAGIC || command_line == 0 {
             return Self {

@@ -98,7 +98,7 @@ pub fn return_from_interrupt() {
     }
 }
 
-/// Writes an entry of the translation buffer, which nobody uses while translations are off.
+/// Writes an entry of the translation buffer, which no code uses while translations are off.
 #[inline(always)]
 pub fn write_entry(number: u32, high: u32, low: u32) {
     // SAFETY: see above.
@@ -128,7 +128,7 @@ pub fn start_periods(period: u32) {
 pub fn wait_for_period() -> u32 {
     const EXPIRED: u32 = 0x0800_0000;
     while read_spr::<984>() & EXPIRED == 0 {
-        // SAFETY: the handler of the timer clears WE and EE in SRR1, so that the program goes on behind this.
+        // SAFETY: the handler of the timer clears WE and EE in SRR1, so that the program goes on after this.
         unsafe { asm!("mtmsr {}", "isync", in(reg) 0x4_8000_u32, options(nostack, preserves_flags)) }
     }
     write_spr::<984>(EXPIRED);

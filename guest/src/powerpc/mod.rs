@@ -48,7 +48,7 @@ pub(crate) fn device_tree(address: usize) -> Option<DeviceTree<'static>> {
         return None;
     }
     let head = core::ptr::with_exposed_provenance::<[u32; 2]>(address);
-    // SAFETY: RAM is there, and nobody writes there while the program runs: it is outside the program's
+    // SAFETY: RAM is there, and no code writes there while the program runs: it is outside the program's
     // image.
     let [magic, size] = unsafe { head.read() }.map(u32::from_be);
     if magic != crate::device_tree::MAGIC || size as usize > MAX_DEVICE_TREE {

@@ -5,7 +5,7 @@
 //! |---|---|---|---|
 //! | `_powerpc_start` | r3 | device tree, or 0 | to `powerpc_start`: unchanged |
 //!
-//! An interrupt that nobody expects prints its vector and ends the program. A system call returns at once, so
+//! An unexpected interrupt prints its vector and ends the program. A system call returns at once, so
 //! that a hypercall on the bare board has no effect but an error in r3.
 
 use core::arch::global_asm;

@@ -16,7 +16,7 @@ pub struct TaskCell<T> {
 }
 
 // SAFETY: `with` hands out one reference at a time: `is_used` is set before the reference is made and
-// cleared after its end. Loads and stores of it are enough, because a task has one vCPU: whoever interrupts
+// cleared after its end. Loads and stores of it are enough, because a task has one vCPU: code that interrupts
 // a user finds the mark, and goes on only after its own use has ended.
 unsafe impl<T: Send> Sync for TaskCell<T> {}
 

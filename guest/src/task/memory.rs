@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The memory of a task behind its program. No start clears it but a cold one, so a warm start finds it as
+//! The memory of a task after its program. No start clears it but a cold one, so a warm start finds it as
 //! the earlier life has left it.
 
 use core::sync::atomic::{AtomicBool, Ordering};

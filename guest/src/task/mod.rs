@@ -82,10 +82,10 @@ pub fn fail() -> ! {
 fn startup_page(address: usize) -> Option<StartupPage<'static>> {
     let head = core::ptr::with_exposed_provenance::<[u8; HEADER_SIZE]>(address);
     // SAFETY: the hypervisor maps the page read-only for as long as the task runs (head of
-    // `bulkhead_abi::startup`), page aligned, and nobody writes it.
+    // `bulkhead_abi::startup`), page aligned, and no code writes it.
     let size = StartupPage::size(unsafe { head.as_ref() }?)?;
     let first = core::ptr::with_exposed_provenance(address);
-    // Behind the records there may be a list of windows. Only a microcontroller has no whole page there.
+    // After the records there may be a list of windows. Only a microcontroller has no whole page there.
     let size = if cfg!(target_arch = "arm") {
         size
     } else {

@@ -15,7 +15,7 @@ use super::process::{CHOOSER, CHOOSER_STACK, Context, Entry, STACK_OFFSET, Wish,
 use bulkhead_abi::Operation;
 use bulkhead_abi::hypercall::{UPCALL_WORDS, function_id};
 
-/// Bytes of the registers on the stack, behind a back chain and a word for the LR of a called function.
+/// Bytes of the registers on the stack, after a back chain and a word for the LR of a called function.
 const SAVED: usize = 112;
 /// Bytes of the first frame on a stack (System V ABI, PowerPC supplement, section 3): a function stores LR
 /// in the frame of its caller.

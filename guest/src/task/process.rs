@@ -4,10 +4,10 @@
 //!
 //! Model: there are [`PROCESSES`] places. A process is either at the place that runs, or it is saved: its
 //! registers are on its own stack and in its `Context`. [`switch`] saves the process that calls, and goes on
-//! with another one; it returns when somebody switches back. The switch asks the hypervisor for the next
-//! upcall in the same call, so nothing comes between. An upcall saves the process that it interrupts, and
-//! calls the chooser ([`set_chooser`]) on a stack of its own. The chooser names the process that goes on, and
-//! until when. There is no other upcall until then.
+//! with another one; it returns when another process switches back. The switch asks the hypervisor for the
+//! next upcall in the same call, so nothing comes between. An upcall saves the process that it interrupts,
+//! and calls the chooser ([`set_chooser`]) on a stack of its own. The chooser names the process that goes on,
+//! and until when. There is no other upcall until then.
 //!
 //! A chooser that finds the task in the middle of a service answers [`Choice::Same`]: the interrupted process
 //! goes on without upcalls, and looks at the time itself when its service ends.
@@ -130,7 +130,7 @@ struct Hooks {
 
 static HOOKS: TaskCell<Option<Hooks>> = TaskCell::new(None);
 
-/// A stack of a process: memory of the task that nobody else has.
+/// A stack of a process: memory of the task that no other process has.
 #[derive(Clone, Copy, Debug)]
 pub struct Stack {
     start: usize,
@@ -233,12 +233,12 @@ pub fn prepare(place: usize, entry: Entry, stack: Stack) {
         return;
     };
     let fresh = cpu::first_context(entry, stack.end);
-    // SAFETY: the process does not run, so nobody else uses its context.
+    // SAFETY: the process does not run, so no other code uses its context.
     unsafe { context.get().write(fresh) }
 }
 
 /// Saves the caller, which is the process at `from` or has ended (`None`), and goes on with the process at
-/// `to`, until an event or the time `until` (nanoseconds since boot, 0 = for ever). Returns when somebody
+/// `to`, until an event or the time `until` (nanoseconds since boot, 0 = for ever). Returns when a process
 /// goes on with the caller. Does nothing before [`set_hooks`].
 pub fn switch(from: Option<usize>, to: usize, until: u64) {
     let saved = match from {

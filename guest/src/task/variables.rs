@@ -3,7 +3,7 @@
 //!
 //! A warm start finds memory as the earlier life has left it, and a program begins with the initial values of
 //! all its variables. The entry code clears those whose value is 0. The first start copies the others to a
-//! place behind the program, and each later one copies them back. The memory behind the program
+//! place after the program, and each later one copies them back. The memory after the program
 //! ([`super::memory`]) is for data that outlives a life. A microcontroller has the values in its code memory.
 
 /// The first bytes of the place once the values are there. Memory is clear before the first start.
@@ -24,7 +24,8 @@ pub(super) fn begin() {
     // SAFETY: the linker script puts the variables there, and none is in use yet.
     let variables = unsafe { core::slice::from_raw_parts_mut(first, size) };
     let first = core::ptr::with_exposed_provenance_mut::<u8>(kept);
-    // SAFETY: the linker script keeps as many bytes and those of the mark there, and nobody else uses them.
+    // SAFETY: the linker script keeps as many bytes and the bytes of the mark there, and no other code uses
+    // them.
     let kept = unsafe { core::slice::from_raw_parts_mut(first, MARK.len() + size) };
     let (mark, values) = kept.split_at_mut(MARK.len());
     if mark == MARK {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Loads and stores of any width at addresses outside the program: device registers, and memory that is
-//! nobody's or somebody else's.
+//! Loads and stores of any width at addresses outside the program: device registers, and memory of no
+//! partition or of another one.
 //!
 //! These functions are safe because they refuse the program's own image (where every Rust object lives,
-//! stacks included): nothing the compiler knows of is behind the addresses that remain. The tests examine
+//! stacks included): nothing the compiler knows of is after the addresses that remain. The tests examine
 //! what an access does to the machine, up to the end of the partition.
 //!
 //! Each access is exactly one instruction without write-back, the form a hypervisor can decode
@@ -135,7 +135,7 @@ pub fn write_zero(address: u64) {
 /// Jumps to `address`, which is expected to fault; the exception handler returns to the caller.
 pub fn execute(address: u64) {
     check(address);
-    // SAFETY: either the fetch faults and `exception` returns behind the call, or the memory there is what
+    // SAFETY: either the fetch faults and `exception` returns after the call, or the memory there is what
     // the test wanted to be executed; all registers a call may change are declared.
     unsafe { asm!("blr {}", in(reg) address, clobber_abi("C")) }
 }

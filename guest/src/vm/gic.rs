@@ -240,7 +240,7 @@ pub fn enable_distributor() {
     bus::write_u32(DISTRIBUTOR + offset::CONTROL, enabled);
 }
 
-/// Puts the calling CPU's interface into a known state, whatever was done to it, and lets all priorities in.
+/// Puts the calling CPU's interface into a known state, from any state, and lets all priorities in.
 pub fn rearm_interface() {
     if is_version2() {
         bus::write_u32(INTERFACE + v2::CONTROL, 0);

@@ -22,7 +22,8 @@ static TABLE: Table = Table([const { AtomicU64::new(0) }; ENTRIES]);
 static LOW: Table = Table([const { AtomicU64::new(0) }; ENTRIES]);
 static ENABLED: AtomicBool = AtomicBool::new(false);
 
-/// The channels of a VM begin here, unless its manifest says otherwise: cacheable like those of all sides.
+/// The channels of a VM begin here, unless its manifest says otherwise: cacheable like the channels of all
+/// sides.
 const CHANNELS: core::ops::Range<u64> = 0x1000_0000..0x2000_0000;
 /// Execution never, at any level.
 const NO_CODE: u64 = 1 << 53 | 1 << 54;

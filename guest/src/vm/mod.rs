@@ -110,7 +110,7 @@ fn device_tree(address: usize) -> Option<DeviceTree<'static>> {
         return None;
     }
     let head = core::ptr::with_exposed_provenance::<[u32; 2]>(address);
-    // SAFETY: the machine puts a device tree at `address`, or RAM is there; both can be read, and nobody
+    // SAFETY: the machine puts a device tree at `address`, or RAM is there; both can be read, and no code
     // writes there while the program runs (it lies outside the program's image, `link/vm.ld`).
     let [magic, size] = unsafe { head.read() }.map(u32::from_be);
     if magic != crate::device_tree::MAGIC || size as usize > MAX_DEVICE_TREE {

@@ -3,7 +3,7 @@
 //! any encoding, loads and stores of every form.
 //!
 //! The code runs at addresses of its own ([`map`]), far from the program, with registers and a stack of its
-//! choice, at EL1 or EL0. Every exception ends it: its own `BRK` behind the last word, whatever it did, or
+//! choice, at EL1 or EL0. Every exception ends it: its own `BRK` after the last word, or
 //! the virtual timer when its time is over. The vectors abandon its state: they keep what an observer wants
 //! to see ([`Outcome`]), put the translation back as it was, and return to the caller of [`Sandbox::run`].
 //!
@@ -24,7 +24,7 @@ pub use map::{CODE, DEVICES, NARROW_CODE, NARROW_DEVICES, PROBED, STACK};
 
 /// Most words of one run.
 pub const MAX_WORDS: usize = 16;
-/// The instruction behind the last word: `BRK #0x5AFE`.
+/// The instruction after the last word: `BRK #0x5AFE`.
 const END: u32 = 0xD42B_5FC0;
 /// `ESR_EL1` of it (Arm ARM DDI 0487 D19.2.37, EC 0x3C).
 const END_SYNDROME: u64 = 0x3C << 26 | 1 << 25 | 0x5AFE;
@@ -311,7 +311,7 @@ pub const fn is_survivable(word: u32) -> bool {
 }
 
 /// Tells whether `word` can keep the timer's interrupt away: it writes `CNTV_*`, `ICC_PMR_EL1`,
-/// `ICC_AP0R*_EL1`, `ICC_AP1R*_EL1` or `ICC_IGRPEN*_EL1`. A WFI or a loop behind it might have no end, and
+/// `ICC_AP0R*_EL1`, `ICC_AP1R*_EL1` or `ICC_IGRPEN*_EL1`. A WFI or a loop after it might have no end, and
 /// rightly so: no interrupt is left that could end it.
 #[must_use]
 pub const fn is_silencing(word: u32) -> bool {
@@ -432,7 +432,7 @@ fn execute(pc: u64, state: u64, start: &Start, keeps_lines: bool) -> Outcome {
     }
     Timer::Virtual.disarm();
     settle();
-    // SAFETY: the routine has written it and nobody else does (`Cells`).
+    // SAFETY: the routine has written it and no other code does (`Cells`).
     unsafe { (*SAVED.0[cpu::index() % smp::MAX_CPUS].get()).outcome }
 }
 
@@ -456,7 +456,7 @@ pub fn without_program(value: u64) -> u64 {
     }
 }
 
-/// Lets the timer's interrupt come in whatever the last run did to the CPU interface.
+/// Lets the timer's interrupt come in, after any change of the CPU interface by the last run.
 fn rearm(keeps_lines: bool) {
     let line = Timer::Virtual.line();
     gic::rearm_interface();

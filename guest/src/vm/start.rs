@@ -8,7 +8,7 @@
 //! | `vm_secondary_start` | x0 | context given to `CPU_ON` | to `smp::secondary`: unchanged |
 //!
 //! Both come in at EL1 with the MMU off and interrupts masked, as the arm64 boot protocol and PSCI's
-//! `CPU_ON` (Arm DEN 0022 section 5.6) say. Stacks are those of `link/vm.ld`, one per CPU, in order.
+//! `CPU_ON` (Arm DEN 0022 section 5.6) say. Stacks are from `link/vm.ld`, one per CPU, in order.
 
 use core::arch::global_asm;
 

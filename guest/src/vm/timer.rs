@@ -163,8 +163,8 @@ pub fn sleep(microseconds: u64) {
     nap(microseconds);
 }
 
-/// Sleeps for `microseconds`, CPU idle: the virtual timer's interrupt, which must be enabled and nobody
-/// else's meanwhile, wakes the CPU while interrupts are masked, and is taken and ended here.
+/// Sleeps for `microseconds`, CPU idle: the virtual timer's interrupt, which must be enabled and
+/// have no other use meanwhile, wakes the CPU while interrupts are masked, and is taken and ended here.
 pub fn nap(microseconds: u64) {
     let timer = Timer::Virtual;
     timer.arm(timer.now() + ticks(microseconds));

@@ -55,7 +55,7 @@ fn main() {
 
 /// Asks cargo where it has put the kernel. Cargo names the folder of a crate only to packages that link the
 /// crate's Rust code, which this one does not. Cargo may have to fetch what other packages of the workspace
-/// use: on a fresh machine nobody has asked for them yet.
+/// use: on a fresh machine they are not there yet.
 fn kernel() -> PathBuf {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let target = env::var("TARGET").expect("cargo runs this script");

@@ -11,7 +11,7 @@ use bulkhead_arch_api::{Devices, NoNetwork};
 use bulkhead_image::{Image, ImageError};
 use bulkhead_kernel::{AnyPolicy, Hooks, Shared, boot};
 
-/// The drivers of the board's own devices. A VM's network is a device passed through, or that of a service
+/// The drivers of the board's own devices. A VM's network is a device passed through, or one of a service
 /// partition.
 const DRIVERS: Devices<Serial, NoNetwork> = Devices {
     console: Serial,

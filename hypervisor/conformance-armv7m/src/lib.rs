@@ -18,7 +18,7 @@ use bulkhead_image::{Image, ImageError};
 const SLICE: u64 = 0x8000;
 /// The offset of the read-only page in the slice.
 const CONSTANT: u64 = 0x6000;
-/// An address with nothing behind it: the board has no memory here, and no partition has a device here.
+/// An address where nothing is: the board has no memory here, and no partition has a device here.
 const NOWHERE: u64 = 0x7000_0000;
 /// An interrupt line of the board.
 const LINE: u32 = 20;
@@ -107,7 +107,7 @@ impl Bench for Board {
 
     fn load(&mut self, role: Role, steps: &'static [Step]) -> VcpuReset {
         let records = self.address(role, At::Ram(RECORDS)).0;
-        // Without its program the guest finds that of an earlier check, which this one then sees.
+        // Without its program the guest finds the program of an earlier check, which this one then sees.
         let _is_seen = write_program(self, role, steps, &DIALECT);
         VcpuReset {
             state: EntryState::USUAL,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The checks of `arch/conformance` on the backend of class `x86_64`, instead of the kernel.
 //!
-//! The guest is that of the system image ([`Guest`]).
+//! The guest is in the system image ([`Guest`]).
 #![no_std]
 #![no_main]
 

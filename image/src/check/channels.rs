@@ -2,7 +2,7 @@
 //! Channels and their sides. Relies on the rules of `memory`, `partitions` and `devices`.
 //!
 //! Memory that two partitions see is the exception to spatial separation, so the table of sides says all of
-//! it: a shared mapping is that of a side, whole and with no other rights, and a channel overlaps no other
+//! it: a shared mapping belongs to a side, whole and with no other rights, and a channel overlaps no other
 //! one.
 
 use super::devices::{line_is_free, physical_line, virtual_line};
@@ -104,7 +104,7 @@ fn bell(image: &Image<'_>, record: &SideRecord) -> Result<(), Fault> {
 }
 
 /// Checks that a side of a device is one that is held and has no doorbell, as all sides of the device, and
-/// that nobody else has the line.
+/// that no other partition has the line.
 fn device(image: &Image<'_>, record: &SideRecord) -> Result<(), Fault> {
     let line = record.line.get();
     if record.flags.get() & SIDE_DEVICE == 0 {
@@ -175,7 +175,7 @@ fn function(image: &Image<'_>, index: u16, record: &SideRecord) -> Result<(), Fa
     require((0..MAX_FUNCTIONS).contains(&others.count()), Fault::BadCount)
 }
 
-/// Tells whether a mapping is that of a side.
+/// Tells whether a mapping belongs to a side.
 fn is_of(mapping: &MemoryRecord, side: &SideRecord, channel: &ChannelRecord) -> bool {
     let rights = if is_held(side) {
         0
@@ -196,7 +196,7 @@ fn is_of(mapping: &MemoryRecord, side: &SideRecord, channel: &ChannelRecord) -> 
         && mapping.flags.get() == MEMORY_SHARED | rights | device
 }
 
-/// Tells whether a shared mapping is that of a side.
+/// Tells whether a shared mapping belongs to a side.
 pub(super) fn is_shared_by_a_side(image: &Image<'_>, mapping: &MemoryRecord) -> bool {
     image.sides().iter().any(|side| {
         record_at(image.channels(), side.channel.get()).is_some_and(|channel| is_of(mapping, side, channel))

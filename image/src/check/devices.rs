@@ -82,7 +82,7 @@ pub(super) fn line_is_free(image: &Image<'_>, partition: u32, line: u32) -> Resu
     Ok(())
 }
 
-/// Checks that number and size of the windows are those of the device.
+/// Checks that number and size of the windows fit the device.
 fn shape(
     image: &Image<'_>,
     owner: &PartitionRecord,
@@ -118,7 +118,7 @@ fn shape(
     Ok(())
 }
 
-/// Checks that each bank of a flash is memory of the partition that it may not store to and that nobody
+/// Checks that each bank of a flash is memory of the partition that it may not store to and that no code
 /// clears, in RAM, aligned on both sides.
 fn banks(image: &Image<'_>, record: &VirtualDeviceRecord) -> Result<(), Fault> {
     let is_alone = record.virtual_line.get() == NONE;
@@ -164,7 +164,8 @@ fn windows(
     let facts = class
         .device(record.kind.get())
         .filter(|_| class.has_other_spaces());
-    // Registers that take less than a granule leave the rest of it to nobody: no memory is mapped there.
+    // Registers that take less than a granule leave the rest of it to no partition: no memory is mapped
+    // there.
     let spaces = facts.map_or([(AddressSpace::Memory, granule); 2], |facts| {
         facts
             .windows

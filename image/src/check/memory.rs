@@ -53,7 +53,7 @@ fn flags(record: &MemoryRecord) -> Result<(), Fault> {
 }
 
 /// Checks that the mapping is where it may be: RAM in RAM but not the hypervisor's, devices neither in RAM
-/// nor the hypervisor's; what nobody writes can be in code memory.
+/// nor the hypervisor's; constants can be in code memory.
 fn place(image: &Image<'_>, record: &MemoryRecord) -> Result<(), Fault> {
     guest_span(image, record)?;
     let host = host_span(image, record)?;
@@ -85,7 +85,7 @@ fn apart(image: &Image<'_>, index: u16, record: &MemoryRecord) -> Result<(), Fau
     require(siblings < MAX_REGIONS_PER_PARTITION, Fault::BadCount)
 }
 
-/// Tells whether two mappings are those of one channel. Both are mappings of sides, and channels are apart.
+/// Tells whether two mappings belong to one channel. Both are mappings of sides, and channels are apart.
 fn is_one_channel(one: &MemoryRecord, other: &MemoryRecord) -> bool {
     let both = one.flags.get() & other.flags.get();
     both & MEMORY_SHARED != 0 && one.host == other.host && one.size == other.size

@@ -51,7 +51,7 @@ fn address(record: &NicRecord) -> Result<(), Fault> {
     require(first & 1 == 0 && record.address != [0; 8], Fault::OutOfRange)
 }
 
-/// Checks that the memory is RAM that nobody else has.
+/// Checks that the memory is RAM that no partition has.
 fn memory(image: &Image<'_>, index: u16, record: &NicRecord) -> Result<(), Fault> {
     let span = Span::granules(record.memory.get(), NIC_MEMORY, image.granule())?;
     require(in_ram(image, span), Fault::OutsideRam)?;

@@ -57,7 +57,7 @@ fn direct(image: &Image<'_>, record: &PartitionRecord) -> Result<(), Fault> {
     )
 }
 
-/// Checks that there are no more vCPUs behind those of the last partition.
+/// Checks that there are no more vCPUs after the vCPUs of the last partition.
 pub(super) fn last(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     covers(image.partitions(), index, image.vcpus().len(), |record| {
         record.vcpu_count.get()
@@ -110,7 +110,7 @@ fn actions(record: &PartitionRecord) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Checks that the partition's vCPUs start where those of the partition before it end.
+/// Checks that the partition's vCPUs start where the vCPUs of the partition before it end.
 fn vcpus(image: &Image<'_>, index: u16, record: &PartitionRecord) -> Result<(), Fault> {
     let count = record.vcpu_count.get();
     require(

@@ -2,8 +2,8 @@
 //! Device registers that the hypervisor touches for their owner. Relies on the rules of `memory` and
 //! `devices`.
 //!
-//! A forwarded window is smaller than a page and nobody has its page mapped; a window that is only quiesced
-//! lies in registers its owner has mapped. Either way no byte of it belongs to anybody else.
+//! A forwarded window is smaller than a page and no partition has its page mapped; a window that is only
+//! quiesced lies in registers its owner has mapped. Either way no byte of it belongs to anybody else.
 
 use super::board::{guest_span, host_span, only_device};
 use super::devices::touches;

@@ -2,7 +2,7 @@
 //! Checks which vCPU runs when: budgets of vCPUs, schedules and their windows, time domains. Relies on the
 //! rules of `partitions`.
 //!
-//! The policies of `sched` accept whatever passes here, once nanoseconds are ticks.
+//! The policies of `sched` accept all that passes here, once nanoseconds are ticks.
 
 use super::{at, covers, earlier, named, refers, require, uses};
 use crate::error::{Fault, Table};
@@ -15,7 +15,7 @@ use crate::limits::{MAX_DOMAINS_PER_PCPU, MAX_DURATION_NS, MAX_SCHEDULES_PER_PCP
 use crate::reader::{Image, record as record_at};
 use bulkhead_abi::parts::Part;
 
-/// Checks that there are no more windows behind those of the last schedule.
+/// Checks that there are no more windows after the windows of the last schedule.
 pub(super) fn last(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     covers(image.schedules(), index, image.windows().len(), |record| {
         record.window_count.get()
@@ -144,7 +144,7 @@ pub(super) fn pcpu(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     require(there, Fault::WrongPolicy)
 }
 
-/// Checks that server and domain are those of the pCPU's policy.
+/// Checks that server and domain fit the pCPU's policy.
 pub(super) fn vcpu(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     let record = at(image.vcpus(), index)?;
     let policy = policy_of(image, record.pcpu.get());

@@ -179,7 +179,7 @@ impl DomainSupply<'_> {
         interval.div_ceil(shortest).saturating_add(1)
     }
 
-    /// Returns how often domain 0's budget pays for somebody to come and go.
+    /// Returns how often domain 0's budget pays for a vCPU to come and go.
     fn storm(&self) -> Ticks {
         let overheads = &self.shared.overheads;
         let paid = overheads.decision.saturating_add(overheads.switch);

@@ -265,7 +265,7 @@ impl<'a> EdfSupply<'a> {
             .vcpus
             .iter()
             .filter(|vcpu| vcpu.parameters.server.is_some());
-        // The only server has nobody to share with.
+        // The only server shares with no other.
         if density(&shared) > ONE && with_server.count() > 1 {
             return None;
         }

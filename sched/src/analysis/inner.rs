@@ -26,7 +26,7 @@ const DEADLINES: u32 = 200_000;
 const OFFSETS: Ticks = 400;
 
 /// Fills `results` with the bound of each task of `demand`, in its order. Not only the jobs
-/// that count cost the hypervisor's time: so does each other release, in the time of whoever runs.
+/// that count cost the hypervisor's time: so does each other release, in the time of the vCPU that runs.
 pub fn bounds(demand: &Demand, supply: &impl Supply, overheads: &Overheads, results: &mut [Bound]) {
     let is_bad =
         |task: &Task| task.period == 0 || task.deadline == 0 || task.deadline > task.period || task.wcet == 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Schedulability analysis: whether every declared task meets its deadline, whatever the others do.
+//! Schedulability analysis: whether every declared task meets its deadline, whether or not the others keep to
+//! theirs.
 //!
 //! **Model.** A vCPU declares tasks (least distance of two releases, worst-case execution time, deadline) and
 //! the scheduler its partition uses for them. A policy gives a vCPU a *supply*: the longest time, counted
@@ -10,7 +11,7 @@
 //!
 //! **Hypervisor.** An event is an interrupt, a decision and a switch ([`Overheads::event`]). A job costs two
 //! events, one to come and one to go. The end of a turn, a budget or a window costs one. A longer stretch in
-//! which the hypervisor looks at nothing ([`Overheads::longest`]) may be under way whenever somebody is to
+//! which the hypervisor looks at nothing ([`Overheads::longest`]) may be under way whenever a vCPU is to
 //! run.
 //!
 //! **Bounds are safe**: a result of `Ok(response)` is never below what can happen as long as every task keeps
@@ -106,14 +107,14 @@ pub struct Overheads {
     pub interrupt: Ticks,
     /// To decide who runs.
     pub decision: Ticks,
-    /// The longest stretch in which the hypervisor looks at nothing, whatever it does; an event if that is
+    /// The longest stretch in which the hypervisor looks at nothing; an event if that is
     /// longer.
     pub longest: Ticks,
     /// The stops and starts of vCPUs that other pCPUs order.
     pub orders: Orders,
 }
 
-/// Orders of other pCPUs: each stops or starts the vCPUs of a partition, in the time of whoever runs.
+/// Orders of other pCPUs: each stops or starts the vCPUs of a partition, in the time of the vCPU that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Orders {
     /// The partitions on the pCPU that others can order to stop or to start.
@@ -123,7 +124,7 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// Nobody orders anything.
+    /// No pCPU orders anything.
     pub const NONE: Self = Self {
         partitions: 0,
         space: 0,
@@ -147,7 +148,7 @@ impl Overheads {
         stops.saturating_add(self.orders.partitions).saturating_mul(each)
     }
 
-    /// Returns the cost of an event, when somebody else is to run: an interrupt, a decision and a switch.
+    /// Returns the cost of an event, when another vCPU is to run: an interrupt, a decision and a switch.
     #[must_use]
     pub const fn event(&self) -> Ticks {
         self.arrival().saturating_add(self.switch)
@@ -190,7 +191,7 @@ impl Overheads {
         }
     }
 
-    /// Returns the cost of an arrival to whoever runs, if the arrival does not lead to a switch.
+    /// Returns the cost of an arrival to the vCPU that runs, if the arrival does not lead to a switch.
     #[must_use]
     pub const fn arrival(&self) -> Ticks {
         self.interrupt.saturating_add(self.decision)
@@ -231,7 +232,7 @@ pub struct Shared<'a> {
     pub overheads: Overheads,
     /// The longest responses of all tasks; `None`: their deadlines.
     pub responses: Option<&'a Responses>,
-    /// The limit to the work of the analysis; `None`: only that of its iterations.
+    /// The limit to the work of the analysis; `None`: only the limit of its iterations.
     pub steps: Option<&'a Steps>,
 }
 

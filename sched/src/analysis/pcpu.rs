@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! All policies under one name: the bounds of the tasks of a slot, whatever the policy of its pCPU.
+//! All policies under one name: the bounds of the tasks of a slot, with any policy of its pCPU.
 
 use super::steps::Counted;
 use super::{
@@ -22,7 +22,7 @@ pub enum PolicyModel<'a> {
     Edf(EdfParameters),
     /// `arinc653`, in the schedule of this number.
     Arinc653(Arinc653Parameters<'a>, u8),
-    /// `arinc653`, while the schedule of the first number gives way to that of the second.
+    /// `arinc653`, while the schedule of the first number gives way to the schedule of the second.
     ScheduleChange(Arinc653Parameters<'a>, u8, u8),
     /// `domains`.
     Domains(DomainsParameters<'a>),
@@ -35,7 +35,7 @@ impl PolicyModel<'_> {
     }
 }
 
-/// A pCPU that nobody shares.
+/// A pCPU with one vCPU.
 #[derive(Clone, Copy, Debug)]
 struct Whole(Ticks);
 

@@ -2,7 +2,7 @@
 //! The time that priorities leave a vCPU of the supply of its group. The group is the pCPU under
 //! `fixed-priority`, a partition in its windows under `arinc653`, a time domain under `domains`.
 //!
-//! A vCPU waits for those of its group above it, for its equals, and for its own budget.
+//! A vCPU waits for the vCPUs of its group above it, for its equals, and for its own budget.
 //!
 //! - Those above it without a server take all releases of the declared tasks. Those with a server take its
 //!   budget once per period. A deferrable server can carry over one budget from the period before (back to
@@ -331,7 +331,7 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
     }
 
     /// Returns the time for `work` if the only task has one job for each budget at most. Others keep the job
-    /// waiting before the gap and behind it.
+    /// waiting before the gap and after it.
     fn once(&self, served: &Served, work: Ticks, gap: Ticks) -> Ticks {
         let direct = self.while_paid(work);
         let waits = direct.saturating_sub(work);

@@ -97,7 +97,7 @@ impl Served {
     ///
     /// - A deferrable server's first period may end before the vCPU has used the budget.
     /// - A sporadic server's first piece counts from when the policy is told of the vCPU. While more
-    ///   important ones run, nobody tells it.
+    ///   important ones run, it is not told.
     fn behind(&self, periods: Ticks, rest: Ticks, paid: impl Fn(Ticks) -> Ticks) -> Ticks {
         let once = paid(rest);
         match self.server.kind {

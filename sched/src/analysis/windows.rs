@@ -65,7 +65,7 @@ impl<'a> WindowSupply<'a> {
         numbered.filter(move |(_, window)| window.slots.0 & own != 0)
     }
 
-    /// Returns the useful time in the windows behind the first `passed` ones.
+    /// Returns the useful time in the windows after the first `passed` ones.
     fn left_of_frame(&self, passed: usize) -> Ticks {
         let own = self.own().filter(|(number, _)| *number >= passed);
         own.fold(0, |sum: Ticks, (_, window)| {
@@ -92,7 +92,7 @@ impl<'a> WindowSupply<'a> {
         own.fold(0, |sum: Ticks, window| sum.saturating_add(self.useful(window)))
     }
 
-    /// Returns the time for `work`, at most a frame's, from `end` on, which is behind the first `passed`
+    /// Returns the time for `work`, at most a frame's, from `end` on, which is after the first `passed`
     /// windows.
     fn walk(&self, passed: usize, end: Ticks, work: Ticks) -> Ticks {
         let mut left = work;

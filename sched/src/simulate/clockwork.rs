@@ -35,7 +35,7 @@ pub struct Simulator<'a, P> {
     reschedule: bool,
     /// The work of the hypervisor that is left before anybody runs.
     busy: Ticks,
-    /// The time up to now in which nobody ran.
+    /// The time up to now in which no vCPU ran.
     idle: Ticks,
 }
 
@@ -89,7 +89,7 @@ impl<'a, P: Policy> Simulator<'a, P> {
         self.slots.get(usize::from(slot.0)).map_or(0, |state| state.ran)
     }
 
-    /// Returns how long nobody has been running.
+    /// Returns how long no vCPU has been running.
     #[must_use]
     pub const fn idle(&self) -> Ticks {
         self.idle
@@ -453,7 +453,7 @@ mod tests {
         let mut states = [SourceState::default(); 2];
         let mut simulator = Simulator::new(policy(), &SOURCES, &mut states, overheads, 1);
         assert!(simulator.run(100, 1000, &mut ()));
-        // Interrupt, decision, switch, then the job; the first is released while nobody runs.
+        // Interrupt, decision, switch, then the job; the first is released while no vCPU runs.
         assert_eq!(states[1].statistics.longest, 1 + 1 + 2 + 5);
     }
 

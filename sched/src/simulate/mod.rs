@@ -6,7 +6,7 @@
 //! hypervisor's loop. A slot that wakes interrupts the decision in force only if the policy is interested in
 //! that slot. A timer of any other slot is noticed at the next decision. An interrupt is taken at once. The
 //! hypervisor's work costs time ([`Overheads`](crate::analysis::Overheads)) and is not interrupted. As in the
-//! hypervisor, that time counts as running time of whoever was chosen.
+//! hypervisor, that time counts as running time of the slot that was chosen.
 //!
 //! **Deterministic.** The same sources, seed and policy give the same events. At one instant the order is:
 //! completions, then releases, then the end of the decision.
@@ -51,7 +51,7 @@ pub enum Event {
     PeriodStarted(Slot),
     /// This schedule has begun.
     ScheduleChanged(u8),
-    /// The running slot has changed. The reason is that of the first to leave.
+    /// The running slot has changed. The reason is the one for which the first left.
     Switched {
         /// The slot that ran.
         from: Option<Slot>,

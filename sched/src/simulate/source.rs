@@ -18,7 +18,7 @@ pub enum Pattern {
     Sporadic(Ticks),
     /// So many jobs at once, every period.
     Burst(u32),
-    /// A period after the last one was complete: a device whose line stays pending until somebody has looked.
+    /// A period after the last one was complete: a device whose line stays pending until its vCPU has looked.
     Answered,
 }
 

@@ -80,7 +80,7 @@ fn declared(system: &System) -> Vec<(usize, Task)> {
         .collect()
 }
 
-/// Returns the releases of a task. The first is with all others, behind the end of a supply, or anywhere.
+/// Returns the releases of a task. The first is with all others, after the end of a supply, or anywhere.
 fn chosen(system: &System, run: u64, slot: usize, task: &Task, numbers: &mut Numbers) -> Releases {
     let extra = match run % 4 {
         3 => numbers.below(task.period / 16),

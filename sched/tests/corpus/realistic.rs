@@ -33,7 +33,7 @@ pub struct Part {
     pub on_board: bool,
 }
 
-/// Returns system `number` of a part. A manifest may hold this system. Somebody declares work, and the
+/// Returns system `number` of a part. A manifest may hold this system. A vCPU declares work, and the
 /// budgets fit together.
 pub fn system(part: Part, number: u64) -> System {
     let mut tries = (0..1000).map(|attempt| attempted(part, number, attempt));

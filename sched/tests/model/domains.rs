@@ -57,7 +57,7 @@ impl Domains {
 
 impl Oracle for Domains {
     fn decided(&mut self, world: &World, _signals: Signals) -> Verdict {
-        // If nobody is ready, the turns go by in `tick`.
+        // If no vCPU is ready, the turns go by in `tick`.
         if (0..self.places.len() as u8).any(|slot| world.is_runnable(slot)) {
             self.find_turn(world);
         }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Oracle of `edf`: the promise to every server at a density of at most 1, whatever the others do.
+//! Oracle of `edf`: the promise to every server at a density of at most 1, with any behaviour of the others.
 //!
 //! The first promise is about a vCPU that wakes up after a whole period in which it wanted nothing, and wants
 //! all it can get from then on. This vCPU has n + 1 budgets by its deadline in period n. The second promise
-//! is about a vCPU that is passed over for the background, or for nobody. This vCPU has used its budget in
-//! the last period.
+//! is about a vCPU that is passed over for the background, or for an idle pCPU. This vCPU has used its budget
+//! in the last period.
 
 use crate::model::{Freedom, Oracle, Pcpu, Verdict, World, check};
 use bulkhead_sched::{AnyPolicy, EdfParameters, Server, ServerKind, Signals, Ticks, VcpuParameters};

@@ -3,7 +3,8 @@
 //!
 //! The oracle recounts a deferrable budget tick by tick. For a sporadic budget, the oracle only keeps the
 //! places that ran in the last ticks. The budget must be there again when less than the budget was used in
-//! the last period. For the most important vCPU, which nobody delays, the budget must not be there otherwise.
+//! the last period. For the most important vCPU, which no other delays, the budget must not be there
+//! otherwise.
 
 use crate::model::{Freedom, Oracle, Pcpu, Verdict, World, check};
 use bulkhead_sched::{

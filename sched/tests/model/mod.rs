@@ -90,7 +90,7 @@ pub struct Freedom {
     pub critical: u32,
     /// Number of schedules to change between.
     pub schedules: u8,
-    /// The slots whose timers may be noticed at the next decision only, while nobody is interested.
+    /// The slots whose timers may be noticed at the next decision only, while no vCPU is interested.
     pub unnoticed: u32,
     /// The slots that never block, nor donate.
     pub always_ready: u32,
@@ -188,7 +188,7 @@ impl<P: Searchable, O: Oracle> State<P, O> {
     fn become_blocked(&mut self, slot: u8) {
         self.world.ready &= !(1 << slot);
         self.untold &= !(1 << slot);
-        // A critical place is served as critical until nobody can run the place.
+        // A critical place is served as critical until no slot can run the place.
         for place in 0..SLOTS as u8 {
             if !self.world.is_runnable(place) {
                 self.world.critical &= !(1 << place);

@@ -2,7 +2,7 @@
 //! A policy of one's own, in one file: weighted turns.
 //!
 //! Every vCPU has a weight, its priority plus one. A vCPU runs for that many slices, then the next ready vCPU
-//! runs. Nobody waits longer than all the other turns together, so nobody starves. Nobody is preempted within
+//! runs. No vCPU waits longer than all the other turns together, so none starves. No vCPU is preempted within
 //! its turn. The file needs `bulkhead_sched` and nothing else. The documentation of `Policy` says what the
 //! file must keep.
 
@@ -40,7 +40,7 @@ impl WeightedTurns {
         }
     }
 
-    /// Gives the next ready slot behind the turn a whole turn. O(1): the set is a bitmap.
+    /// Gives the next ready slot after the turn a whole turn. O(1): the set is a bitmap.
     fn pass_turn(&mut self) {
         let behind = self.ready.rotate_right(u32::from(self.turn) + 1).trailing_zeros();
         self.turn = ((u32::from(self.turn) + 1 + behind) % 32) as u8;
@@ -82,7 +82,7 @@ impl Policy for WeightedTurns {
         SlotSet(self.ready)
     }
 
-    /// While somebody runs, nobody's readiness changes that; with nobody running, everybody's does.
+    /// While a slot runs, no readiness changes that. While none runs, each slot's does.
     fn interested(&self) -> SlotSet {
         SlotSet(if self.ready == 0 { u32::MAX } else { 0 })
     }

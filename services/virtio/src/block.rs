@@ -58,7 +58,7 @@ pub enum Direction {
 pub trait Disk {
     /// Returns the number of sectors.
     fn sectors(&self) -> u64;
-    /// Tells whether nobody may write.
+    /// Tells whether the disk is read-only.
     fn is_read_only(&self) -> bool;
     /// Reads bytes at an offset. The range is inside the disk.
     ///

@@ -14,7 +14,7 @@ pub enum Broken {
     Loop,
     /// A chain has too many segments, or too many bytes.
     TooLong,
-    /// A buffer that the device reads comes behind one that it writes.
+    /// A buffer that the device reads comes after one that it writes.
     Order,
     /// A table of descriptors is not where one can be, or has a wrong size.
     Table,

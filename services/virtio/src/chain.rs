@@ -228,7 +228,7 @@ impl<'a> Pieces<'a> {
         }
         let length = u32::try_from(wanted).unwrap_or(u32::MAX).min(self.length);
         let address = self.address;
-        // The address behind the last byte may not exist: nothing is there then.
+        // The address after the last byte may not exist: nothing is there then.
         let end = after(address, u64::from(length.saturating_sub(1)))?;
         self.address = end.wrapping_add(1);
         self.length = self.length.saturating_sub(length);

@@ -5,7 +5,7 @@ use crate::broken::Broken;
 use crate::chain::Chain;
 use crate::memory::Memory;
 
-/// A device behind a window and its queues.
+/// A device with its window and its queues.
 pub trait Device {
     /// The kind of the device (Virtio 1.2, section 5).
     const KIND: u32;
@@ -16,7 +16,7 @@ pub trait Device {
     /// Takes the features that are agreed on.
     fn agree(&mut self, _features: u64) {}
 
-    /// Returns the configuration from `offset` on. Bytes behind its end are 0.
+    /// Returns the configuration from `offset` on. Bytes after its end are 0.
     fn configuration(&self, offset: u32, into: &mut [u8]);
 
     /// Tells whether the device can serve a chain of this queue now. A device that has nothing to say takes

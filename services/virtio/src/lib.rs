@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The device side of virtio 1.x: queues, and back ends for drivers that nobody trusts.
+//! The device side of virtio 1.x: queues, and back ends for drivers that are not trusted.
 //!
 //! A [`Server`](server::Server) is one device: the register window of `bulkhead-devices`, its queues and a
 //! back end ([`device::Device`]). The window says where a driver has put its queues. The queues turn what is

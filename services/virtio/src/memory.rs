@@ -22,13 +22,13 @@ pub trait Memory {
     /// [`Outside`]; some of the bytes may have been written.
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Outside>;
 
-    /// Keeps each access before the call from being seen after one behind the call.
+    /// Keeps each access before the call from being seen after one after the call.
     fn fence(&mut self) {
         core::sync::atomic::fence(core::sync::atomic::Ordering::SeqCst);
     }
 }
 
-/// Returns the address `offset` bytes behind `address`.
+/// Returns the address `offset` bytes after `address`.
 ///
 /// # Errors
 /// [`Outside`] if there is none.

@@ -2,7 +2,7 @@
 //! An Ethernet interface (Virtio 1.2, section 5.1): a queue for frames to the driver, and one for frames from
 //! it. No offloads: a frame is what is on the wire, without its checksum.
 //!
-//! The interface has room for one frame from the driver, and for some to it. Whoever carries several
+//! The interface has room for one frame from the driver, and for some to it. A program that carries several
 //! interfaces is the switch: it takes frames with [`Network::sent`] and hands them on with
 //! [`Network::deliver`].
 

@@ -38,7 +38,7 @@ pub const DEVICE_CONSOLE: u32 = 3;
 /// A source of entropy.
 pub const DEVICE_ENTROPY: u32 = 4;
 
-// The window has no outside crate behind it: it is part of the hypervisor, too.
+// The window uses no outside crate: it is part of the hypervisor, too.
 const _: () = {
     use bulkhead_devices::virtio_mmio as window;
     assert!(FEATURE_VERSION_1 == window::FEATURE_VERSION_1 && FEATURE_PACKED == window::FEATURE_PACKED);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A packed queue (Virtio 1.2, section 2.8): one ring of descriptors that both sides write.
 //!
-//! A wrap counter on each side tells the descriptors of one round from those of the round before. The driver
-//! writes its counter into the flags of a descriptor to make the descriptor available. The device writes its
-//! own to give the descriptor back.
+//! A wrap counter on each side tells the descriptors of one round from the descriptors of the round before.
+//! The driver writes its counter into the flags of a descriptor to make the descriptor available. The device
+//! writes its own to give the descriptor back.
 
 use crate::broken::Broken;
 use crate::chain::{Chain, DESCRIPTOR, Descriptor, MAX_SEGMENTS};
@@ -175,7 +175,7 @@ impl Packed {
         Ok(distance.is_none_or(|distance| distance < u32::from(given)))
     }
 
-    /// Returns how many descriptors a position is behind another one, at most a round and a half. `None`: the
+    /// Returns how many descriptors a position is after another one, at most a round and a half. `None`: the
     /// position does not exist.
     fn distance(&self, from: Position, to: Position) -> Option<u32> {
         let size = u32::from(self.place.size);

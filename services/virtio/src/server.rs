@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One device: its window, its queues and its back end.
 //!
-//! Whoever carries the device calls [`Server::read`] and [`Server::write`] for the driver's accesses to the
-//! window, and [`Server::serve`] when the driver has notified the device or the back end has news. After each
-//! of them [`Server::interrupt`] says whether the interrupt line is high.
+//! The program that carries the device calls [`Server::read`] and [`Server::write`] for the driver's accesses
+//! to the window, and [`Server::serve`] when the driver has notified the device or the back end has news.
+//! After each of them [`Server::interrupt`] says whether the interrupt line is high.
 
 use crate::broken::Broken;
 use crate::chain::MAX_SEGMENTS;

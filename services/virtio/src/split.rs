@@ -159,7 +159,7 @@ impl Split {
             left = left.checked_sub(1).ok_or(Broken::Loop)?;
             let descriptor = read(memory, table, index)?;
             if descriptor.has(INDIRECT) {
-                // One table, and nothing behind it (section 2.7.5.3.1).
+                // One table, and nothing after it (section 2.7.5.3.1).
                 if is_indirect || descriptor.has(NEXT) {
                     return Err(Broken::Table);
                 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The back ends behind their window, as a driver of the standard uses them.
+//! The back ends through their window, as a driver of the standard uses them.
 #![forbid(unsafe_code)]
 
 #[path = "support/device.rs"]

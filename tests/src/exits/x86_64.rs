@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The emulator's record of exits on class `x86_64`: a text for each #VMEXIT, which begins with the exit
-//! code. It does not name the pCPU, and can stand behind the text of an injected exception in the same line.
+//! code. It does not name the pCPU, and can stand after the text of an injected exception in the same line.
 
 use super::{ACCESS, CALL, Exits, IDLE, INSTRUCTION, INTERRUPT, OTHER};
 

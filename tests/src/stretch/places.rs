@@ -6,7 +6,7 @@
 //! vectors, reads of `ICC_IAR1_EL1`, reads of `ISR_EL1` that a loop ends by, and WFI. A GICv2 is looked at by
 //! a load. On `armv7m` guests come in at handlers with names, the hypervisor leaves by `BX LR` in the
 //! assembly, and looks by loads of NVIC_ISPR and ICSR. On `ppc405` guests come in at the vectors, the
-//! hypervisor leaves by RFI, and looks by reads of the status of the UIC. On `x86_64` a guest comes in behind
+//! hypervisor leaves by RFI, and looks by reads of the status of the UIC. On `x86_64` a guest comes in after
 //! VMRUN, by which the hypervisor leaves, and the hypervisor looks where interrupts are on for one
 //! instruction.
 
@@ -78,8 +78,8 @@ pub(super) enum Class {
 type Elf<'d> = object::File<'d>;
 
 impl Symbols {
-    /// Finds the places of the class binary `elf`. That of `aarch64` is loaded at `load_address`, the others
-    /// where they are linked.
+    /// Finds the places of the class binary `elf`. The class binary of `aarch64` is loaded at `load_address`,
+    /// the others where they are linked.
     pub(super) fn new(elf: &[u8], load_address: u64) -> Result<Self, String> {
         let file = Elf::parse(elf).map_err(|error| format!("the class binary: {error}"))?;
         let (class, shift) = match file.architecture() {
@@ -308,7 +308,7 @@ fn pc_places(file: &Elf<'_>, say: &mut impl FnMut(&str, u64, u64)) -> Result<(),
     }
 }
 
-/// Tells what an instruction of A64 means to the search for stretches. `next` is the instruction behind it
+/// Tells what an instruction of A64 means to the search for stretches. `next` is the instruction after it
 /// (Arm DDI 0487, C6.2; registers: D17.2).
 fn instruction(word: u32, next: u32) -> Option<&'static str> {
     const ERET: u32 = 0xD69F_03E0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads the output of the plugin. The layout is that of `struct output` in `tests/plugin/stretch.c`.
+//! Reads the output of the plugin. The layout is `struct output` in `tests/plugin/stretch.c`.
 
 use super::places::{Symbols, TAGS};
 use std::collections::BTreeMap;

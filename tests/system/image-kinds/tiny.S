@@ -5,7 +5,7 @@
 //   aarch64-linux-gnu-gcc -c tiny.S && aarch64-linux-gnu-objcopy -O binary tiny.o tiny.img &&
 //   gzip -9nk tiny.img
 // and `tiny.bin`, the same without its header, by (head -c 64 /dev/zero; tail -c +65 tiny.img) > tiny.bin.
-// `tiny.zboot` is tiny.img.gz behind the 64 bytes of a zboot header: "MZ", 0, 0, "zimg", offset and size of
+// `tiny.zboot` is tiny.img.gz after the 64 bytes of a zboot header: "MZ", 0, 0, "zimg", offset and size of
 // the rest, 8 zeroes, "gzip", zeroes.
         b       start
         .word   0

@@ -5,7 +5,7 @@
 //! A function takes what its instructions take from the stack pointer, all of them added up: a function that
 //! takes it by one of two ways counts with both. It calls what it branches to outside of itself. A call by an
 //! address may lead to any function whose address is in the binary, but for those in a table of vectors
-//! alone. Of such calls some may be active at a time (`BY_ADDRESS`): an iterator behind a pointer calls a
+//! alone. Of such calls some may be active at a time (`BY_ADDRESS`): an iterator through a pointer calls a
 //! closure.
 
 mod class;

@@ -15,7 +15,7 @@ pub(super) const BY_ADDRESS: u32 = 3;
 /// Functions that may be active twice, as the code says, and never are on one pCPU: `end_pause` takes all
 /// events of a gate before it asks whether the gate has more. Only another pCPU can have sent one by then.
 const ONCE_ON_ONE_PCPU: [&str; 2] = ["::wake_all", "::end_pause"];
-/// The crate whose closures and iterators nobody else calls: it hands none out.
+/// The crate whose closures and iterators no other crate calls: it hands none out.
 const CHECKS: &str = "bulkhead_image";
 
 /// Functions that refuse some orders of memory by a panic. Our orders are constants of the

@@ -106,7 +106,7 @@ pub const fn passes(syndrome: u64, pstate: u64) -> bool {
     let condition = if syndrome & VALID != 0 {
         syndrome >> 20 & 0xF
     } else {
-        // T32: the condition is that of the IT block, if the instruction is in one.
+        // T32: the condition comes from the IT block, if the instruction is in one.
         match it_state(pstate) {
             0 => ALWAYS,
             it => it >> 4,

@@ -8,7 +8,7 @@
 //! | module | question |
 //! |---|---|
 //! | [`syndrome`] | which instruction trapped, and what its syndrome says |
-//! | [`pstate`] | what a PSTATE says, and what it is behind a completed instruction |
+//! | [`pstate`] | what a PSTATE says, and what it is after a completed instruction |
 //! | [`data`] | which bytes a load or store moves |
 //! | [`registers`] | what a system register is to a guest |
 //! | [`psci`] | what the answer to a firmware call is |

@@ -68,7 +68,7 @@ pub const fn it_state(pstate: u64) -> u64 {
     pstate >> 8 & 0xFC | pstate >> 25 & 3
 }
 
-/// PSTATE behind a completed instruction: no single step is pending over it, and ITSTATE has advanced (F1.3).
+/// PSTATE after a completed instruction: no single step is pending over it, and ITSTATE has advanced (F1.3).
 #[inline(always)]
 #[must_use]
 pub const fn stepped(pstate: u64) -> u64 {

@@ -174,7 +174,7 @@ pub const fn write(name: u64, interface: CpuInterface) -> Write {
         ICC_ASGI1R_EL1 => Write::Interrupt(InterruptRegister::Asgi1r),
         ICC_SGI0R_EL1 => Write::Interrupt(InterruptRegister::Sgi0r),
         ICC_DIR_EL1 => Write::Interrupt(InterruptRegister::Dir),
-        // Hints of the CPU's implementation and debug-channel registers nobody listens on.
+        // Hints of the CPU's implementation and debug-channel registers no code listens on.
         ACTLR_EL1 | OSDTRRX_EL1 | OSDTRTX_EL1 | MDCCINT_EL1 | OSECCR_EL1 | OSDLR_EL1 | DBGPRCR_EL1
         | DBGCLAIMSET_EL1 | DBGCLAIMCLR_EL1 | DBGDTR_EL0 | DBGDTRX_EL0 => Write::Ignored,
         // The interrupt controller's CPU interface has no other form than system registers.

@@ -53,7 +53,7 @@ const WFX_TI: u64 = 3;
 /// ISS of MRS, MSR, SYS, MCR, MRC, MCRR and MRRC: Direction, a read.
 pub const ISS_READ: u64 = 1;
 
-/// ISS of aborts: ISV, the fields behind it describe the access.
+/// ISS of aborts: ISV, the fields after it describe the access.
 const ISS_VALID: u64 = 1 << 24;
 const ISS_SIZE: u64 = 3 << 22;
 const ISS_SIZE_WORD: u64 = 2 << 22;

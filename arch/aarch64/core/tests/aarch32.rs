@@ -116,7 +116,7 @@ fn each_condition(mut check: impl FnMut(u64, u64, bool)) {
 fn a_valid_condition_of_the_syndrome_decides() {
     each_condition(|code, flags, expected| {
         let syndrome = 0x03 << 26 | 1 << 25 | 1 << 24 | code << 20;
-        // Whatever ITSTATE says.
+        // For any ITSTATE.
         for it in [0, 0xFC00 | 3 << 25] {
             assert_eq!(
                 passes(syndrome, flags | it | SUPERVISOR),
@@ -281,7 +281,7 @@ fn faults_become_the_exception_of_their_class() {
 }
 
 /// Synchronous external abort: FS 0b01000 in the format of short descriptors; LPAE and STATUS 0b010000 in
-/// that of long ones.
+/// the one of long ones.
 #[test]
 fn fault_status_is_an_external_abort_in_the_format_of_the_tables() {
     const EAE: u64 = 1 << 31;

@@ -108,7 +108,7 @@ fn functions_of_one_width_are_not_there_in_the_other() {
     }
 }
 
-/// The 64-bit range of the hypervisor service is that of our hypercalls, of which the kernel refuses those it
+/// The 64-bit range of the hypervisor service has our hypercalls, of which the kernel refuses those it
 /// does not know.
 #[test]
 fn queries_of_the_hypervisor_service_have_32_bits() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! PSTATE: byte order, privilege, and what it is behind a completed instruction.
+//! PSTATE: byte order, privilege, and what it is after a completed instruction.
 
 use bulkhead_arch_aarch64_core::pstate::{is_big_endian, is_el1, is_privileged_aarch32, it_state, stepped};
 
@@ -17,7 +17,7 @@ fn it_state_is_put_together_from_both_fields() {
     }
 }
 
-/// The manual's table of IT blocks (F1.3.3): mask bits move up, and the block ends behind its last
+/// The manual's table of IT blocks (F1.3.3): mask bits move up, and the block ends after its last
 /// instruction.
 #[test]
 fn it_state_advances_through_blocks_of_one_to_four_instructions() {

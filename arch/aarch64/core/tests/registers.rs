@@ -344,7 +344,7 @@ fn limits_of_a_guest_are_not_raised() {
 fn a_guest_with_a_gicv2_has_no_system_register_interface() {
     for (crm, op2, rest) in [(1, 1, 0), (4, 0, 1 << 4)] {
         let name = register(3, 0, 0, crm, op2);
-        // Whatever the CPU has.
+        // For any CPU.
         for hardware in [0, 1 << 28 | 1 << 24] {
             let value = identification(name, CpuInterface::Memory, |_| hardware);
             assert_eq!(value, rest, "{crm} {op2}");

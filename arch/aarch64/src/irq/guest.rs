@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A guest's accesses to its interrupt controller that trap: registers by address, and those of the CPU
+//! A guest's accesses to its interrupt controller that trap: registers by address, and registers of the CPU
 //! interface.
 //!
 //! This module finds out which register is meant. The effect of the access is a matter of `arch/vgic`.
@@ -11,7 +11,7 @@ use bulkhead_arch_api::{GuestPhys, VcpuSet};
 use bulkhead_arch_vgic::{Frame, RegisterAccess, Sgi};
 
 const REDISTRIBUTOR_SHIFT: u32 = 17;
-/// Page of `GICC_DIR` in a GICv2's CPU interface, behind the page that a guest has as it is.
+/// Page of `GICC_DIR` in a GICv2's CPU interface, after the page that a guest has as it is.
 pub(super) const DEACTIVATE: u64 = 0x1000;
 const DEACTIVATE_SIZE: u64 = 0x1000;
 

@@ -30,7 +30,7 @@ const VTR_FINE: u64 = 3 << 26;
 pub(super) fn init() {
     write_guest_register!("icc_sre_el2", SRE);
     instruction!("isb");
-    // This write comes after that of EL2, without which the register may not be there.
+    // This write comes after the one of EL2, without which the register may not be there.
     write_guest_register!("icc_sre_el1", SRE);
     instruction!("isb");
     write_guest_register!("icc_pmr_el1", 0xFF);
@@ -78,7 +78,7 @@ pub(super) fn call_of(affinity: u64) -> u64 {
     aff3 << 48 | (aff0 >> 4) << 44 | aff2 << 32 | aff1 << 16 | 1 << (aff0 & 15)
 }
 
-/// Sends a software-generated interrupt by a value of [`call_of`]. The value 0 reaches nobody.
+/// Sends a software-generated interrupt by a value of [`call_of`]. The value 0 reaches no pCPU.
 #[inline]
 pub(super) fn send(call: u64, line: u32) {
     let value = call | u64::from(line) << 24;

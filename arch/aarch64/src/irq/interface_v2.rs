@@ -102,12 +102,12 @@ pub(super) fn deactivate(line: u32) {
     }
 }
 
-/// Returns the value that calls this pCPU: its bit in a list of targets, whatever its affinity is.
+/// Returns the value that calls this pCPU: its bit in a list of targets, for any affinity.
 pub(super) fn call_of(_affinity: u64) -> u64 {
     physical::controller().map_or(0, |controller| controller.route_to(0))
 }
 
-/// Sends a software-generated interrupt by a value of [`call_of`]. The value 0 reaches nobody.
+/// Sends a software-generated interrupt by a value of [`call_of`]. The value 0 reaches no pCPU.
 #[inline]
 pub(super) fn send(call: u64, line: u32) {
     // Everything that was written for the other pCPU is visible there before the interrupt is.

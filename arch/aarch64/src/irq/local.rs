@@ -198,7 +198,7 @@ impl Hardware for Local<'_> {
         }
     }
 
-    /// Kicks this pCPU itself. The kick is taken as soon as the vCPU is entered, behind interrupts that are
+    /// Kicks this pCPU itself. The kick is taken as soon as the vCPU is entered, after interrupts that are
     /// more urgent.
     fn look_again(&mut self, me: usize) {
         let vcpu = VcpuId(self.first.wrapping_add(me as u8));

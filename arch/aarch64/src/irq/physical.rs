@@ -50,7 +50,7 @@ pub(super) fn controller() -> Option<&'static Controller> {
 /// Brings up the distributor: everything off, then forwarding on.
 ///
 /// # Safety
-/// The addresses are those of a GICv3 and mapped as device memory for good.
+/// The addresses belong to a GICv3 and are mapped as device memory for good.
 pub(super) unsafe fn init_distributor(config: &GicConfig) {
     let controller = CONTROLLER.call_once(|| {
         // SAFETY: the caller's promise. The distributor is 64 KiB (IHI 0069, 12.8).

@@ -44,7 +44,7 @@ pub(super) fn virtual_interface() -> Option<(u64, u64)> {
 /// Brings up the distributor: everything off, then forwarding on.
 ///
 /// # Safety
-/// The windows are those of a GICv2 with virtualization extensions and mapped as device memory for good.
+/// The windows belong to a GICv2 with virtualization extensions and are mapped as device memory for good.
 pub(super) unsafe fn init_distributor(config: &GicConfig) {
     let controller = CONTROLLER.call_once(|| {
         let [

@@ -11,7 +11,7 @@ use core::sync::atomic::{
     Ordering::{Relaxed, SeqCst},
 };
 
-/// Software-generated interrupt behind [`signal`].
+/// Software-generated interrupt of [`signal`].
 pub(super) const SGI_SIGNAL: u32 = 0;
 /// Software-generated interrupt that makes a pCPU look at [`Wires::kicked`].
 pub(super) const SGI_KICK: u32 = 1;
@@ -67,7 +67,7 @@ pub(super) static PCPU_ROUTES: [AtomicU64; MAX_PCPUS] = [const { AtomicU64::new(
 /// Owner of each shared physical line: [`ROUTED`], [`CRITICAL`], partition in bits 23:16, virtual line in
 /// bits 15:0.
 pub(super) static ROUTES: [AtomicU32; SPURIOUS as usize] = [const { AtomicU32::new(0) }; SPURIOUS as usize];
-/// The number behind the last line that is routed to a partition.
+/// The number after the last line that is routed to a partition.
 pub(super) static ROUTES_END: AtomicUsize = AtomicUsize::new(0);
 pub(super) const ROUTED: u32 = 1 << 31;
 /// Flag of a route: the kernel is told of each interrupt.

@@ -99,7 +99,7 @@ fn load_all(p: &mut PcpuIrq, v: &mut VcpuIrq) {
 #[inline(always)]
 pub(crate) fn unload(p: &mut PcpuIrq, v: &mut VcpuIrq) {
     let Some(own) = v.own else { return };
-    // The private lines stay enabled: the timers behind them are about to be switched off.
+    // The private lines stay enabled: their timers are about to be switched off.
     if !own.leave(&mut v.bank, &Interface) {
         unload_all(p, v);
     }
@@ -123,7 +123,7 @@ fn unload_all(p: &mut PcpuIrq, v: &mut VcpuIrq) {
             },
         );
     }
-    // The requests of its list registers are nobody's concern any more.
+    // No vCPU waits for the requests of its list registers any more.
     interface::close();
     let wake = p.take_wake();
     hand_over(p, wake);

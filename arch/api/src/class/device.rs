@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The virtual devices that VMs can have. A class lists those of its VMs in [`super::ClassFacts::devices`].
+//! The virtual devices that VMs can have. A class lists the devices of its VMs in
+//! [`super::ClassFacts::devices`].
 //!
 //! The kernel knows the part that a device plays, never which device plays it.
 
@@ -29,7 +30,7 @@ pub enum DeviceRole {
     Gate,
     /// Banks of parallel flash. Each window is memory of the VM as well, which only the hypervisor changes.
     Flash,
-    /// A PCI host bridge, behind which the VM finds channels.
+    /// A PCI host bridge, under which the VM finds channels.
     Bridge,
 }
 

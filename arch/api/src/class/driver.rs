@@ -62,8 +62,8 @@ pub const CADENCE_UART: DriverFacts = driver(5, Role::Console, 1);
 pub const CMSDK_UART: DriverFacts = driver(6, Role::Console, 1);
 /// The interrupt controller of an M-profile CPU, at its architected place.
 pub const NVIC: DriverFacts = driver(7, Role::Interrupts, 0);
-/// Dual timer (SP804), with a window of its registers and one with those of the free-running counter of an
-/// MPS2 board.
+/// Dual timer (SP804), with a window of its registers and one with the registers of the free-running counter
+/// of an MPS2 board.
 pub const DUAL_TIMER: DriverFacts = driver(8, Role::Timer, 2);
 /// SMSC LAN9118 Ethernet controller.
 pub const LAN9118: DriverFacts = driver(9, Role::Network, 1);

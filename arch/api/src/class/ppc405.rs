@@ -5,7 +5,7 @@ use super::{ClassFacts, Endianness, ProgramFacts, Word, device, driver};
 use crate::{RegisterRule, Treatment};
 use bulkhead_abi::size::Tables;
 
-/// The device control registers of guests: those of their interrupt controller. Any other one exits.
+/// The device control registers of guests: registers of their interrupt controller. Any other one exits.
 const REGISTERS: &[RegisterRule] = &[RegisterRule {
     first: 0xC0,
     last: 0xC8,

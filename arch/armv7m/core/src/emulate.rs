@@ -274,13 +274,13 @@ impl VirtualCore {
             self.set_operand(guest, register, value);
         }
         if let Some(register) = transfer.status {
-            // Nobody else stores there, so an exclusive store has always been done.
+            // No other code stores there, so an exclusive store has always been done.
             self.set_operand(guest, register, 0);
         }
         Ok(())
     }
 
-    /// Sets the PC behind the instruction, and the base register to its new value.
+    /// Sets the PC after the instruction, and the base register to its new value.
     #[inline(always)]
     fn go_on(&self, guest: &mut impl Guest, transfer: &Transfer, length: u32) {
         let written_back = transfer.written_back(|number| self.operand(guest, number));
@@ -321,7 +321,7 @@ impl VirtualCore {
     /// Does the load or store with the rights of unprivileged code (LDRT, STRT) that the host tool has
     /// replaced by the instruction in the live frame. The guest's own memory protection unit is asked for
     /// the rights of its unprivileged code. `None`, and nothing has been done, if the instruction is anything
-    /// else. The outcome is as that of [`VirtualCore::access_trapped`].
+    /// else. The outcome is as for [`VirtualCore::access_trapped`].
     ///
     /// # Errors
     /// [`Lockup`]: the guest can take no fault now.
@@ -380,7 +380,7 @@ impl VirtualCore {
         })
     }
 
-    /// Tells which access the instruction in the live frame tried, so that somebody else does the access. The
+    /// Tells which access the instruction in the live frame tried, so that other code does the access. The
     /// program has no processor of its own, and the address is not its own.
     pub fn foreign_access(&self, guest: &impl Guest) -> Trapped {
         match fetch_transfer(guest, guest.register(15)) {
@@ -611,7 +611,7 @@ impl VirtualCore {
             }
         }
         if let Some(register) = transfer.status {
-            // Nobody else stores there, so an exclusive store has always been done.
+            // No other code stores there, so an exclusive store has always been done.
             self.set_operand(guest, register, 0);
         }
     }

@@ -71,7 +71,7 @@ pub enum Lockup {
         /// The exception that could not be taken.
         exception: Exception,
     },
-    /// Neither the vector of an exception nor that of HardFault can be read.
+    /// Neither the vector of an exception nor HardFault's vector can be read.
     VectorTable {
         /// The table's address.
         address: u32,

@@ -3,7 +3,7 @@
 //!
 //! The guest always runs in physical Thread mode, unprivileged, on the physical PSP. When it traps, the CPU
 //! pushes a frame on the guest's own stack: the *live frame*, holding r0-r3, r12, LR, PC and xPSR of the code
-//! that trapped. When the backend returns to the guest, the CPU pops whatever is the live frame then. So an
+//! that trapped. When the backend returns to the guest, the CPU pops the frame that is live then. So an
 //! exception of the guest costs no copy of the frame that interrupts it: the live frame stays where it is and
 //! becomes the frame the guest's handler finds, and a second one, below the main stack, that carries the CPU
 //! into the handler, becomes the live one.

@@ -6,7 +6,7 @@ use crate::lines::{LINE_WORDS, Lines, NO_PRIORITY};
 use crate::mpu::Mpu;
 use crate::systick::SysTick;
 
-/// The facts that the guest is told about its chip, besides those of the CPU itself.
+/// The facts that the guest is told about its chip, besides the facts of the CPU itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
     /// CPUID.
@@ -456,7 +456,7 @@ impl VirtualCore {
             .is_some_and(|(priority, _)| self.group(priority) < self.waking_priority())
     }
 
-    /// Tells whether SCR.SEVONPEND is set: then whatever becomes pending is an event, even if it is not
+    /// Tells whether SCR.SEVONPEND is set: then all that becomes pending is an event, even if it is not
     /// enabled.
     const fn events_on_pend(&self) -> bool {
         self.system_control & SEVONPEND != 0
@@ -522,7 +522,7 @@ impl VirtualCore {
     }
 
     /// Tells whether a thread runs, nothing is masked and nothing waits: the next exception is taken,
-    /// whatever it is.
+    /// with any number.
     #[inline(always)]
     pub(crate) fn is_open(&self) -> bool {
         self.active_priority == NO_PRIORITY

@@ -46,7 +46,7 @@ const TICKFREQ: u32 = 0x31;
 
 /// The answer of an operation that fails, or that there is none of.
 const FAILED: u32 = u32::MAX;
-/// The `errno` of whatever fails: there is no such file.
+/// The `errno` of all that fails: there is no such file.
 const ENOENT: u32 = 2;
 /// The reason of an end that is no error (`ADP_Stopped_ApplicationExit`).
 const APPLICATION_EXIT: u32 = 0x2_0026;

@@ -92,7 +92,7 @@ impl VirtualCore {
     }
 
     /// Takes `exception`, which has just happened and may be taken, unless a more urgent one waits: then it
-    /// waits behind that.
+    /// waits after that.
     pub(crate) fn take(&mut self, guest: &mut impl Guest, exception: Exception) -> Result<(), Lockup> {
         if self.is_most_urgent(exception) {
             return self.enter(guest, exception);
@@ -125,7 +125,7 @@ impl VirtualCore {
     }
 
     /// Starts the handler of `exception`; the exception frame is in place. Registers that the architecture
-    /// leaves open are those of `words`, which become the frame that leads to the handler. (B1.5.6,
+    /// leaves open come from `words`, which become the frame that leads to the handler. (B1.5.6,
     /// ExceptionTaken.)
     fn start(
         &mut self,
@@ -156,7 +156,7 @@ impl VirtualCore {
         Ok(())
     }
 
-    /// Fetches the vector of `exception`, or that of HardFault if it cannot be read (HFSR.VECTTBL, B1.5.6).
+    /// Fetches the vector of `exception`, or HardFault's if it cannot be read (HFSR.VECTTBL, B1.5.6).
     fn fetch_vector(&mut self, guest: &impl Guest, exception: Exception) -> Result<(Exception, u32), Lockup> {
         if let Some(vector) = guest.load(self.vector_address(exception)) {
             return Ok((exception, vector));
@@ -172,7 +172,7 @@ impl VirtualCore {
     }
 
     /// Handles the execution of an address of 0xF0000000 or above: in a handler the end of the exception,
-    /// in a thread an attempt to execute what nobody may. (B1.5.8.)
+    /// in a thread an attempt to execute what no program may. (B1.5.8.)
     ///
     /// # Errors
     /// [`Lockup`]: the CPU would stop here for good.
@@ -295,7 +295,7 @@ impl VirtualCore {
     }
 
     /// Handles a live frame at `frame` that the CPU could not pop. If the guest itself returns to the frame,
-    /// the fault is the guest's. Else the frame is that of a trap, which there is none of on a chip: the
+    /// the fault is the guest's. Else the frame belongs to a trap, which there is none of on a chip: the
     /// guest has just lost its rights to its stack, mostly by switching its own unit on. The guest is shown
     /// what a chip finds at the next instruction, and that no frame could be pushed for it.
     ///

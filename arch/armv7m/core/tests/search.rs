@@ -24,7 +24,7 @@ impl Code for Program {
     }
 }
 
-/// Returns where the store is and goes that a fault behind all of `halfwords` comes from.
+/// Returns where the store is and goes that a fault after all of `halfwords` comes from.
 fn search(halfwords: &[u16], registers: &[(usize, u32)]) -> Result<(u32, u32), Found> {
     let mut program = Program {
         halfwords: halfwords.to_vec(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Calls of a debugger: what programs make, and what nobody should.
+//! Calls of a debugger: what programs make, and what no program should.
 
 mod bare_model;
 
@@ -329,7 +329,7 @@ fn everything_else() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(20_000) })]
 
-    /// Makes any call: code stays, and a program goes on behind its call or waits at it.
+    /// Makes any call: code stays, and a program goes on after its call or waits at it.
     #[test]
     fn any_call_is_answered(
         operation in prop_oneof![0_u32..0x40, any::<u32>(), 0x8000_0003_u32..0x8000_1006],

@@ -70,7 +70,7 @@ pub struct RealEntry {
     pub low: u32,
     /// Logarithm of its size.
     pub size: u32,
-    /// True if its rights are those of the guest's present mode.
+    /// True if its rights fit the guest's present mode.
     pub is_of_mode: bool,
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Hypercalls: `sc` with a function identifier in r0 (the head of `bulkhead_abi` has the convention).
 //!
-//! The identifiers are those of the other classes and begin at 0xC6000000. No operating system has a system
-//! call with such a number. A VM calls in its supervisor state only: any other `sc` is a system call of the
-//! guest's own.
+//! The identifiers are the same as in the other classes and begin at 0xC6000000. No operating system has a
+//! system call with such a number. A VM calls in its supervisor state only: any other `sc` is a system call
+//! of the guest's own.
 
 use crate::registers::Frame;
 use bulkhead_abi::hypercall::FUNCTION_BASE;

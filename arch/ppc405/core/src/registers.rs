@@ -11,7 +11,7 @@ pub mod msr {
     pub const WE: u32 = 0x4_0000;
     /// Critical interrupts.
     pub const CE: u32 = 0x2_0000;
-    /// External interrupts and those of the timers.
+    /// External interrupts and interrupts of the timers.
     pub const EE: u32 = 0x8000;
     /// Problem state.
     pub const PR: u32 = 0x4000;
@@ -159,7 +159,7 @@ pub struct Cpu {
 pub const KEPT: usize = 19;
 /// DBSR.
 pub const DEBUG_STATUS: u16 = 1008;
-/// The values after a reset that are not 0, which are those of the emulated board: CCR0, SGR (all storage is
+/// The values after a reset that are not 0, as on the emulated board: CCR0, SGR (all storage is
 /// guarded), and DBSR, which says that the last reset was one of the system.
 const KEPT_AT_RESET: [u32; KEPT] = {
     let mut values = [0; KEPT];

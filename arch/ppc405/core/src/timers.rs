@@ -63,7 +63,7 @@ const fn rises(time: u64, period: u32) -> u64 {
     time.wrapping_add(half).wrapping_shr(period)
 }
 
-/// Returns the time of the first rise of that bit behind a time.
+/// Returns the time of the first rise of that bit after a time.
 const fn next_rise(time: u64, period: u32) -> u64 {
     let half = 1_u64.wrapping_shl(period.wrapping_sub(1));
     let next = rises(time, period).wrapping_add(1);

@@ -25,7 +25,7 @@ const LOW_BITS: u32 = 0xFFFF_FFFF;
 /// Low word of an entry: the address.
 pub const ADDRESS: u32 = 0xFFFF_FC00;
 
-/// High word of an entry: the size, and that of a page of 4K.
+/// High word of an entry: the size, and the value for a page of 4K.
 const SIZE_BITS: u32 = 0x380;
 const SIZE_4K: u32 = 0x80;
 
@@ -83,7 +83,7 @@ impl Entry {
         }
     }
 
-    /// Returns the physical address behind one that it covers.
+    /// Returns the physical address after one that it covers.
     #[must_use]
     pub const fn physical(self, address: u32) -> u32 {
         let inside = self.offset_bits();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The guest's universal interrupt controller: 32 lines, behind device control registers (PPC405EP User's
-//! Manual, chapter "Interrupt Controller Operations").
+//! The guest's universal interrupt controller: 32 lines, reached through device control registers (PPC405EP
+//! User's Manual, chapter "Interrupt Controller Operations").
 //!
 //! Line 0 is the most significant bit of each register. A line is active when the device asserts it: the
 //! polarity register is kept and has no other effect, because a virtual device has no electrical level.

@@ -345,8 +345,9 @@ fn a_small_page_never_becomes_an_entry() {
 }
 
 proptest! {
-    /// Whatever a guest has in its buffer: an entry covers the address that missed, leads to the guest's own
-    /// memory only, where the guest's translation leads, with no more rights in either mode than both allow.
+    /// Checks, with anything in a guest's buffer: an entry covers the address that missed, leads to the
+    /// guest's own memory only, where the guest's translation leads, with no more rights in either mode than
+    /// both allow.
     #[test]
     fn no_entry_leads_elsewhere(
         size in 0_u32..8, ea in any::<u32>(), rpn in 0_u32..(96 << 20), bits in any::<u32>(), zones in any::<u32>(),

@@ -9,7 +9,7 @@
 //!
 //! One load brings the line of eight instructions that holds the guest's PC. It goes by the guest's own
 //! translation, which the fetch has just used: the entry is in the buffer, and the guest may read the page.
-//! Instructions behind the first one are carried out too, until one that is unknown or the end of the line.
+//! Instructions after the first one are carried out too, until one that is unknown or the end of the line.
 //! So at most eight are carried out at a trap.
 //!
 //! | register | meaning on the short path |
@@ -75,8 +75,8 @@ unsafe extern "C" {
 /// Values of a field of ten bits.
 const FIELD: usize = 1024;
 
-/// Ways by the extended opcode of primary opcode 31, except for `mtspr`, which is found without a table. That
-/// of `rfi` is one of primary opcode 19, and 31 has none with the same number.
+/// Ways by the extended opcode of primary opcode 31, except for `mtspr`, which is found without a table. The
+/// way of `rfi` is one of primary opcode 19, and 31 has none with the same number.
 #[unsafe(no_mangle)]
 static SHORT_INSTRUCTIONS: [Way; FIELD] = {
     let mut ways = [short_unknown as Way; FIELD];
@@ -149,7 +149,7 @@ global_asm!(
     rlwinm  \into, 9, 13, 25, 29
     .endm
 
-    // Goes on behind an instruction: with the next one, or in the guest. Falls through if the next one may be
+    // Goes on after an instruction: with the next one, or in the guest. Falls through if the next one may be
     // an `rfi`.
     .macro  finish
     addi    7, 7, 4
@@ -170,7 +170,7 @@ global_asm!(
 
 .Lnext:
     rlwinm  10, 9, 1, 20, 29
-    cmplwi  1, 10, 4 * 467                  // CR0 tells the first instruction from those behind it
+    cmplwi  1, 10, 4 * 467                  // CR0 tells the first instruction from those after it
     beq     1, short_write_register
     addis   10, 10, SHORT_INSTRUCTIONS@ha
     lwz     10, SHORT_INSTRUCTIONS@l(10)

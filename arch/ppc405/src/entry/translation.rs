@@ -2,7 +2,7 @@
 //! The short path of translations: misses of a VM's programs, and `tlbwe`.
 //!
 //! An entry of the guest's with a page of 4K has at most one real one, and its place is known (`Buffer`). So
-//! nobody has to look for what becomes invalid. A miss says that the present process has no entry for the
+//! no code has to look for what becomes invalid. A miss says that the present process has no entry for the
 //! address, so a new one for that page is the only one.
 //!
 //! The short path hands a miss over as long as `may_change` is 0, in other modes than the translated one, for
@@ -18,10 +18,11 @@
 //! | r25 | the guest's process |
 //! | r27, r28 | entries that may translate the address, and have not been looked at |
 //! | r29 | the number of the first entry in r27 |
-//! | r30, r31 | an entry's number, and its place relative to that of the first one, from r1 on |
+//! | r30, r31 | an entry's number, and its place relative to the first one's, from r1 on |
 //! | r22, r23, r26 | free |
 //!
-//! The registers of `tlbwe` are those of [`short`](super::short); r0, r2, r5, r6 and r10 to r12 are free.
+//! The registers of `tlbwe` are the same as in [`short`](super::short); r0, r2, r5, r6 and r10 to r12 are
+//! free.
 
 use crate::buffer::{Buffer, DIRECT, FIRST_SHARED, NOBODY, REAL_MODE, Used};
 use crate::context::{Context, HOST_STACK};

@@ -4,8 +4,8 @@
 //!
 //! The CPU interface has 32 priority levels, EOImode 0 or 1, binary points at their smallest values, and a
 //! number of list registers to choose. `settle` plays the hypervisor: it takes kicks, maintenance interrupts
-//! and physical interrupts until nothing is left to do. While a vCPU is not loaded, its pCPU runs somebody
-//! else. Each line may interrupt that once (`World::intrusions`).
+//! and physical interrupts until nothing is left to do. While a vCPU is not loaded, its pCPU runs another
+//! vCPU instead. Each line may interrupt that one once (`World::intrusions`).
 
 #![allow(dead_code, reason = "each test binary uses its part of the board")]
 
@@ -290,7 +290,7 @@ pub struct World {
     pub banks: Vec<Bank>,
     pub links: Vec<(u32, u32)>,
     pub version2: bool,
-    /// The number of times each line (by pCPU and virtual line) has interrupted somebody else since the vCPU
+    /// The number of times each line (by pCPU and virtual line) has interrupted another vCPU since the vCPU
     /// of that pCPU was loaded last.
     pub intrusions: BTreeMap<(usize, u32), u32>,
     /// Steps of the longest operation so far; a call of the hardware is one as well. This is of use where

@@ -4,7 +4,7 @@
 use super::{PHYSICAL_TIMER, SPURIOUS, World};
 use bulkhead_arch_vgic::{RegisterAccess, Sgi};
 
-/// One step of somebody. CPUs are 0..3.
+/// One step of a CPU. CPUs are 0..3.
 #[derive(Clone, Debug)]
 pub enum Step {
     Read(usize, RegisterAccess),

@@ -162,7 +162,7 @@ impl<'b> Reader<'b> {
         Some(if size == 8 { extend(value, 4) } else { value })
     }
 
-    /// Reads ModRM and everything behind it that belongs to the address. Returns the field `reg`; `None` if
+    /// Reads ModRM and everything after it that belongs to the address. Returns the field `reg`; `None` if
     /// the operand is no memory.
     fn memory(&mut self) -> Option<u8> {
         let modrm = self.byte()?;
@@ -351,7 +351,7 @@ pub fn control_move(bytes: &[u8], mode: Mode) -> Option<ControlMove> {
     })
 }
 
-/// Returns the length of an instruction with an opcode of two bytes and nothing behind it but prefixes in
+/// Returns the length of an instruction with an opcode of two bytes and nothing after it but prefixes in
 /// front, such as CPUID; `None` if it is another one.
 #[must_use]
 pub fn plain_length(bytes: &[u8], mode: Mode, second: u8) -> Option<u8> {

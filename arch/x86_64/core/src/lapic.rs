@@ -88,7 +88,7 @@ pub enum Delivery {
     Startup,
     /// An interrupt whose vector the 8259 knows.
     External,
-    /// Anything else: nobody gets it.
+    /// Anything else: no processor gets it.
     None,
 }
 
@@ -240,7 +240,7 @@ pub struct Lapic {
 }
 
 impl Lapic {
-    /// Returns the state of processor `id` after a reset. That of the boot processor is as the firmware of a
+    /// Returns the state of processor `id` after a reset. The boot processor's state is as the firmware of a
     /// PC leaves it: it is on, and LINT0 lets the 8259 through.
     #[must_use]
     pub const fn new(id: u32) -> Self {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A pair of 8259A interrupt controllers as in a PC (Intel 231468-003): the second one is behind input 2 of
+//! A pair of 8259A interrupt controllers as in a PC (Intel 231468-003): the second one is on input 2 of
 //! the first.
 //!
 //! Rotation of priorities and polling are not there: no system for a PC with an APIC uses them.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! An 8254 interval timer with port 0x61 of a PC (Intel 231164-005). Time is in its own ticks.
 //!
-//! Modes 0 and 4 count once, modes 2 and 3 for ever; modes 1 and 5, which a gate starts, are those of counter
+//! Modes 0 and 4 count once, modes 2 and 3 for ever; modes 1 and 5, which a gate starts, are modes of counter
 //! 2 alone. BCD is not there: the counter is binary then too.
 
 /// First port.

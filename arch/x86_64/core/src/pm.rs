@@ -9,7 +9,7 @@ const EVENT: u64 = PM_BASE;
 const CONTROL: u64 = PM_BASE + 4;
 /// PM timer.
 const TIMER: u64 = PM_BASE + 8;
-/// First port behind.
+/// First port after.
 const END: u64 = PM_BASE + 0x10;
 /// Reset control register of the ICH9.
 const RESET: u64 = 0xCF9;

@@ -94,7 +94,7 @@ pub const fn binary(decimal: u8) -> u64 {
         .wrapping_add((decimal & 0xF) as u64)
 }
 
-/// Returns year, month and day of a day since 1970. The arithmetic is that of H. Hinnant's
+/// Returns year, month and day of a day since 1970. The arithmetic is H. Hinnant's
 /// `civil_from_days`, in which years begin in March.
 #[expect(
     clippy::arithmetic_side_effects,

@@ -8,7 +8,7 @@ pub const PIT_HERTZ: u64 = 1_193_182;
 /// Rate of the power management timer in Hz (ACPI 6.4, 4.8.2.1).
 pub const PM_HERTZ: u64 = 3_579_545;
 
-/// Factors have so many bits behind the point.
+/// Factors have so many bits after the point.
 const SHIFT: u32 = 32;
 
 /// Ticks of one clock for ticks of another.

@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(named_at(0x200, 0x8600_0010, 0x200), None);
     }
 
-    /// Checks the instruction of a call, whose return address is the one behind it: of A64, and of T32, which
+    /// Checks the instruction of a call, whose return address is the one after it: of A64, and of T32, which
     /// has 16 bits.
     #[test]
     fn a_call_whose_vectors_are_not_there_is_named_itself() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Exceptions of a VM whose EL1 is AArch32, told from the registers behind a report.
+//! Exceptions of a VM whose EL1 is AArch32, told from the registers after a report.
 //!
 //! The report has neither VBAR nor SPSR. The mode and the offset of the vector say which exception it was.
 //! The banked link register of the mode says where (Arm DDI 0487, G1.12.3 and G1.12.4).

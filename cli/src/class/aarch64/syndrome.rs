@@ -206,7 +206,7 @@ fn register_name(fields: &[FieldInfo]) -> Option<String> {
 }
 
 /// Returns how many bytes before its return address the instruction is whose exception this syndrome is
-/// about. That of a call is behind the instruction, which has 16 bits if `IL` is 0.
+/// about. The address of a call is after the instruction, which has 16 bits if `IL` is 0.
 pub fn length_before(syndrome: u64) -> u64 {
     match syndrome >> 26 & 0x3F {
         SVC32 | SVC64 if syndrome & 1 << 25 != 0 => 4,

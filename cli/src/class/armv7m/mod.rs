@@ -14,7 +14,7 @@ use bulkhead_manifest::system::Partition;
 /// Numbers of exceptions.
 const HARD_FAULT: u64 = 3;
 const SUPERVISOR_CALL: u64 = 11;
-/// CFSR.INVSTATE: also set by the first instruction behind a vector of 0.
+/// CFSR.INVSTATE: also set by the first instruction after a vector of 0.
 const INVALID_STATE: u64 = 1 << 17;
 
 /// The class.
@@ -86,7 +86,7 @@ impl Tool for Armv7m {
             return None;
         }
         let (from, status) = (from?, status?);
-        // IPSR (Arm DDI 0403E.e, B1.4.2). The return address of a call is behind it; the instruction has 16
+        // IPSR (Arm DDI 0403E.e, B1.4.2). The return address of a call is after it; the instruction has 16
         // bits.
         let (what, pc, exception) = match state.unwrap_or_default() & 0x1FF {
             SUPERVISOR_CALL => ("executed SVC".to_owned(), from.wrapping_sub(2), SUPERVISOR_CALL),

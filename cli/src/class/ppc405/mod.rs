@@ -88,7 +88,7 @@ impl Tool for Ppc405 {
         };
         Some(Untaken {
             what,
-            // The return address of a call is behind it.
+            // The return address of a call is after it.
             pc: from.wrapping_sub(if offset == SYSTEM_CALL { 4 } else { 0 }),
             vectors: format!("its vectors are at {vectors:#x} (EVPR)"),
         })

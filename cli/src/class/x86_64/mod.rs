@@ -82,7 +82,7 @@ impl Tool for X86 {
         let [exit, event, pc, idt] = ["exit", "event", "pc", "idt"].map(register);
         let event = event.filter(|event| exit == Some(exits::SHUTDOWN) && event & 1 << 31 != 0)?;
         let vector = event as u8;
-        // The type of the event (AMD APM volume 2, 15.20). The pc is that of INT n itself.
+        // The type of the event (AMD APM volume 2, 15.20). The pc is the address of INT n itself.
         let what = match event >> 8 & 7 {
             0 => format!("was interrupted by vector {vector:#x}"),
             4 => format!("executed INT {vector:#x}"),

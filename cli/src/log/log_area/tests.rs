@@ -106,7 +106,7 @@ fn noise_in_an_area_is_shown_without_harm() {
                 _ => [if random() % 4 == 0 { 0xff } else { 0 }; 8],
             })
             .collect();
-        // Nobody finds the area without these fields, so they are not random.
+        // The area is not found without these fields, so they are not random.
         let written = random() >> (random() % 56).max(1);
         let reserved = written + random() % LINE_MAX as u64;
         let header: [(usize, &[u8]); 5] = [
@@ -244,7 +244,7 @@ fn who_shares_a_pcpu_or_waits_by_an_exit_waits_in_nobodys_time() {
     let alone = counts(&[one]);
     assert!(alone.waits_in_place[0] && alone.partitions[0].waits_in_place);
     let others: [&[(usize, &[u8])]; 3] = [
-        // The vCPU has a neighbour on the pCPU, it waits by an exit, or nobody runs.
+        // The vCPU has a neighbour on the pCPU, it waits by an exit, or none runs.
         &[(offset_of!(Header, vcpus), &[2])],
         &[one, (vcpu + offset_of!(Vcpu, exits.idle), &[1])],
         &[
@@ -414,7 +414,7 @@ fn a_partition_that_was_started_and_whose_first_vcpu_never_ran_is_named() {
     let partition = |index: usize| offset_of!(Area, partitions) + index * size_of::<Partition>();
     let starts = offset_of!(Partition, starts);
     let (ran, owner) = (offset_of!(Vcpu, ran), offset_of!(Vcpu, partition));
-    // `busy` has the pCPU for 90 ms of 100, `late` never, and nobody has started `off`.
+    // `busy` has the pCPU for 90 ms of 100, `late` never, and `off` is not started.
     let bytes = area(&[
         (offset_of!(Header, pcpus), &[1]),
         (offset_of!(Header, partitions), &[3]),

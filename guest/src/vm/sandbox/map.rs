@@ -53,7 +53,7 @@ const PAGE: u64 = 3 | 1 << 10 | 3 << 8;
 /// Attribute 1; not executable at EL1, at EL0.
 const DEVICE: u64 = 1 << 2;
 const NO_EXECUTE: u64 = 3 << 53;
-/// AP: EL0 may; nobody may write.
+/// AP: EL0 may; no level may write.
 const PROGRAM: u64 = 1 << 6;
 const READ_ONLY: u64 = 1 << 7;
 
@@ -85,7 +85,7 @@ impl Own {
 /// One of each CPU, which alone uses it.
 static OWN: [Own; MAX_CPUS] = [const { Own::new() }; MAX_CPUS];
 
-/// Returns that of the calling CPU.
+/// Returns the one of the calling CPU.
 fn own() -> &'static Own {
     &OWN[cpu::index() % MAX_CPUS]
 }
@@ -118,7 +118,7 @@ pub(super) fn enable() {
     }
     let root = address((&raw const own.root).cast());
     // SAFETY: an identity map of everything the program uses, so no address changes its meaning; the tables
-    // were written with the caches off, and only entries nobody of the program uses change later.
+    // were written with the caches off, and only entries that the program does not use change later.
     unsafe {
         asm!(
             "dsb sy",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Calls with and without work behind them.
+//! Calls with and without work that they cause.
 
 use crate::{measure, ticks_of};
 use bulkhead_guest::abi::Operation;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The system calls of Linux for 64-bit Arm that the measurements are about.
 //!
-//! Numbers and structures are those of the kernel's `include/uapi/asm-generic/unistd.h` and
+//! Numbers and structures are from the kernel's `include/uapi/asm-generic/unistd.h` and
 //! `arch/arm64/include/uapi/asm`. A call that fails ends the program and prints the name of the call, so that
-//! nobody measures failures.
+//! failures are not measured.
 
 use core::arch::{asm, global_asm};
 use core::ffi::CStr;
@@ -66,7 +66,8 @@ extern "C" fn entered(letter: u8) -> ! {
 /// Makes a system call. The result is negative if the call failed.
 ///
 /// # Safety
-/// The arguments point to what the call expects there, and nobody else uses the memory that the call writes.
+/// The arguments point to what the call expects there, and no other code uses the memory that the call
+/// writes.
 unsafe fn call(number: usize, [x0, x1, x2, x3, x4, x5]: [usize; 6]) -> isize {
     let result: isize;
     // SAFETY: the kernel changes x0 and, as the caller promises, memory that is the call's.
@@ -302,13 +303,13 @@ pub fn map(pages: usize, touch: bool) {
     let size = pages * 4096;
     let nobody = -1_isize as usize;
     let arguments = [0, size, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS, nobody, 0];
-    // SAFETY: the kernel chooses addresses that nobody uses.
+    // SAFETY: the kernel chooses addresses that are free.
     let base = good("mmap", unsafe { call(MMAP, arguments) });
     for page in 0..if touch { pages } else { 0 } {
         // SAFETY: inside of what has just been mapped, which only this function knows.
         unsafe { ((base + page * 4096) as *mut u8).write_volatile(1) }
     }
-    // SAFETY: nobody has a reference to it.
+    // SAFETY: no code has a reference to it.
     good("munmap", unsafe { call(MUNMAP, [base, size, 0, 0, 0, 0]) });
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The everyday work of Linux, measured by a program that is its first process.
 //!
-//! The operations are those of the usual micro-benchmarks of operating systems (McVoy and Staelin, "lmbench:
+//! The operations are from the usual micro-benchmarks of operating systems (McVoy and Staelin, "lmbench:
 //! Portable Tools for Performance Analysis", USENIX 1996, section 6). On an emulator that counts instructions
 //! as time, the figures of the bare machine and of a VM differ by what the hypervisor adds: the exits of the
 //! tick, of timers and of waiting. Each figure is the mean of many, so that such exits have their share of
@@ -25,7 +25,7 @@ const PAUSES: u64 = 100;
 /// The other process of a pair ends when it reads this.
 const END: u8 = 0xFF;
 
-/// Prints the mean of `count` times of an operation, in nanoseconds, after some that nobody measures.
+/// Prints the mean of `count` times of an operation, in nanoseconds, after some that are not measured.
 fn measure(name: &str, count: u64, mut operation: impl FnMut()) {
     for _ in 0..count.div_ceil(8) {
         operation();

@@ -129,7 +129,8 @@ fn main() -> ! {
     let [x, y, z, own] = pinger.host.ip;
     pinger.ping("neighbour", [x, y, z, own + 1]);
     println!("ping: done");
-    // A SysTick that is pending would end every sleep at once, and whoever is less important would never run.
+    // A SysTick that is pending would end every sleep at once, and a less important partition would never
+    // run.
     peripherals.SYST.disable_interrupt();
     SCB::clear_pendst();
     loop {

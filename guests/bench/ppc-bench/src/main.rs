@@ -17,7 +17,7 @@ const TURNS: u32 = 1000;
 /// Instructions in a tick of the time base.
 const INSTRUCTIONS: u32 = 3;
 
-/// Prints the cost of a turn, without that of the loop.
+/// Prints the cost of a turn, without the loop's.
 fn measure(name: &str, mut turn: impl FnMut(u32)) {
     let time = |turn: &mut dyn FnMut(u32)| {
         let start = cpu::ticks();

@@ -116,7 +116,7 @@ extern "C" fn serve() {
     }
 }
 
-/// Waits for an order. The first instructions of a CPU that wakes up are those of its handler.
+/// Waits for an order. The first instructions of a CPU that wakes up are its handler's.
 fn wait_for_order() {
     cpu::wait();
     if ORDER.load(Ordering::Acquire) == SLEEP {

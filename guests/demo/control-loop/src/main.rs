@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A bare-metal real-time program: its own virtual timer periodically releases a control computation.
 //!
-//! Releases have absolute deadlines. The comparator moves on by one period, whatever happened in between, so
+//! Releases have absolute deadlines. The comparator moves on by one period in any case, so
 //! lateness shows and does not add up. The jitter of a release is the counter at the handler's first
 //! instruction minus the deadline that was programmed. A release is missed if it is late by a period or more.
 //! It is then skipped, and the phase stays.
@@ -57,7 +57,7 @@ struct State {
     work: AtomicU64,
     /// Calls of a release.
     calls: AtomicU64,
-    /// 1 if the steps are those of a lock's owner.
+    /// 1 if the steps are a lock's owner's.
     lock: AtomicU64,
     plant: Plant,
     finished: Second,

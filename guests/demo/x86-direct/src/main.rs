@@ -94,7 +94,7 @@ fn main(machine: Machine) {
             value = core::hint::black_box(value.wrapping_mul(5).wrapping_add(1));
         }
     }
-    // The PIT still counts, but nobody hears of it.
+    // The PIT still counts, but does not interrupt.
     cpu::write_port8(PIC_MASK, 0xFF);
     println!("direct: releases {releases}");
     println!("cost late {}", LATEST.load(Ordering::Relaxed));

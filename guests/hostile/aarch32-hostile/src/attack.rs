@@ -14,7 +14,7 @@ const UART: usize = 0x0900_0000;
 const DISTRIBUTOR: usize = 0x0800_0000;
 const REDISTRIBUTOR: usize = 0x080A_0000;
 const VIRTUAL_TIMER: u32 = 27;
-/// The address of operations. Their registers also point here now and then. It is behind the program, in 4
+/// The address of operations. Their registers also point here now and then. It is after the program, in 4
 /// MiB of RAM.
 const CODE: usize = 0x4020_0000;
 const SCRATCH: u32 = 0x4030_0000;
@@ -57,7 +57,7 @@ struct State {
 
 struct Shared(UnsafeCell<State>);
 
-// SAFETY: there is one CPU, and whoever had a reference before an operation never gets the CPU back.
+// SAFETY: there is one CPU, and code that had a reference before an operation never gets the CPU back.
 unsafe impl Sync for Shared {}
 
 static STATE: Shared = Shared(UnsafeCell::new(State {
@@ -69,7 +69,7 @@ static STATE: Shared = Shared(UnsafeCell::new(State {
 }));
 
 fn write_word(address: usize, value: u32) {
-    // SAFETY: a device register of the default machine, or RAM behind the program.
+    // SAFETY: a device register of the default machine, or RAM after the program.
     unsafe { (address as *mut u32).write_volatile(value) }
 }
 
@@ -132,7 +132,7 @@ extern "C" fn attack_next(vector: u32, _: u32, tree: u32) -> ! {
     coprocessor!("0, {}, c14, c3, 0", BUDGET);
     coprocessor!("0, {}, c14, c3, 1", 1);
     let registers = &raw const state.registers;
-    // SAFETY: never returns; whatever the operation does, the next life starts from the vectors.
+    // SAFETY: never returns; after any operation the next life starts from the vectors.
     unsafe { attack_enter(registers, entry, status) }
 }
 
@@ -188,7 +188,7 @@ fn kick() {
     }
 }
 
-/// Returns the number behind `count=` in the command line, which is somewhere in the device tree. The default
+/// Returns the number after `count=` in the command line, which is somewhere in the device tree. The default
 /// is a billion.
 fn count(tree: u32) -> u32 {
     const NAME: &[u8] = b"count=";
@@ -249,7 +249,7 @@ fn coprocessor_word(random: &mut u64, thumb: bool) -> u32 {
     if thumb { word.rotate_left(16) } else { word }
 }
 
-/// Draws a value for a register: often small, often an address that is of interest to somebody.
+/// Draws a value for a register: often small, often an address with a meaning.
 fn value(random: &mut u64) -> u32 {
     let number = draw(random);
     match number % 8 {

@@ -4,7 +4,7 @@
 //!
 //! There is no sandbox. Each operation starts with random registers and nothing else. An undefined
 //! instruction, an abort, a call or the timer drops everything, and the next operation begins. An operation
-//! can destroy the program itself. Then nobody kicks the watchdog, and the partition is restarted if the
+//! can destroy the program itself. Then the watchdog is not kicked, and the partition is restarted if the
 //! manifest says so. A life that lasts for the `count=N` operations of the bootargs prints `hostile: end` and
 //! waits for the watchdog, too.
 //!

@@ -33,7 +33,7 @@ pub struct Cpu {
     cpus: usize,
 }
 
-/// The state of the CPU behind an operation.
+/// The state of the CPU after an operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The CPU goes on.
@@ -163,7 +163,7 @@ impl Cpu {
         Outcome::Stay
     }
 
-    /// Private lines of any CPU, and whether it sleeps; on a GICv2 nobody reaches those of others.
+    /// Private lines of any CPU, and whether it sleeps; on a GICv2 no CPU reaches another's.
     fn others(&mut self) -> Outcome {
         const REGISTERS: &[u64] = &[
             gic::offset::SET_PENDING,
@@ -304,7 +304,7 @@ impl Cpu {
         Outcome::Stay
     }
 
-    /// Sleeps and wakes with all lines pending. CPU 0 sleeps only where nobody else could change what wakes
+    /// Sleeps and wakes with all lines pending. CPU 0 sleeps only where no other CPU could change what wakes
     /// it.
     fn switch(&mut self) -> Outcome {
         let timer = Timer::Virtual;

@@ -21,7 +21,7 @@ pub fn word(register: u64, number: u64) -> u64 {
 
 /// Everything about the lines that hardly changes: edges, priorities, routes; then [`fill`].
 pub fn prepare(lines: u32) {
-    // Those of SGIs are edges anyway.
+    // SGIs are edges anyway.
     for number in 1..u64::from(lines / 16) {
         let frame = if number == 1 {
             gic::private_registers()

@@ -10,7 +10,7 @@
 //! Bootargs: `phase=NAME` (`all`), `count=N` operations of CPU 0 in each phase (200), `laps=N` rounds of all
 //! phases after which it switches itself off (0: never), `seed=N` (1). The same seed does the same. Prints
 //! `gic-flood: LINES lines, CPUS CPUs`, then `gic-flood: phase NAME` at the beginning of each phase and
-//! `gic-flood: lap N, OPERATIONS operations` at the end of each round, those of all CPUs. The program checks
+//! `gic-flood: lap N, OPERATIONS operations` at the end of each round, of all CPUs. The program checks
 //! nothing: the tests look at its neighbours.
 #![no_std]
 #![no_main]

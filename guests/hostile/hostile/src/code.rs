@@ -42,7 +42,7 @@ const SPARED: &[Operation] = &[
 ];
 
 /// Runs `code` with `general`. Registers outside `may_change` that changed are damage, if the code came to
-/// its end or was refused. After an interrupt nobody knows how far the code got.
+/// its end or was refused. After an interrupt it is not known how far the code got.
 fn run(attack: &mut Attack, code: &[u32], start: Start, may_change: u32) -> Outcome {
     let outcome = attack.sandbox.run(code, &start);
     attack.count(&outcome);
@@ -72,7 +72,7 @@ fn start(random: &mut Random) -> Start {
     }
 }
 
-/// Draws a value: often small, often an address that is of interest to somebody.
+/// Draws a value: often small, often an address with a meaning.
 fn value(random: &mut Random) -> u64 {
     match random.below(8) {
         0 => random.below(SLOTS),
@@ -130,8 +130,8 @@ pub fn hypercall(attack: &mut Attack) {
         *x1 = random.below(SLOTS);
     }
     if Operation::from_number(number).is_some_and(|operation| SPARED.contains(&operation)) {
-        // Nobody has that slot, and nobody waits without a capability. No address of this program looks like
-        // the slot. The sandbox would take such a value for an address and make it 0.
+        // No capability is in that slot, and no vCPU waits without a capability. No address of this program
+        // looks like the slot. The sandbox would take such a value for an address and make it 0.
         *x1 = 1 << 31 | random.below(1 << 31);
         *x2 = 1;
     }

@@ -7,7 +7,7 @@
 //!
 //! An attack of one CPU on the interrupt controller may take the timer away from another whose code has no
 //! end. So each CPU now and then gives all others their timer's interrupt back ([`rescue`]); on a GICv2
-//! nobody can take it.
+//! no CPU can take it.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -24,7 +24,7 @@ const FLOOD: u64 = 64;
 const LOWEST: u32 = 0xFFFF_FFFF;
 
 static CPUS: AtomicUsize = AtomicUsize::new(1);
-/// Number of the family, or that of none.
+/// Number of the family, or of none.
 static FAMILY: AtomicUsize = AtomicUsize::new(usize::MAX);
 static SEED: AtomicU64 = AtomicU64::new(0);
 static STOP: AtomicBool = AtomicBool::new(false);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A hostile VM. It does what a broken or malicious kernel could do, as often as it is told. Nothing of this
-//! may disturb anybody else. Whatever the answer, the VM goes on.
+//! may disturb anybody else. After any answer the VM goes on.
 //!
 //! Bootargs: `family=NAME` (`all`), `count=N` operations (10000), `seed=N` (1), `cpus=N` (1). The same seed
 //! draws the same operations. With more than one CPU, the others do the same family all the time, with
 //! numbers of their own and all lines of the interrupt controller pending (`crowd`), until CPU 0 has done its
-//! count. Then there is a line `hostile: cpu C did N` for each of them. The families are those of
+//! count. Then there is a line `hostile: cpu C did N` for each of them. The families are in
 //! [`FAMILIES`]. `all` draws one for each operation.
 //!
 //! The program ends with `hostile: FAMILY done N, damage D, finished F, interrupted I, undefined U, aborted
-//! A, debug B, other O`, the ends of the operations. Those of `psci` are `other` if they were refused.
+//! A, debug B, other O`, the ends of the operations. Operations of `psci` are `other` if they were refused.
 //! `damage` counts registers that changed although no executed instruction may change them. It must be 0.
 //!
-//! The program spares whatever would only end itself: PSCI's system functions and `CPU_OFF` of its first CPU,
+//! The program spares all that would only end itself: PSCI's system functions and `CPU_OFF` of its first CPU,
 //! requests to stop its own partition, waits without an end, and the registers that say where its own vectors
 //! are. Its health actions should be `inject` or `log`. Without `cpus`, only the families `psci` and `others`
 //! use CPUs besides the first.

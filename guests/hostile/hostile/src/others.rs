@@ -45,7 +45,7 @@ fn hold() {
     gic::end(line);
 }
 
-/// Takes the interrupts of its timer, its own SGIs and a shared line on the other CPU, whatever is done to
+/// Takes the interrupts of its timer, its own SGIs and a shared line on the other CPU, under any change of
 /// them.
 fn take_for_ever(_argument: u64) {
     gic::init_cpu();

@@ -33,7 +33,7 @@ const LPI_REGISTERS: &[u64] = &[0x0070, 0x0078];
 
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 
-/// Takes whatever comes and ends it in one of several ways, right and wrong ones.
+/// Takes each interrupt that comes and ends it in one of several ways, right and wrong ones.
 fn take() {
     let taken = TAKEN.load(Relaxed) + 1;
     TAKEN.store(taken, Relaxed);

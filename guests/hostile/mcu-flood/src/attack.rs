@@ -37,7 +37,7 @@ const LINES: u32 = 32;
 pub struct Random(u32);
 
 impl Random {
-    /// Those of `seed`.
+    /// Makes the draws of `seed`.
     pub fn new(seed: u32) -> Self {
         Self((seed + 1).wrapping_mul(0x9E37_79B9) | 1)
     }

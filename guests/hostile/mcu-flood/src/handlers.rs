@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use crate::attack;
 use crate::cpu::store;
 
-// The number of the exception is the argument. The return value in LR is that of the exception. NMI and
+// The number of the exception is the argument. The return value in LR belongs to the exception. NMI and
 // faults come from nowhere here.
 global_asm!(
     ".section .text.guest_entry, \"ax\"",

@@ -67,7 +67,7 @@ fn draw(random: &mut Random) -> u32 {
     (random.draw() >> 24) as u32
 }
 
-/// Draws an address: somewhere, or near a border that somebody might have got wrong.
+/// Draws an address: somewhere, or near a border that may be wrong in the hypervisor.
 fn address(random: &mut Random) -> u32 {
     const BORDERS: [u32; 21] = [
         0,
@@ -147,7 +147,7 @@ fn memory(random: &mut Random) {
     } else {
         address(random)
     };
-    // Half of it is the stack, and behind that there is nothing but variables of the runtime.
+    // Half of it is the stack, and after that there is nothing but variables of the runtime.
     if at.wrapping_sub(RAM) < RAM_SIZE - 4 {
         at = RAM + RAM_SIZE - 4;
     }
@@ -193,7 +193,7 @@ fn instructions(random: &mut Random) {
     run(random, start, stack)
 }
 
-/// Somebody else's code, data, EXC_RETURN values, addresses of no instruction.
+/// Another partition's code, data, EXC_RETURN values, addresses of no instruction.
 fn jump(random: &mut Random) {
     let at = match below(random, 4) {
         0 => 0xF000_0000 | draw(random) | if below(random, 2) == 0 { 0x0FFF_FFE0 } else { 0 },
@@ -209,7 +209,7 @@ fn jump(random: &mut Random) {
 /// interrupt.
 fn stack_pointer(random: &mut Random) {
     let (at, kind) = (address(random), below(random, 6));
-    // SAFETY: whatever happens to the stack, if the program goes on it has its own again.
+    // SAFETY: the stack may be lost. If the program goes on it has its own again.
     unsafe {
         asm!(
             "mov r4, sp",

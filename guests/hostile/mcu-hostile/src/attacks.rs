@@ -17,7 +17,7 @@ const PARTITION_KICK: u32 = 0x0104;
 pub const SCRATCH: u32 = RAM + 0x9000;
 const SCRATCH_SIZE: u32 = 0x4000;
 
-// Undefined instructions: every one of 16 bits, with a return behind it, and some of 32 bits. Among them are
+// Undefined instructions: every one of 16 bits, with a return after it, and some of 32 bits. Among them are
 // those that the host tool puts in the place of others.
 global_asm!(
     ".section .text.hostile_undefined, \"ax\"",
@@ -48,7 +48,7 @@ unsafe extern "C" {
     fn hostile_undefined_wide();
 }
 
-/// Draws an address: somewhere, or near a border that somebody might have got wrong.
+/// Draws an address: somewhere, or near a border that may be wrong in the hypervisor.
 pub fn address() -> u32 {
     const BORDERS: [u32; 14] = [
         0,
@@ -152,7 +152,7 @@ fn process_stack() {
     if below(2) == 0 {
         floating_point();
     }
-    // SAFETY: whatever happens to the stack is for the handler to leave behind.
+    // SAFETY: the stack may be lost; the handler leaves it.
     unsafe {
         asm!(
             "msr psp, {at}",
@@ -218,7 +218,7 @@ fn exception_return() {
     unsafe { asm!("msr psp, {}", "bx {}", in(reg) SCRATCH, in(reg) value | 1, out("lr") _) }
 }
 
-// A handler that returns with whatever it finds in r0.
+// A handler that returns with the value that it finds in r0.
 global_asm!(
     ".section .text.hostile_handler, \"ax\"",
     ".balign 4",
@@ -297,7 +297,7 @@ fn vectors() {
     }
 }
 
-/// Regions of the guest's own that open and close whatever they like.
+/// Regions of the guest's own that open and close anything.
 fn protection() {
     for region in 0..8 {
         store(0xE000_ED98, region);
@@ -320,7 +320,7 @@ fn protection() {
     }
 }
 
-/// Code that is changed, made, or somebody else's.
+/// Code that is changed, made, or another partition's.
 fn foreign_code() {
     let at = match below(4) {
         0 => {
@@ -373,7 +373,7 @@ fn exceptions() {
     barrier();
 }
 
-// Code whose replaced instructions somebody jumps into. It has MSR, MRS and CPS in and outside of IT blocks,
+// Code whose replaced instructions are jumped into. It has MSR, MRS and CPS in and outside of IT blocks,
 // and branch tables beside them. A jump to any half-word of it runs halves of instructions and data.
 global_asm!(
     ".section .text.hostile_middle, \"ax\"",
@@ -461,7 +461,7 @@ fn aliases_and_keys() {
         1 => {
             let _ = load(at);
         }
-        // AIRCR with another key: nothing may happen, whatever else is written. SysTick's calibration cannot
+        // AIRCR with another key: nothing may happen, with any other bits. SysTick's calibration cannot
         // be written.
         2 => store(0xE000_ED0C, draw() & 0xFFFF | 0x05FB_0000),
         _ => store(0xE000_E01C, draw()),

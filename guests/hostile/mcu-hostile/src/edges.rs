@@ -135,7 +135,7 @@ const ENDS: u32 = 9;
 
 /// Calls code of this file, with a base in r0.
 fn call_with(at: u32, base: u32, flags: u32) {
-    // SAFETY: the handler copes. The store goes to the base, which callers choose as they choose that of
+    // SAFETY: the handler copes. The store goes to the base, which callers choose as they choose the base of
     // other stores.
     unsafe {
         asm!(

@@ -7,14 +7,14 @@
 //! middle of `keep` may make a copy with a check word of other counts. If no copy is left the attacks begin
 //! again. The program prints this, for a test to see.
 //!
-//! The draws of an attack depend on its number only. Nothing that an attack leaves behind makes the next ones
+//! The draws of an attack depend on its number only. No remains of an attack make the next ones
 //! alike.
 
 use crate::attacks::RAM;
 use crate::cpu::{load, store};
 use crate::print;
 
-/// Between the process stack and the scratch area, behind the scratch area, and below the main stack.
+/// Between the process stack and the scratch area, after the scratch area, and below the main stack.
 const COPIES: [u32; 3] = [RAM + 0x8810, RAM + 0xD400, RAM + 0xE800];
 /// The numbers' state: below the counts, and set anew for each attack.
 const SEED: u32 = RAM + 0x8800;

@@ -143,7 +143,7 @@ fn main() -> ! {
         Ok(chip) => chip,
         Err(problem) => panic!("{problem}"),
     };
-    // Interrupts come as they like; nobody handles them.
+    // Interrupts come as they like, and are not handled.
     let _wake = Wake::by(Line::ETHERNET);
     let mut attacker = Attacker {
         chip,

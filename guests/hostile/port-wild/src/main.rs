@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A task that does with ports and locks whatever it can, right or wrong, as fast as it can. Its capabilities
+//! A task that does with ports and locks all that it can, right or wrong, as fast as it can. Its capabilities
 //! say which of three parts it plays.
 //!
 //! - `victim` (a partition, control): the reaper. It restarts the victim again and again, at moments that do
@@ -112,7 +112,7 @@ fn place(random: &mut Random, here: u64) -> u64 {
         0 => random.draw(),
         1 => 0,
         2 => u64::MAX - 7,
-        // The end of the memory of a task with 1 MiB, and what is behind it.
+        // The end of the memory of a task with 1 MiB, and what is after it.
         3 => (here | 0xF_FFFF) + 1 - 8 * random.below(64),
         4 => (here & !0xF_FFFF) - 8 * random.below(64),
         5 => page + 0x1000 - 8 * random.below(40),

@@ -60,7 +60,7 @@ fn word(random: &mut Random) -> u32 {
     random.draw() as u32
 }
 
-/// Returns a word that may be an instruction: any but those of primary opcodes 56 to 62 besides 59, which are
+/// Returns a word that may be an instruction: any but words of primary opcodes 56 to 62 besides 59, which are
 /// no instructions of a 405. QEMU 7.2 decodes some of them (vectors, opcode 60), and ends at their exception.
 fn any(random: &mut Random) -> u32 {
     let instruction = word(random);

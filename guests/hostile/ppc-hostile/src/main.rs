@@ -2,7 +2,7 @@
 //! A VM of class `ppc405` that does what a broken or malicious kernel could do, one family at a time.
 //!
 //! An operation of the tame families is one instruction with random registers, which always gets out again:
-//! by an interrupt of its own, by the system call behind it, or by the timer. The family `wild` leaves
+//! by an interrupt of its own, by the system call after it, or by the timer. The family `wild` leaves
 //! nothing out: any word with any registers in any mode. It destroys itself now and then. The manifest's
 //! watchdog and health actions start it again, and the number of its starts is the seed of the next life.
 //!

@@ -32,7 +32,7 @@ const QUEUE_PLACES: [u64; 3] = [0x080, 0x090, 0x0a0];
 const WORDS: usize = 4096;
 /// Descriptors of a queue.
 const SIZE: u32 = 64;
-/// Offsets of the ring of the driver and of that of the device behind the descriptors.
+/// Offsets of the driver's ring and of the device's ring, after the descriptors.
 const DRIVER: u64 = 0x1000;
 const DEVICE: u64 = 0x2000;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A VM of class `x86_64` that does what a broken or malicious kernel could do, one family at a time.
 //!
-//! An operation of the tame families is one instruction. An exception that it raises goes on behind it, and
+//! An operation of the tame families is one instruction. An exception that it raises goes on after it, and
 //! the program mends what it needs of its machine. The family `wild` executes random bytes in 64-bit and
 //! 32-bit code and, by INIT and start-up IPI of another vCPU, in real mode; it loads random descriptor
 //! tables. It destroys itself now and then. The manifest's watchdog and health actions start it again, and

@@ -18,7 +18,7 @@ const PLAIN_CR4: u64 = 0x20;
 /// The lower half of a register, and CR0.NW.
 const LOWER: u64 = 0xFFFF_FFFF;
 const NOT_WRITE_THROUGH: u64 = 1 << 29;
-/// CR4.SMEP and SMAP, with which the program could not go on: its pages are those of a user.
+/// CR4.SMEP and SMAP, with which the program could not go on: its pages are a user's.
 const PREVENTION: u64 = 3 << 20;
 /// Registers of the UART without which nothing of this program is seen, and their usual values: line control,
 /// interrupts, modem control.

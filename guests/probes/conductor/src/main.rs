@@ -85,7 +85,7 @@ impl Tools {
     }
 
     /// Checks that the stopped partition was restarted as often as its lives say. Each life began with a
-    /// restart, but for the first one and those behind a stop of this task. One restart more is possible: one
+    /// restart, but for the first one and those after a stop of this task. One restart more is possible: one
     /// that the stop overtook.
     fn count(&self) -> Result<(), Error> {
         let (status, start) = self.status()?;

@@ -3,7 +3,7 @@
 //!
 //! It needs the capability `requests` (a port, read). If it has an event gate of its own (`events`, read and
 //! write), it sends the right to signal it to those who ask: a message of one byte, 0xFF. It counts the
-//! signals, and prints how many there were so far when somebody asks for that: a message of one byte, 0xFE.
+//! signals, and prints how many there were so far when a task asks for that: a message of one byte, 0xFE.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

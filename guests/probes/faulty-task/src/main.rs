@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A task that does wrong things, for the tests of health events and actions.
 //!
-//! A task can be told nothing but its capabilities, so their names (of whatever kind) say which wrong things
+//! A task can be told nothing but its capabilities, so their names (of any kind) say which wrong things
 //! it does, and in which order: `fault-memory`, `fault-undefined`, `fault-hypercall`, `fault-hang`.
 //!
 //! The task prints `before NAME`, and `after NAME` if it survives.

@@ -3,8 +3,8 @@
 //! by it.
 //!
 //! The granter needs these capabilities: `gifts` (a port; write and grant), `box` (a port of depth 1 or more
-//! that nobody else uses; read and write), `lock`, `gate` (its own event gate; read and write), `clock`
-//! (timer), and a console. The holder needs `gifts` (read) and a console.
+//! that no other partition uses; read and write), `lock`, `gate` (its own event gate; read and write),
+//! `clock` (timer), and a console. The holder needs `gifts` (read) and a console.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

@@ -129,7 +129,7 @@ fn honest(server: Handle, clock: &Clock) {
     println!("honest: {CALLS} calls, {failed} failed");
 }
 
-/// Calls the next one, and answers whoever calls then.
+/// Calls the next one, and answers the caller that comes then.
 fn circle(mine: Handle, next: Handle, clock: &Clock) {
     let (request, mut answer) = (Message::<8>::new(), Message::<8>::new());
     let ended = port::send_receive(next, (&request, 8), &mut answer, 0).map(drop);

@@ -2,8 +2,8 @@
 //! A task that lends memory to another partition and takes it back, again and again.
 //!
 //! It sends a capability for the channel `memory` with a message to the port `loans`, and some time later it
-//! revokes the capability. From then on nobody else changes the memory, whatever the borrower does (guest
-//! `borrower`). It also needs `clock` (timer) and a console.
+//! revokes the capability. From then on no other partition changes the memory, not even the borrower
+//! (guest `borrower`). It also needs `clock` (timer) and a console.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

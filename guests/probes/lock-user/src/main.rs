@@ -2,7 +2,7 @@
 //! A task that tests locks: what is refused, deadlines, the owner's place, an owner that ends.
 //!
 //! It needs the capabilities `first` and `second` (locks that the guest `locker` owns when 150 ms have passed
-//! since boot), `own` (a lock that nobody else takes) and `clock` (timer).
+//! since boot), `own` (a lock that no other partition takes) and `clock` (timer).
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

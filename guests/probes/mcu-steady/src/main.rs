@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Does the same piece of work again and again, without an exit of its own, and says how much the longest
-//! took more than the shortest. An interrupt of somebody else that comes through meanwhile shows.
+//! took more than the shortest. An interrupt of another partition that comes through meanwhile shows.
 //!
 //! Timer 1 is the measure: it counts a tick in 40 instructions. The piece of work takes half a millisecond
 //! where an instruction takes a nanosecond. Before it begins, the program sleeps, so that its neighbours

@@ -87,7 +87,7 @@ fn races(timer: &mut SYST) {
         let [rest, next] = [wait(timer), wait(timer)];
         println!("systick: {name}, {} are left, then {}", steps(rest), steps(next));
     }
-    // Just behind the end of a period.
+    // Just after the end of a period.
     begin(timer, SHORT);
     wait(timer);
     timer.set_reload(LONG - 1);

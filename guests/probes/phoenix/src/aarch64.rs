@@ -9,7 +9,7 @@ use bulkhead_guest::vm::{Machine, RAM_BASE, bus, cpu, smp};
 
 bulkhead_guest::vm_main!(begin);
 
-/// A word of memory that belongs to nobody else: behind the program, before the device tree.
+/// A word of memory that belongs to no other program: after the program, before the device tree.
 pub const REMEMBERED: u64 = RAM_BASE + 0x7_0000;
 /// An address that is no memory and no device.
 pub const NOWHERE: u64 = 0x8000_0000;

@@ -116,7 +116,7 @@ fn end(way: Way) {
     }
 }
 
-/// Waits busily until somebody ends this life.
+/// Waits busily until this life is ended.
 fn spin() -> ! {
     loop {
         machine::relax();
@@ -137,7 +137,7 @@ fn interrupted_sleep() {
 #[cfg(not(target_arch = "powerpc"))]
 fn call_without_end() -> ! {
     loop {
-        // Whatever the answer is, the vCPU is in the hypervisor most of the time.
+        // With any answer, the vCPU is in the hypervisor most of the time.
         let _ = hypercall::null();
     }
 }

@@ -5,7 +5,7 @@ use bulkhead_guest::powerpc::{Machine, cpu};
 
 bulkhead_guest::powerpc_main!(begin);
 
-/// A word of memory that belongs to nobody else: behind the program and the device tree.
+/// A word of memory that belongs to no other program: after the program and the device tree.
 pub const REMEMBERED: u64 = 0xF_0000;
 /// An address that is no memory and no device.
 pub const NOWHERE: u64 = 0x4000_0000;

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 bulkhead_guest::pc_main!(begin);
 
-/// A word of memory that belongs to nobody else: behind the program.
+/// A word of memory that belongs to no other program: after the program.
 pub const REMEMBERED: u64 = 0x1C_0000;
 /// An address that is no memory and no device.
 pub const NOWHERE: u64 = 0x8000_0000;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A task that tests ports: what is refused, what waits, order, deadlines, calls, capabilities on their way.
 //!
-//! It needs these capabilities: `box` (a port of 64 bytes and depth 4 that nobody else uses; read and write),
-//! `echo` (the port of the guest `echo`; write and grant), `clock` (timer), and a console.
+//! It needs these capabilities: `box` (a port of 64 bytes and depth 4 that no other partition uses; read and
+//! write), `echo` (the port of the guest `echo`; write and grant), `clock` (timer), and a console.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -89,7 +89,7 @@ fn order(report: &mut Report, tools: &Tools) {
     report.equal("an empty port has nothing", empty, Err(Error::TimedOut));
 }
 
-/// Makes a call with these arguments behind the port.
+/// Makes a call with these arguments after the port.
 fn wild(operation: Operation, port: Handle, arguments: [u64; 3]) -> i64 {
     let [a, b, c] = arguments;
     let identifier = u64::from(function_id(operation));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Uses the board's real-time clock (a PL031, Arm DDI 0224) as a device of its own: registers and interrupt.
 //!
-//! The alarm is set to now, so that the interrupt comes at once, whatever the clock's second is worth. Its
+//! The alarm is set to now, so that the interrupt comes at once, for any length of the clock's second. Its
 //! level stays up until the guest clears it at the device. The second alarm shows that the line was released.
 //!
 //! Bootargs:

@@ -2,7 +2,7 @@
 //! Looks at virtio-mmio transports of the board (virtio 1.2, section 4.2.2): its own and, at the end,
 //! another's.
 //!
-//! Bootargs: `own=NUMBER` is its own transport, `kind=NUMBER` the virtio device type behind it,
+//! Bootargs: `own=NUMBER` is its own transport, `kind=NUMBER` the virtio device type of it,
 //! `foreign=NUMBER` a transport that is not its own (none). At the end it powers off. With `restart=1` it
 //! asks for a restart instead, and the next life shows whether the device was stopped meanwhile.
 #![no_std]

@@ -11,8 +11,8 @@
 //! at once, and goes on until both are in force: `windows: schedule 1 of the own pCPU in force 7000000 ns
 //! later at a frame boundary` and the same for `the other pCPU`.
 //!
-//! Its capabilities, after the one for its gate: the timer, the schedules of its own pCPU, those of the
-//! other.
+//! Its capabilities, after the one for its gate: the timer, the schedules of its own pCPU, the schedules of
+//! the other.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

@@ -16,7 +16,7 @@ use bulkhead_guest::{arguments, println};
 
 bulkhead_guest::vm_main!(main);
 
-/// Memory with a pattern: behind the program, at the end of 2 MiB.
+/// Memory with a pattern: after the program, at the end of 2 MiB.
 const MEMORY: u64 = RAM_BASE + 0x10_0000;
 /// Bytes of it, and bytes between two words that are looked at in one round.
 const SIZE: u64 = 0x10_0000;

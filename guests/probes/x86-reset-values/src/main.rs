@@ -3,7 +3,7 @@
 //! starts. A line is a run of equal values. The lines judge nothing: the system test compares them with those
 //! that the same program prints on the bare PC.
 //!
-//! The bare PC has run its firmware. A VM has none, so what only a firmware leaves behind is left out: the
+//! The bare PC has run its firmware. A VM has none, so what only a firmware leaves is left out: the
 //! masks, requests and levels of the 8259 pair, and the modes of the PIT. Left out is also what the VM's
 //! machine has otherwise on purpose: 32 pins of the I/O APIC, and no MTRRs. So is MCR of the 16550, which
 //! is 0 after a reset by its data sheet, and 8 in QEMU.
@@ -19,8 +19,8 @@ bulkhead_guest::pc_main!(main);
 
 /// The first serial port.
 const UART: u16 = 0x3F8;
-/// Registers of the local APIC (Intel SDM 3A, 11.4.1) from the version on, without those of x2APIC alone, the
-/// end of interrupt, and the command.
+/// Registers of the local APIC (Intel SDM 3A, 11.4.1) from the version on, without registers of x2APIC alone,
+/// the end of interrupt, and the command.
 const LOCAL: [(&str, u32, u32); 14] = [
     ("APIC version", 0x03, 0x04),
     ("APIC TPR", 0x08, 0x09),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The back ends behind the devices, and the memory of their clients.
+//! The back ends of the devices, and the memory of their clients.
 
 use crate::store::Part;
 use bulkhead_guest::hypercall::Handle;

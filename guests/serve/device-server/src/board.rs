@@ -29,7 +29,7 @@ use core::sync::atomic::{Ordering, fence};
 
 /// Bytes of the memory that the device and this file share.
 pub const SHARED: usize = 3 * 4096;
-/// Descriptors of the queue: those of the longest chain of a client.
+/// Descriptors of the queue: as many as the longest chain of a client has.
 const SIZE: u16 = 128;
 /// Places in the shared memory (section 2.7): descriptors, what is available, what is used, the header of the
 /// request and its status.
@@ -101,7 +101,7 @@ pub struct Board {
 }
 
 impl Board {
-    /// Prepares the disk. `memory` becomes that of the device. Returns `None` if there is no disk.
+    /// Prepares the disk. `memory` becomes the device's. Returns `None` if there is no disk.
     pub fn new(
         device: &Device<'_>,
         memory: &'static mut [u8],
@@ -130,12 +130,12 @@ impl Board {
         self.sectors
     }
 
-    /// Tells whether nobody can write.
+    /// Tells whether the disk is read-only.
     pub const fn is_read_only(&self) -> bool {
         self.features & FEATURE_READ_ONLY != 0
     }
 
-    /// Tells whether events were taken that somebody else may wait for, and forgets it.
+    /// Tells whether events were taken that another process may wait for, and forgets it.
     pub const fn take_events(&mut self) -> bool {
         core::mem::replace(&mut self.has_taken_events, false)
     }
@@ -151,7 +151,7 @@ impl Board {
             Direction::Read => READ,
             Direction::Write => WRITE_OUT,
         };
-        // The ranges are those of a copy of the chain, so that each try finds the same ones.
+        // The ranges are taken from a copy of the chain, so that each try finds the same ones.
         let mut list = [(0, 0); SIZE as usize];
         let mut count = 0;
         let mut total = 0_u32;
@@ -224,7 +224,7 @@ impl Board {
         Some(next)
     }
 
-    /// Hands the request to the device. Descriptor `last` is that of the status.
+    /// Hands the request to the device. Descriptor `last` is for the status.
     fn hand_over(&mut self, (kind, sector): (u32, u64), last: u16) {
         let at = self.shared.first;
         bus::write_u32(at + HEADER, kind);
@@ -250,8 +250,8 @@ impl Board {
         bus::write_u16(at + 14, number.wrapping_add(1));
     }
 
-    /// Waits for the end of the request. The interrupt comes behind the answer, and is taken before the look
-    /// at the answer. So no interrupt is left behind for the next request.
+    /// Waits for the end of the request. The interrupt comes after the answer, and is taken before the look
+    /// at the answer. So no interrupt is left for the next request.
     fn wait(&mut self) -> Tried {
         let now = self.clock.and_then(|clock| hypercall::timer_now(clock).ok());
         let deadline = now.map_or(0, |now| now.saturating_add(PATIENCE));

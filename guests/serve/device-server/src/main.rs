@@ -2,7 +2,7 @@
 //! A service partition: a task that serves virtio devices to VMs. The manifest says which ones; the startup
 //! page lists them.
 //!
-//! | kind | what is behind it |
+//! | kind | what serves it |
 //! |---|---|
 //! | disk | a part of the board's disk, if the task owns it; else of a disk in the task's own memory |
 //! | console | the task's console; each line begins with the name of the client |
@@ -94,7 +94,7 @@ fn main(page: StartupPage<'static>) {
     }
 }
 
-/// Returns the disk: that of the board, if the task has a device, else the task's memory.
+/// Returns the disk: the board's, if the task has a device, else the task's memory.
 fn open(
     page: &StartupPage<'static>,
     (memory, lives): (&'static mut [u8], u64),

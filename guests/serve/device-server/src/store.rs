@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The disk, of which each client has a part: that of the board, or memory.
+//! The disk, of which each client has a part: the board's disk, or memory.
 
 use crate::board::Board;
 use bulkhead_guest::startup_page::Window;
@@ -27,7 +27,7 @@ static STORE: TaskCell<Store> = TaskCell::new(Store::Memory {
 
 /// Makes this the disk.
 pub fn put(disk: Store) {
-    // Nobody uses the disk yet.
+    // No code uses the disk yet.
     let _ = STORE.with(|store| *store = disk);
 }
 

@@ -5,8 +5,8 @@
 //! `control` has a release every 2 ms and preempts everything. `receive` is the handler of the console's
 //! UART. `network` is the handler of the Ethernet controller and answers pings. `report` collects what
 //! `control` sends and prints. All of them share a resource, which is locked by raising BASEPRI. A task
-//! starts when its dispatcher, an interrupt nobody else uses, is made pending. So priorities, preemption and
-//! masking are the CPU's own.
+//! starts when its dispatcher, an interrupt without another use, is made pending. So priorities, preemption
+//! and masking are the CPU's own.
 #![no_std]
 #![no_main]
 

@@ -29,7 +29,7 @@ const RAM_END: usize = 0x2006_4000;
 
 static TICKS: AtomicU32 = AtomicU32::new(0);
 
-/// Makes a call with the address of a block, or whatever else is in its place.
+/// Makes a call with the address of a block, or with another value in its place.
 fn call(operation: usize, parameter: usize) -> usize {
     // SAFETY: what these calls store goes to places of `Buffer`, or is refused.
     unsafe { cortex_m_semihosting::syscall1(operation, parameter) }

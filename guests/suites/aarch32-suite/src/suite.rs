@@ -250,7 +250,7 @@ fn registers(report: &mut Report) {
     unsafe { asm!("mrc p14, 0, {}, c0, c0, 0", out(reg) identity, options(nostack)) }
     report.equal("DBGDIDR: no debug registers", identity, 0);
     let kept: u32;
-    // SAFETY: writes DBGOSLAR and DBGDSCRext, which change no memory and have nobody who listens.
+    // SAFETY: writes DBGOSLAR and DBGDSCRext, which change no memory and have no listener.
     unsafe {
         asm!("mcr p14, 0, {0}, c1, c0, 4", "mcr p14, 0, {0}, c0, c2, 2", inout(reg) 0x1234_5678 => kept, options(nostack));
     }
@@ -398,7 +398,7 @@ fn translate() {
             own if RAM.contains(&own) => (own, NORMAL),
             other => (other, DEVICE),
         };
-        // SAFETY: the table is in use only while nobody writes it.
+        // SAFETY: the table is in use only while no code writes it.
         unsafe {
             (&raw mut translation_table)
                 .cast::<u32>()

@@ -11,7 +11,7 @@ pub fn strange_word(random: u64) -> Option<u32> {
     let (register, opcode_1, opcode_2) = (field(13, 2), field(15, 3), field(18, 3));
     let own = matches!(major, 1 | 2 | 3 | 12);
     match field(21, 3) {
-        // LDC, STC: the address is in a register that holds that of harmless memory.
+        // LDC, STC: the address is in a register that points to harmless memory.
         0 => Some(0xED80_0000 | read << 20 | register << 16 | major << 12 | coprocessor << 8),
         // MRRC, MCRR.
         1 if read == 1 || middle != 2 => {

@@ -39,7 +39,7 @@ pub(crate) fn begin() {
                 given == 7 && none == 0,
             );
             end_life("all");
-            // Nobody runs from now on, and the partition stays.
+            // No process runs from now on, and the partition stays.
             let _without_processes = apex::set_partition_mode(OperatingMode::Normal);
         }
         _ => check_that("GET_PARTITION_STATUS", false),
@@ -155,7 +155,7 @@ extern "C" fn sleeper() {
     }
 }
 
-/// Waits, with most of its stack in use by nobody.
+/// Waits, with most of its stack not in use.
 extern "C" fn idler() {
     let _stopped = apex::timed_wait(100 * PERIOD);
 }

@@ -4,7 +4,7 @@
 //!
 //! It runs wherever it is copied to, without a stack: as the kernel of a VM without translation, or as a
 //! task. A record has 24 bytes: operation and size (words), address and value (doublewords). The numbers are
-//! those of `arch/conformance`.
+//! the numbers of `arch/conformance`.
 #![no_std]
 #![no_main]
 

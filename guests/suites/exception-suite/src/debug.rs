@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The guest's own debugging (Arm ARM DDI 0487 chapter D2): its debug exceptions come to its EL1. Single
-//! steps stop behind instructions that the hypervisor completes. Each CPU has debug registers of its own.
+//! steps stop after instructions that the hypervisor completes. Each CPU has debug registers of its own.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -103,7 +103,8 @@ fn hits(report: &mut Report, sandbox: &mut Sandbox, name: &str, words: &[u32], w
     }
 }
 
-/// One word, x1 and the level: the step must stop right behind it, whoever completed the instruction.
+/// One word, x1 and the level: the step must stop right after it, with the instruction completed by the CPU
+/// or the hypervisor.
 const STEPPED: &[(&str, u32, u64, bool)] = &[
     ("NOP", NOP, 0, true),
     ("load of memory", LOAD, STACK, true),

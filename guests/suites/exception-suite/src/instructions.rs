@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Instructions whose effect is an exception, or that cause one because of the level or of a control
-//! register. All these exceptions go to the guest's own EL1 (Arm ARM DDI 0487 D1.13) and concern nobody else.
+//! register. All these exceptions go to the guest's own EL1 (Arm ARM DDI 0487 D1.13) and concern no other
+//! exception level.
 
 use bulkhead_guest::report::Report;
 use bulkhead_guest::vm::exception::class;
@@ -102,7 +103,7 @@ pub fn run(report: &mut Report, sandbox: &mut Sandbox) {
     floating_point(report, sandbox);
 }
 
-/// `CPACR_EL1.FPEN` decides, whoever has the FP registers at the moment.
+/// `CPACR_EL1.FPEN` decides, with any owner of the FP registers.
 fn floating_point(report: &mut Report, sandbox: &mut Sandbox) {
     let trapped = case("FP that is switched off", FP_WORD, FP_TRAP);
     let used = Case {

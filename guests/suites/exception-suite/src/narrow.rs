@@ -3,7 +3,7 @@
 //! (waiting, emulated registers) goes on at the right instruction. It may be 16 or 32 bits long, conditional
 //! or in an IT block. Exceptions that belong to the kernel come to its vector for such programs.
 //!
-//! WFI in an IT block is left out: QEMU 7.2 gives the hypervisor the IT state of the instruction behind it.
+//! WFI in an IT block is left out: QEMU 7.2 gives the hypervisor the IT state of the instruction after it.
 //! Every piece of code ends with an exception. Waiting ends with the virtual timer that ends a run, because
 //! interrupts are masked.
 
@@ -136,7 +136,7 @@ fn check(report: &mut Report, sandbox: &mut Sandbox, program: &Program) {
         (outcome.vector, outcome.class()),
         (VECTOR, program.class),
     );
-    // The return address of SVC is behind it; the offsets above say so.
+    // The return address of SVC is after it; the offsets above say so.
     report.equal("  where", outcome.pc.wrapping_sub(NARROW_CODE), program.offset);
     let [_, r1, r2, ..] = outcome.general;
     report.equal("  r1 and r2", [r1, r2], program.registers);

@@ -198,7 +198,7 @@ fn between_cpus(report: &mut Report) {
     let both = || count(OTHER, COUNTED) == before + 2 && count(0, COUNTED) == here + 1;
     report.check("SGI to both", eventually(both));
     if gic::is_version2() {
-        // Private registers are banked: nobody reaches another's.
+        // Private registers are banked: no CPU reaches another's.
         return;
     }
     let frame = gic::redistributor(OTHER) + gic::SGI_FRAME;

@@ -2,7 +2,7 @@
 //! Interrupts masked by their priority alone, with PSTATE.I clear, as a kernel with pseudo-NMIs does it.
 //!
 //! A critical section raises the priority mask, so that ordinary interrupts wait and urgent ones do not. The
-//! handler of an ordinary interrupt lets urgent ones in. The priorities are those of Linux
+//! handler of an ordinary interrupt lets urgent ones in. The priorities are the ones of Linux
 //! (`irqchip.gicv3_pseudo_nmi=1`). Nothing of this leaves the virtual CPU interface. So the tests check that
 //! the right interrupt is in a list register when the mask is raised or lowered.
 
@@ -110,7 +110,7 @@ pub fn run(report: &mut Report) {
     }
     gic::set_priority(URGENT, URGENT_PRIORITY);
     if !gic::is_version2() {
-        // Linux then needs no barrier behind a change of the mask (IHI 0069 section 12.2.8,
+        // Linux then needs no barrier after a change of the mask (IHI 0069 section 12.2.8,
         // ICC_CTLR_EL1.PMHE).
         report.equal(
             "ICC_CTLR_EL1: no hint by the mask",

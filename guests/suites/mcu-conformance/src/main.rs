@@ -3,7 +3,7 @@
 //! records, and it does what they say.
 //!
 //! It runs in place as a VM or as a task, and uses no stack. A record has 24 bytes: operation and size
-//! (words), address and value (doublewords, of which only the lower word counts). The numbers are those of
+//! (words), address and value (doublewords, of which only the lower word counts). The numbers are from
 //! `arch/conformance`.
 #![no_std]
 #![no_main]

@@ -41,7 +41,7 @@ unsafe extern "C" {
     pub fn suite_run_block(block: u32, registers: *mut [u32; 14]);
 }
 
-/// RAM the blocks may use; behind the process stack.
+/// RAM the blocks may use; after the process stack.
 const SCRATCH: u32 = RAM + 0x8100;
 const PRIORITIES: u32 = 0xE000_E400;
 const SYSTEM: u32 = 0xE000_ED00;

@@ -5,12 +5,12 @@ use core::arch::asm;
 
 /// Loads a word.
 pub fn load(address: u32) -> u32 {
-    // SAFETY: addresses are registers of the chip; whatever an access does to them, no Rust object is there.
+    // SAFETY: addresses are registers of the chip; no Rust object is there.
     unsafe { (address as *const u32).read_volatile() }
 }
 
 /// Loads a word with the rights of unprivileged code: of a register of the processor that is a bus fault, and
-/// the handler goes on behind it with what was there before.
+/// the handler goes on after it with what was there before.
 pub fn load_unprivileged(address: u32) -> u32 {
     let mut value = 0;
     // SAFETY: as in `load`.
@@ -50,7 +50,7 @@ pub fn store_half(address: u32, value: u16) {
     unsafe { (address as *mut u16).write_volatile(value) }
 }
 
-/// Whatever was written takes effect before the next instruction.
+/// Makes all that was written take effect before the next instruction.
 pub fn barrier() {
     // SAFETY: barriers change nothing.
     unsafe { asm!("dsb", "isb") }
@@ -151,7 +151,7 @@ pub fn call() {
 /// Runs an undefined instruction of 16 or 32 bits.
 pub fn undefined(wide: bool) {
     if wide {
-        // SAFETY: the handler goes on behind it.
+        // SAFETY: the handler goes on after it.
         unsafe { asm!(".inst.w 0xf7f0a055") }
     } else {
         // SAFETY: likewise.

@@ -174,7 +174,7 @@ extern "C" fn suite_exception(exc_return: u32, frame: u32) -> u32 {
     result
 }
 
-/// Prints and clears the fault status, and lets the program go on behind what was at fault.
+/// Prints and clears the fault status, and lets the program go on after what was at fault.
 pub fn mend(exc_return: u32, frame: u32) -> u32 {
     let status = load(CFSR);
     if !crate::storm::running() && !crate::transfers::running() {
@@ -346,7 +346,7 @@ fn equal_priorities() {
 fn undefined_instructions() {
     undefined(false);
     undefined(true);
-    // SAFETY: the handler goes on behind it; the second one is skipped.
+    // SAFETY: the handler goes on after it; the second one is skipped.
     unsafe { asm!("cmp r0, r0", "it eq", ".inst.n 0xde56") }
     // SAFETY: likewise.
     unsafe { asm!("cmp r0, r0", "it ne", ".inst.n 0xde57") }
@@ -359,7 +359,7 @@ fn undefined_instructions() {
 }
 
 fn bus_faults() {
-    // SAFETY: nothing is there; the handler goes on behind each.
+    // SAFETY: nothing is there; the handler goes on after each.
     unsafe { asm!("ldr r2, [r0]", in("r0") NOWHERE, out("r2") _) }
     // SAFETY: likewise.
     unsafe { asm!("strb r0, [r0, #5]", in("r0") NOWHERE) }
@@ -370,7 +370,7 @@ fn bus_faults() {
 
 fn arithmetic() {
     store(CCR, 0x210);
-    // SAFETY: the handler goes on behind it.
+    // SAFETY: the handler goes on after it.
     unsafe { asm!("udiv r2, r0, r1", in("r0") 5, in("r1") 0, out("r2") _) }
     // CCR.UNALIGN_TRP is left out: QEMU 7.2 does not see it change between blocks of code it has linked
     // already.
@@ -390,7 +390,7 @@ fn coprocessors() {
     let _ = exchange_float(1);
     store(CPACR, access);
     barrier();
-    // SAFETY: there is no coprocessor 14 to read; the handler goes on behind it.
+    // SAFETY: there is no coprocessor 14 to read; the handler goes on after it.
     unsafe { asm!(".inst.w 0xee110e10", out("r0") _) }
 }
 
@@ -473,7 +473,7 @@ fn rights_of_others() {
         store(MPU_CTRL, 5);
         barrier();
         let (mut word, mut byte, mut half) = (1_u32, 2_u32, 3_u32);
-        // SAFETY: the handler goes on behind each. Nothing else is at these addresses.
+        // SAFETY: the handler goes on after each. Nothing else is at these addresses.
         unsafe {
             asm!(
                 "ldrt {word}, [{place}, #4]",
@@ -575,7 +575,7 @@ extern "C" fn unprivileged() {
         primask(),
         main_stack()
     );
-    // SAFETY: the handler goes on behind each.
+    // SAFETY: the handler goes on after each.
     unsafe { asm!("ldr r2, [r0]", in("r0") ICSR, out("r2") _) }
     // SAFETY: likewise.
     unsafe { asm!("str r0, [r0]", in("r0") ICSR) }
@@ -587,7 +587,7 @@ extern "C" fn unprivileged() {
 }
 
 fn breakpoints() {
-    // SAFETY: the handler goes on behind each; the second one is what asks a debugger for a service.
+    // SAFETY: the handler goes on after each; the second one is what asks a debugger for a service.
     unsafe { asm!("bkpt #1", "bkpt #0xab") }
 }
 
@@ -625,7 +625,7 @@ fn no_execution() {
     unsafe { closed_code() }
 }
 
-/// Executes these instructions on the process stack, just above a region of it that nobody may write.
+/// Executes these instructions on the process stack, just above a region of it that is not writable.
 macro_rules! at_guard {
     ($($instruction:literal),+) => {{
         let guard = RAM + 0x7000;

@@ -9,7 +9,7 @@
 //! - `storm`: random sequences of what makes, masks, nests and ends exceptions;
 //! - `transfers`: loads and stores of several registers and of odd sizes, with what faults there are.
 //!
-//! The last part comes behind the storms, so that what those print does not depend on it.
+//! The last part comes after the storms, so that what those print does not depend on it.
 //!
 //! The suite ends with `suite: done`, and goes on with more of `blocks` and `storm` for ever.
 //!

@@ -134,7 +134,7 @@ pub fn exception(exc_return: u32, frame: u32) -> u32 {
     // IPSR and T: the flags, and whether the frame was moved to be aligned, are the compiler's.
     note(load(frame + 28) & 0x0100_01FF);
     if exc_return & 0x10 == 0 {
-        // Until then nobody knows whether the registers are in the frame already (lazy stacking).
+        // Until then it is not known whether the registers are in the frame already (lazy stacking).
         settle_float();
         note_strictly(load(frame + 0x20 + 7 * 4));
     }
@@ -185,7 +185,7 @@ fn one(storm: u32) {
     RUNNING.store(false, Relaxed);
 }
 
-/// More storms than those of [`run`]; their digest, with all before.
+/// More storms than [`run`] has; their digest, with all before.
 pub fn more(round: u32) -> u32 {
     for storm in 0..STORMS_OF_ROUND {
         one(STORMS + round * STORMS_OF_ROUND + storm);

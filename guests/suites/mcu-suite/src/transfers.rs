@@ -216,7 +216,7 @@ pub fn run() {
             DIGEST.load(Relaxed)
         );
     }
-    // The parts behind this one see no floating-point context.
+    // The parts after this one see no floating-point context.
     set_control(control() & !4);
     restore();
 }

@@ -4,7 +4,7 @@
 //!
 //! It runs wherever it is copied to, without a stack: in real mode as a VM, or as a task. A record has 24
 //! bytes, little-endian: operation and size (words), address and value (doublewords, of which the low words
-//! count). The numbers are those of `arch/conformance`. Operation 6 writes `value` to DBCR0. Operation 7
+//! count). The numbers are from `arch/conformance`. Operation 6 writes `value` to DBCR0. Operation 7
 //! enables the lines `value` of the interrupt controller and lets interrupts in.
 #![no_std]
 #![no_main]

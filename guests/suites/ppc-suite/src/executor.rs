@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs one instruction with registers of choice, and catches whatever comes of it.
+//! Runs one instruction with registers of choice, and catches all that comes of it.
 //!
 //! The state before and after is in the lowest 8K of RAM, where the code reaches it without a register. The
-//! instruction is at [`CODE`]. Behind it is a branch out (supervisor state), or a system call.
+//! instruction is at [`CODE`]. After it is a branch out (supervisor state), or a system call.
 //!
 //! | entry | register | in | out |
 //! |---|---|---|---|
@@ -151,7 +151,7 @@ pub fn run(instruction: u32, input: &Input, state: Option<u32>) -> State {
     for (number, word) in input.iter().enumerate() {
         store(BEFORE + 4 * number, *word);
     }
-    // SAFETY: the code puts all registers of a call back, whatever the instruction does: its operands keep it
+    // SAFETY: the code puts all registers of a call back after any instruction: its operands keep it
     // from changing memory that the program uses.
     unsafe { suite_run(CODE, state.unwrap_or(0), state.is_some().into()) }
     let mut after = State([0; WORDS]);
@@ -162,7 +162,7 @@ pub fn run(instruction: u32, input: &Input, state: Option<u32>) -> State {
 }
 
 fn store(address: usize, word: u32) {
-    // SAFETY: RAM below the program, which nobody else uses.
+    // SAFETY: RAM below the program, which no other code uses.
     unsafe { with_exposed_provenance_mut::<u32>(address).write_volatile(word) }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! It runs wherever it is copied to, without a stack: as a VM in flat 32-bit mode, from the first byte on,
 //! with the address in EBX; as a task in 64-bit mode, from [`TASK`] on, with the address in RDI. A record has
-//! 24 bytes: operation and size (words), address and value (doublewords). The numbers are those of
+//! 24 bytes: operation and size (words), address and value (doublewords). The numbers are from
 //! `arch/conformance`. Operation 6 writes the port `address`, operation 8 reads it.
 #![no_std]
 #![no_main]

@@ -15,7 +15,7 @@ const VECTOR: u8 = 0x51;
 const LAST: u64 = 5;
 /// A selector that no table has.
 const NO_SELECTOR: u16 = 0xFFF8;
-/// Steps of work in a handler behind the message.
+/// Steps of work in a handler after the message.
 const WORK: u64 = 1000;
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -72,7 +72,7 @@ pub(crate) fn all() {
     round("NMI");
     exception::use_stack(2, 1);
     round("NMI with a stack of its own");
-    // An interrupt waits at the same time, and comes behind them.
+    // An interrupt waits at the same time, and comes after them.
     apic::command_self(VECTOR);
     round("NMI before an interrupt");
     cpu::open();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Instructions at privilege level 3: each ends with an exception, behind it if it was carried out.
+//! Instructions at privilege level 3: each ends with an exception, after it if it was carried out.
 
 use bulkhead_guest::pc::attempt;
 use bulkhead_guest::println;
 
-/// Instructions, with a HLT behind each, which is #GP (13).
+/// Instructions, with a HLT after each, which is #GP (13).
 const CODE: &[(&str, &[u8])] = &[
     ("nop", b"\x90\xF4"),
     ("hlt", b"\xF4"),

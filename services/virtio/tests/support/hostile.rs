@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The acts of a hostile driver, as data, and what holds whatever it does: for the property test and the fuzz
+//! The acts of a hostile driver, as data, and what holds in any case: for the property test and the fuzz
 //! target.
 
 use super::device::{BASE, DESCRIPTORS, DEVICE, DRIVER, Ram, SIZE};
@@ -18,7 +18,7 @@ pub enum Act {
     Store(u64, u8, u64),
     /// A load from the window.
     Load(u64, u8),
-    /// A change of memory, in the descriptors and rings or behind them.
+    /// A change of memory, in the descriptors and rings or after them.
     Poke(u16, Vec<u8>),
     /// A change of memory while the device works.
     Race(u16, u8),
@@ -129,7 +129,7 @@ pub fn exercise(acts: &[Act]) {
         let status = server.read(STATUS, 4) as u8;
         assert_eq!(server.broken().is_some(), status & STATUS_NEEDS_RESET != 0);
     }
-    // A reset brings the device back, whatever was done to it.
+    // A reset brings the device back, from any state.
     ram.changes.clear();
     server.write(STATUS, 4, 0);
     assert_eq!((server.read(STATUS, 4), server.broken()), (0, None));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Class `aarch64`. Exceptions of the hypervisor's own come on the emergency stack, those of a guest while
-//! `bulkhead_enter` is active.
+//! Class `aarch64`. Exceptions of the hypervisor's own come on the emergency stack, exceptions of a guest
+//! while `bulkhead_enter` is active.
 
 use super::{Registers, Room, Step, Traps, Way, number, unknown};
 use capstone::arch::BuildsCapstone;

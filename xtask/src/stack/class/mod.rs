@@ -21,14 +21,14 @@ pub(super) struct Step {
     pub to: Option<u32>,
     /// It calls a function by an address.
     pub by_address: bool,
-    /// Addresses that it may make: those of functions among them are taken.
+    /// Addresses that it may make: addresses of functions among them are taken.
     pub makes: Vec<u32>,
 }
 
 /// All that is known of the registers within one function, in the order of its instructions.
 #[derive(Debug, Default)]
 pub(super) struct Registers {
-    /// The address behind the instruction.
+    /// The address after the instruction.
     pub next: u32,
     /// All upper parts of addresses that a register was given.
     pub upper: BTreeMap<String, BTreeSet<u32>>,
@@ -118,7 +118,7 @@ pub(super) fn of(binary: &str) -> Result<&'static dyn Way, String> {
         .ok_or(format!("no instructions are known of {binary}"))
 }
 
-/// Reads a number as disassemblers write it, behind an optional `#`.
+/// Reads a number as disassemblers write it, after an optional `#`.
 fn number(text: &str) -> Option<u32> {
     let text = text.trim().trim_start_matches('#');
     let (is_negative, digits) = match text.strip_prefix('-') {

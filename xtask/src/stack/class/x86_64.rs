@@ -96,8 +96,8 @@ impl Way for X86 {
     }
 }
 
-/// Returns the bytes by which an instruction lowers the stack pointer. A call's are those of the address to
-/// return to.
+/// Returns the bytes by which an instruction lowers the stack pointer. A call's are the bytes of the address
+/// to return to.
 fn taken_by(mnemonic: &str, operands: &str) -> Result<u32, String> {
     let unknown = || unknown(mnemonic, operands);
     match mnemonic {

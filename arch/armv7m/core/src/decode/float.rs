@@ -42,7 +42,7 @@ pub(super) fn float_transfer(first: u16, second: u16) -> Option<Transfer> {
         (0, true, _) | (1, false, 1) => {
             let count = u8::try_from(words).ok()?;
             let fits = count != 0 && count <= COUNT.saturating_sub(first_word);
-            // An odd number of words is of a format that nobody uses any more (FLDMX).
+            // An odd number of words is of a format that no code uses any more (FLDMX).
             if base == PC || !fits || is_double && count & 1 == 1 {
                 return None;
             }

@@ -2,7 +2,7 @@
 //! Decodes Thumb instructions, as far as they can trap: loads and stores (Arm DDI 0403E.e, A5 and A7.7),
 //! and the instructions the host tool replaces.
 //!
-//! A load or store is a [`Transfer`], whatever its encoding: a first address, registers, and what happens to
+//! A load or store is a [`Transfer`] in any encoding: a first address, registers, and what happens to
 //! the base register. Registers of the floating-point unit have numbers of their own ([`FLOATS`] and up).
 
 mod float;

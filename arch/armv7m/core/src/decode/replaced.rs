@@ -115,7 +115,8 @@ pub const fn narrow_replaced(instruction: u16) -> Option<Replaced> {
 }
 
 /// Tells whether this is LDRT, STRT or one of their like (A7.7.66, A7.7.70, A7.7.79, A7.7.83, A7.7.87,
-/// A7.7.171, A7.7.174 and A7.7.178). Those of the PC are unpredictable, and undefined here, but for LDRT.
+/// A7.7.171, A7.7.174 and A7.7.178). Loads and stores of the PC are unpredictable, and undefined here, but
+/// for LDRT.
 const fn is_unprivileged(first: u16, second: u16) -> bool {
     let (is_load, size, is_signed) = (
         field(first, 4, 1) == 1,

@@ -7,7 +7,7 @@
 //! exactly to the PC. The address of the store, computed from the registers as they are now, is one that the
 //! caller believes a late fault of. No instruction in between has changed these registers. Instructions have
 //! two lengths, so code read backwards is ambiguous. If two ways of reading disagree, the search does not
-//! guess. Behind a halfword that cannot be the first of two an instruction begins, whatever is before it;
+//! guess. After a halfword that cannot be the first of two an instruction begins, with anything before it;
 //! that is where the reading is anchored.
 
 use super::{Direction, FLOATS, Transfer, field, is_wide, narrow_transfer, register, wide_transfer};
@@ -164,7 +164,7 @@ fn narrow_changes(instruction: u16) -> Option<u32> {
     }
     let low = bit(field(instruction, 0, 3) as u8);
     match field(instruction, 10, 6) {
-        // Shifts, additions, moves of immediates (A5.2.1): three-bit destination, or that of bits [10:8].
+        // Shifts, additions, moves of immediates (A5.2.1): three-bit destination, or the one in bits [10:8].
         0b00_0000..=0b00_0111 => Some(low),
         0b00_1000..=0b00_1111 => Some(bit(field(instruction, 8, 3) as u8)),
         // Data processing (A5.2.2).

@@ -72,7 +72,7 @@ fn double_or_exclusive(first: u16, second: u16) -> Option<Transfer> {
     })
 }
 
-/// Decodes LDREX, STREX (with an offset), and those of bytes and halfwords.
+/// Decodes LDREX, STREX (with an offset), and their forms for bytes and halfwords.
 fn exclusive(first: u16, second: u16, narrow: bool) -> Option<Transfer> {
     let direction = direction(first);
     let base = register(first, 0);

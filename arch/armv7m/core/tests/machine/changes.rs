@@ -170,7 +170,7 @@ fn a_unit_that_is_switched_on_without_the_stack_is_told_as_on_the_bare_chip() {
         [0x11, 0],
         "neither code nor stack"
     );
-    // PUSH {r0, r1}; behind DSB and ISB as well.
+    // PUSH {r0, r1}; after DSB and ISB as well.
     let below = MAIN_TOP - 8;
     assert_eq!(switched_on(&[code], &[0xB403, 0xBF00]), [0x92, below]);
     let barriers = &[0xF3BF, 0x8F4F, 0xF3BF, 0x8F6F, 0xB403, 0xBF00];

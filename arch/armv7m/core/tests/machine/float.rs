@@ -236,7 +236,7 @@ fn an_exception_notes_where_floating_point_registers_are() {
 #[test]
 fn the_identification_is_the_chips() {
     let mut machine = machine();
-    // LDRD r2, r3, [r1]: the last word of the system control space, and one behind it.
+    // LDRD r2, r3, [r1]: the last word of the system control space, and one after it.
     machine.registers.general[1] = 0xE000_EFFC;
     assert_eq!(access(&mut machine, [0xE9D1, 0x2300]), Outcome::Done);
     assert_eq!(machine.registers.general[2..4], [0xB1, 0]);

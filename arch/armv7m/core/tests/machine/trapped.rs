@@ -26,7 +26,7 @@ pub struct Trapped {
     pub fpca: bool,
     /// The instruction at the PC.
     pub code: [u16; 2],
-    /// The code behind it.
+    /// The code after it.
     pub rest: Vec<u16>,
 }
 
