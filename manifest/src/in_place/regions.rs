@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The regions of a memory protection unit: those of each partition, and whether there are enough.
+//! The regions of a memory protection unit: each partition has some, and there must be enough.
 #![deny(clippy::arithmetic_side_effects)]
 
 use bulkhead_arch_regions::{Forbidden, MAX_REGIONS, MAX_REQUESTS, Memory, Refusal, Region, Request, Rights};

@@ -52,7 +52,7 @@ pub(crate) trait Instructions {
         refusals: &mut Refusals,
     );
 
-    /// Returns the addresses at which a jump would meet a replaced instruction, or something that looks like
-    /// one, whatever `bytes` at `address` are meant to be.
+    /// Returns the addresses in `bytes`, which begin at `address`, at which a jump would meet a replaced
+    /// instruction or something that looks like one. Data count, too.
     fn lookalikes(&self, address: u32, bytes: &[u8]) -> Vec<u32>;
 }
