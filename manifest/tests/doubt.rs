@@ -71,7 +71,10 @@ fn bound(system: &System, slot: usize) -> u64 {
     let pcpu: PcpuTiming = timing::pcpus(system).remove(0);
     let verdicts = pcpu.verdicts();
     let verdict = verdicts.iter().find(|verdict| verdict.slot == slot);
-    verdict.expect("the slot declares a task").bound.expect("it is in time")
+    verdict
+        .expect("the slot declares a task")
+        .bound
+        .expect("it is in time")
 }
 
 const LOCK: [(&str, &str); 3] = [
@@ -93,8 +96,14 @@ fn an_owner_of_a_lock_may_delay_all_below_the_one_who_waits() {
 fn a_server_may_delay_all_below_its_caller() {
     let calls = [
         ("#system", "[port.requests]"),
-        ("#held-by-high", "out = { port = \"requests\", rights = [\"write\"] }"),
-        ("#held-by-low", "in = { port = \"requests\", rights = [\"read\"] }"),
+        (
+            "#held-by-high",
+            "out = { port = \"requests\", rights = [\"write\"] }",
+        ),
+        (
+            "#held-by-low",
+            "in = { port = \"requests\", rights = [\"read\"] }",
+        ),
     ];
     assert_eq!(
         delays(&system(&calls)),
@@ -107,12 +116,22 @@ fn a_declared_hold_is_in_the_bounds_of_all_below() {
     let [_, high, low] = LOCK;
     let declared = |hold: &str| {
         let lock = format!("[lock.table]\nhold = \"{hold}\"");
-        system(&[("#system", &lock), ("#waits", ", waits = [{ at = \"table\" }]"), high, low])
+        system(&[
+            ("#system", &lock),
+            ("#waits", ", waits = [{ at = \"table\" }]"),
+            high,
+            low,
+        ])
     };
     let (short, long) = (declared("100us"), declared("300us"));
     assert_eq!(delays(&short), [""; 0]);
     assert_eq!(bound(&long, 1) - bound(&short, 1), 200_000);
-    let never = system(&[LOCK[0], ("#waits", ", waits = [{ at = \"table\", times = 0 }]"), high, low]);
+    let never = system(&[
+        LOCK[0],
+        ("#waits", ", waits = [{ at = \"table\", times = 0 }]"),
+        high,
+        low,
+    ]);
     assert_eq!(delays(&never), [""; 0]);
     assert_eq!(bound(&never, 1), bound(&system(&[]), 1));
 }
@@ -146,7 +165,10 @@ fn a_budget_or_a_domain_bounds_what_others_do_in_a_place() {
 
 #[test]
 fn restarts_and_their_loads_may_delay_all_below() {
-    let boss = [("#held-by-low", "victim = { partition = \"high\", rights = [\"control\"] }")];
+    let boss = [(
+        "#held-by-low",
+        "victim = { partition = \"high\", rights = [\"control\"] }",
+    )];
     assert_eq!(
         delays(&system(&boss)),
         ["loop by restarts of `high` and their loads: `low`"]
@@ -155,7 +177,9 @@ fn restarts_and_their_loads_may_delay_all_below() {
         let health = format!("health = {{ memory = \"{action}\" }}");
         assert_eq!(
             delays(&system(&[("#high", &health)])),
-            [format!("loop by restarts of `high` and their loads: health.memory = \"{action}\"")]
+            [format!(
+                "loop by restarts of `high` and their loads: health.memory = \"{action}\""
+            )]
         );
     }
     // A watchdog restarts unless the manifest says otherwise.
@@ -170,8 +194,14 @@ fn restarts_and_their_loads_may_delay_all_below() {
 
 #[test]
 fn signals_may_give_more_to_do_than_is_declared() {
-    let gate = ("#held-by-high", "events = { event-gate = \"high\", rights = [\"read\"] }");
-    let signals = ("#held-by-low", "victim = { event-gate = \"high\", rights = [\"write\"] }");
+    let gate = (
+        "#held-by-high",
+        "events = { event-gate = \"high\", rights = [\"read\"] }",
+    );
+    let signals = (
+        "#held-by-low",
+        "victim = { event-gate = \"high\", rights = [\"write\"] }",
+    );
     assert_eq!(delays(&system(&[gate])), [""; 0]);
     assert_eq!(
         delays(&system(&[gate, signals])),
@@ -186,7 +216,9 @@ fn signals_may_give_more_to_do_than_is_declared() {
 fn the_space_of_output_is_that_of_the_kernel() {
     let console = std::fs::read_to_string(support::root().join("kernel/src/console.rs"));
     let console = console.expect("the kernel has consoles");
-    let line = console.lines().find(|line| line.contains("const DRAIN_PERIOD_NS"));
+    let line = console
+        .lines()
+        .find(|line| line.contains("const DRAIN_PERIOD_NS"));
     let digits = line.and_then(|line| line.split('=').nth(1)).unwrap_or_default();
     let space: String = digits.chars().filter(char::is_ascii_digit).collect();
     assert_eq!(space.parse(), Ok(bulkhead_manifest::board::OUTPUT_SPACE_NS));

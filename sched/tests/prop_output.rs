@@ -5,6 +5,7 @@
 //! a vCPU, and the analysis is told of steps of output in its place. No response may be longer than its bound.
 //! Without the steps, some are longer.
 
+#[allow(dead_code, reason = "each test uses a part of it")]
 mod systems;
 
 use bulkhead_sched::VcpuParameters;
@@ -35,7 +36,7 @@ fn with_writer(system: &System) -> System {
     system.overheads = Overheads::default();
     system.vcpus.push(SystemVcpu {
         parameters: VcpuParameters {
-            priority: u8::MAX,
+            priority: 30,
             ..VcpuParameters::default()
         },
         scheduler: TaskScheduler::FixedPriority,
@@ -55,11 +56,17 @@ fn prove(kind: Kind) {
         };
         let (bounds, without) = (system.analyse(), silent.analyse());
         let written = with_writer(&system);
-        let observed: Vec<_> = Run::ALL.iter().flat_map(|run| written.simulate(*run).into_iter().enumerate()).collect();
+        let observed: Vec<_> = Run::ALL
+            .iter()
+            .flat_map(|run| written.simulate(*run).into_iter().enumerate())
+            .collect();
         let is_accepted = bounds.iter().flatten().all(Result::is_ok);
         accepted += u32::from(is_accepted);
-        let (bounds, without): (Vec<_>, Vec<_>) =
-            bounds.into_iter().flatten().zip(without.into_iter().flatten()).unzip();
+        let (bounds, without): (Vec<_>, Vec<_>) = bounds
+            .into_iter()
+            .flatten()
+            .zip(without.into_iter().flatten())
+            .unzip();
         for (task, statistics) in observed {
             let Some((bound, without)) = bounds.get(task).zip(without.get(task)) else {
                 continue;

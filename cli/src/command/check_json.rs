@@ -64,9 +64,7 @@ pub(super) fn checked(path: &Path, system: &System, late: &Report) -> Value {
 
 /// Returns the waits and the delays for which the analysis has no term.
 fn not_proved(system: &System) -> Vec<Value> {
-    let value = |partition: &str, wait: Option<&str>, delay: Option<&str>| {
-        json!({ "partition": partition, "waits_for": wait, "delayed": delay })
-    };
+    let value = |partition: &str, wait: Option<&str>, delay: Option<&str>| json!({ "partition": partition, "waits_for": wait, "delayed": delay });
     let waits = timing::unproved(system);
     let waits = waits
         .iter()

@@ -18,6 +18,7 @@ pub(super) fn hypervisor_time(pcpus: &[PcpuTiming]) -> Table {
         "decision",
         "switch",
         "longest without a look at interrupts",
+        "output, each 500us",
     ]);
     for pcpu in pcpus.iter().filter(|pcpu| declares(pcpu)) {
         let overheads = &pcpu.overheads;
@@ -28,6 +29,7 @@ pub(super) fn hypervisor_time(pcpus: &[PcpuTiming]) -> Table {
             format_duration(overheads.decision),
             format_duration(overheads.switch),
             format_duration(overheads.under_way()),
+            format_duration(overheads.output.step),
         ]);
     }
     rows
@@ -215,9 +217,9 @@ impl Qualified {
         let delays = verdicts.iter().any(|verdict| !verdict.doubted.is_empty());
         let basis = self.basis.map_or("no figures", Basis::name);
         let without = match (waits, delays) {
-            (true, true) => ", without its waits and all delays",
+            (true, true) => ", without its waits and some delays",
             (true, false) => ", without its waits",
-            (false, true) => ", without all delays",
+            (false, true) => ", without some delays",
             (false, false) => "",
         };
         format!("in time ({basis}{without})")
@@ -241,7 +243,12 @@ pub(super) fn caveats(system: &System, pcpus: &[PcpuTiming]) -> Vec<String> {
     let proved = pcpus.iter().flat_map(|pcpu| &pcpu.vcpus).flat_map(waits_in_wcet);
     let delays = timing::delays(system, pcpus);
     let delays = delays.iter().map(delay);
-    basis.into_iter().chain(proved).chain(waits).chain(delays).collect()
+    basis
+        .into_iter()
+        .chain(proved)
+        .chain(waits)
+        .chain(delays)
+        .collect()
 }
 
 /// Returns the line for a delay that is not proved.

@@ -6,8 +6,8 @@
 
 mod class;
 
-use bulkhead_sched::analysis::{Orders, Output};
 pub use bulkhead_sched::analysis::Overheads;
+use bulkhead_sched::analysis::{Orders, Output};
 
 pub use class::Class;
 

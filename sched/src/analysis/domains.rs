@@ -89,7 +89,9 @@ impl<'a> DomainSupply<'a> {
     /// was released in the cycle, or at most its response before.
     fn never_runs_out(&self) -> bool {
         let cycle = self.zero().saturating_add(self.others());
-        let mut work = self.comings(cycle).saturating_add(self.shared.overheads.written(cycle));
+        let mut work = self
+            .comings(cycle)
+            .saturating_add(self.shared.overheads.written(cycle));
         for (slot, vcpu) in self.shared.numbered(self.slots()) {
             if vcpu.demand.is_none() {
                 return false;
@@ -108,9 +110,7 @@ impl Supply for DomainSupply<'_> {
         // The switch to the domain is lost from each turn, and so is the overrun of the one before, and the
         // steps of output.
         let overheads = &self.shared.overheads;
-        let ends = overheads
-            .at_ends()
-            .saturating_add(overheads.written(self.budget));
+        let ends = overheads.at_ends().saturating_add(overheads.written(self.budget));
         let useful = self.budget.saturating_sub(ends);
         if useful == 0 {
             return Ticks::MAX;

@@ -107,7 +107,9 @@ impl<'a> WindowSupply<'a> {
         for (window, shift) in later.chain(again).filter(|(window, _)| self.is_own(window)) {
             let useful = self.useful(window);
             if useful >= left {
-                let start = shift.saturating_add(window.offset).saturating_add(self.lost(window));
+                let start = shift
+                    .saturating_add(window.offset)
+                    .saturating_add(self.lost(window));
                 return start.saturating_add(left).saturating_sub(end);
             }
             left = left.saturating_sub(useful);

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use bulkhead_sched::analysis::{
-    Bound, Demand, Miss, Orders, Output, Overheads, PolicyModel, Responses, Shared, Task, TaskScheduler, Vcpu,
-    slot_bounds,
+    Bound, Demand, Miss, Orders, Output, Overheads, PolicyModel, Responses, Shared, Task, TaskScheduler,
+    Vcpu, slot_bounds,
 };
 use bulkhead_sched::simulate::{Pattern, Simulator, Source, SourceState, Statistics};
 use bulkhead_sched::{
