@@ -310,13 +310,13 @@ fn each_late_vcpu_has_a_part_of_the_steps() {
 fn no_remedy_proposes_a_budget_that_a_manifest_cannot_have() {
     let mut proposals = 0;
     let budgets = (9_300..9_400).step_by(3);
-    for (budget, rest) in budgets.flat_map(|budget| [10, 20, 40, 80].map(|rest| (budget, rest))) {
+    for (budget, rest) in budgets.flat_map(|budget| [210, 220, 240, 280].map(|rest| (budget, rest))) {
         let vcpu = format!(r#"budget = "{budget}us", period = "10ms""#);
         let task = format!(
             r#"{{ name = "a", period = "10ms", wcet = "{}us" }}"#,
             budget - rest
         );
-        // Only almost all of this one's budget would be enough for the first.
+        // Only almost all of this one's budget would be enough for the first. Output takes 200 us of it.
         let second = r#"budget = "400us", period = "10ms""#;
         let system = system(
             "[pcpu.0]\npolicy = \"edf\"",
