@@ -696,6 +696,23 @@ mod tests {
         ));
     }
 
+    /// Checks that the emulator is no member of the tool's process group, to which a terminal, or `timeout`,
+    /// sends the signal that is to end the tool.
+    #[test]
+    fn a_signal_for_the_terminal_does_not_end_the_emulator() {
+        let mut recorder = Recorder::default();
+        // The fifth field of the line is the process group (proc(5)).
+        let script = r"read -r pid name state parent group rest </proc/self/stat; echo group $group";
+        shell(script, Limits::default(), &mut recorder);
+        let own = rustix::process::getpgrp().as_raw_nonzero();
+        let group = recorder.lines.first().and_then(|line| line.rsplit(' ').next());
+        assert!(
+            group.is_some_and(|group| group != own.to_string()),
+            "{:?}",
+            recorder.lines
+        );
+    }
+
     #[test]
     fn an_observer_types_and_stops() {
         let mut recorder = Recorder {
