@@ -3,8 +3,11 @@
 
 /// Bytes of a file that are looked at to tell text from code.
 const LOOKED_AT: usize = 512;
-/// The least bytes of a text in an encoding that any bytes fit.
+/// The least bytes of a text in an encoding that any bytes fit. A few words of code can look like letters, as
+/// `b .` of PowerPC does.
 const LEAST: usize = 32;
+/// The least letters of a text in units of several bytes without a mark.
+const LEAST_UNITS: usize = 4;
 
 /// The encoding of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +23,16 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
+    /// Returns the bytes that a text in this encoding without a mark has at least.
+    const fn least(self) -> usize {
+        match self {
+            Self::Ascii | Self::Utf8 | Self::MarkedUtf8 => 0,
+            Self::Utf16 => LEAST_UNITS * 2,
+            Self::Utf32 => LEAST_UNITS * 4,
+            Self::SingleBytes => LEAST,
+        }
+    }
+
     /// Returns the words for a text in this encoding.
     pub const fn name(self) -> &'static str {
         match self {
@@ -57,7 +70,9 @@ pub(crate) fn encoding(bytes: &[u8]) -> Option<Encoding> {
         Encoding::Utf16,
         Encoding::SingleBytes,
     ];
-    unmarked.into_iter().find(|encoding| is_in(start, *encoding))
+    unmarked
+        .into_iter()
+        .find(|encoding| start.len() >= encoding.least() && is_in(start, *encoding))
 }
 
 /// Tells whether bytes are letters in an encoding, in either order of the bytes.
@@ -85,7 +100,7 @@ fn is_in(start: &[u8], encoding: Encoding) -> bool {
         }),
         Encoding::SingleBytes => {
             let letters = start.iter().map(|byte| Some(char::from(*byte)));
-            start.len() >= LEAST && are_letters(letters)
+            are_letters(letters)
         }
     }
 }
@@ -162,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_text_whose_last_letter_is_cut_off_is_one() {
-        let text = "\u{e4}b".repeat(LOOKED_AT);
+        let text = String::from("...") + &"\u{e4}bc".repeat(LOOKED_AT);
         assert_eq!(encoding(text.as_bytes()), Some(Encoding::Utf8));
     }
 

@@ -200,23 +200,28 @@ fn ramdisks() -> Vec<(&'static str, Vec<u8>)> {
             "plain-init.cpio.gz",
             gzip(&newc(&[("./init", 0o100_644, b"#!/bin/sh\n")])),
         ),
-        (
-            "shell.cpio",
-            newc(&[
-                ("bin", folder, b""),
-                ("bin/busybox", program, b"\x7fELF"),
-                ("bin/sh", 0o120_777, b"busybox"),
-                ("usr", folder, b""),
-                ("usr/bin", folder, b""),
-                ("usr/bin/env", 0o120_777, b"../../bin/busybox"),
-            ]),
-        ),
+        ("shell.cpio", shell()),
         ("shell-less.cpio", newc(&[("init", program, b"#! /bin/sh -e\n")])),
         (
             "init-x86.cpio",
             newc(&[("start", 0o120_777, b"/own"), ("own", program, &other)]),
         ),
     ]
+}
+
+/// Returns an archive with a shell, padded with zeros.
+fn shell() -> Vec<u8> {
+    let (folder, program, link) = (0o040_755, 0o100_755, 0o120_777);
+    let mut archive = newc(&[
+        ("bin", folder, b""),
+        ("bin/busybox", program, b"\x7fELF"),
+        ("bin/sh", link, b"busybox"),
+        ("usr", folder, b""),
+        ("usr/bin", folder, b""),
+        ("usr/bin/env", link, b"../../bin/busybox"),
+    ]);
+    archive.resize(16384, 0);
+    archive
 }
 
 /// Returns a text in UTF-16.
@@ -366,7 +371,7 @@ pub fn payloads() -> Vec<(&'static str, Vec<u8>)> {
 pub fn resolve(name: &str) -> Result<PathBuf, String> {
     let file = match name {
         "@debian/linux-arm64" | "@debian/linux-armhf" => "image",
-        "@debian/initramfs" | "@debian/initramfs-armhf" | "@debian/initramfs-amd64" => "ramdisk.cpio",
+        "@debian/initramfs" | "@debian/initramfs-armhf" | "@debian/initramfs-amd64" => "shell.cpio",
         name if name.starts_with("@debian/linux-arm64/modules/") => "ramdisk.cpio",
         "@guests/supervisor"
         | "@guests/hello-task"
