@@ -47,9 +47,11 @@ pub(super) fn init_fault(context: &Context<'_>, contents: &[u8]) -> Option<(Stri
         let machine = machine_of(contents)?;
         let mut programs = context.board.class.facts().programs.iter();
         let fits = programs.any(|program| program.machine == machine);
-        let (width, is_odd) = match has_odd_width(contents) {
-            true => (", with addresses of another width than is usual", true),
-            false => ("", false),
+        let is_odd = has_odd_width(contents);
+        let width = if is_odd {
+            ", with addresses of another width than is usual"
+        } else {
+            ""
         };
         let why = format!(
             "it is an ELF file for machine {machine} ({}){width}",

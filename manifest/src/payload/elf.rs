@@ -232,10 +232,10 @@ fn check_header<'p, 'b, H: FileHeader<Endian = Endianness>>(
     let machine = header.e_machine(endian);
     let Some(facts) = programs.find(|program| program.machine == machine.0) else {
         // Such as ILP32 of a 64-bit Arm, and x32.
-        let width = match header.is_type_64() {
-            _ if !has_odd_width(bytes) => "",
-            true => ", with addresses of 64 bits",
-            false => ", with addresses of 32 bits (ILP32)",
+        let width = match (has_odd_width(bytes), header.is_type_64()) {
+            (false, _) => "",
+            (true, true) => ", with addresses of 64 bits",
+            (true, false) => ", with addresses of 32 bits (ILP32)",
         };
         return Err(ElfError::Machine(format!(
             "it is an ELF file for machine {} ({}){width}",
