@@ -102,7 +102,7 @@ pub(super) fn interpreter_fault(disk: &Disk, script: &[u8]) -> Option<Fault> {
     // `env` starts the program that its argument names.
     let name = argument.filter(|name| interpreter.ends_with("/env") && !name.starts_with('-'))?;
     let is_there = |folder: &&str| disk.find(&format!("{folder}/{name}")).is_some();
-    if name.contains(['/', '=']) || PATH.iter().any(|folder| is_there(&folder)) {
+    if name.contains(['/', '=']) || PATH.iter().any(is_there) {
         return None;
     }
     fault(
