@@ -4,7 +4,8 @@
 //!
 //! 1. the cold start of the system: all services;
 //! 2. a warm start that the partition asks for: everything can be created again, a missed deadline ends it;
-//! 3. a warm start that the health table demands: processes use more than their stacks, also the one with the lowest;
+//! 3. a warm start that the health table demands: processes use more than their stacks, one
+//!    of them the lowest one;
 //! 4. a cold start that the partition asks for.
 
 use crate::{MILLISECOND, PERIOD, apex, attributes, check, check_that, end_life, initialisation};
