@@ -194,12 +194,11 @@ impl<'a> Explainer<'a> {
         let partitions = self.system.partitions().into_iter();
         let partition = { partitions }.find(|partition| partition.name() == registers.partition())?;
         let mappings = partition.mappings();
-        let place = mappings.iter().find_map(|mapping| {
+        mappings.iter().find_map(|mapping| {
             let at = address.checked_sub(mapping.guest)?;
             let rest = mapping.size.checked_sub(at).filter(|rest| *rest != 0)?;
             Some((mapping.host + at, length.min(usize::try_from(rest).ok()?)))
-        });
-        place
+        })
     }
 
     /// Explains the registers after a report, if they say that an exception of the guest's own led to the

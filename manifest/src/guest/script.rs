@@ -18,8 +18,8 @@ fn fault(why: impl Into<String>, help: impl Into<String>) -> Option<Fault> {
     Some((why.into(), help.into()))
 }
 
-/// Returns the reason why the kernel cannot start a file as a script. With `by_shell` a shell starts it, which
-/// takes any text in bytes for a script.
+/// Returns the reason why the kernel cannot start a file as a script. With `by_shell` a shell starts it,
+/// which takes any text in bytes for a script.
 pub(super) fn script_fault(script: &[u8], by_shell: bool) -> Option<Fault> {
     if let Some(coded @ (Encoding::Utf16 | Encoding::Utf32)) = encoding(script) {
         let from = if coded == Encoding::Utf16 {
