@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Declarations that others can break: whose verdicts say so, and where a policy bounds the delay all the same.
+//! Declarations that others can break: whose verdicts say so, and where a policy bounds the delay all the
+//! same.
 
 mod support;
 
@@ -207,7 +208,7 @@ fn signals_may_give_more_to_do_than_is_declared() {
         delays(&system(&[gate, signals])),
         ["loop by `high`, which others may give more to do than it declares: `low`"]
     );
-    // Who never waits for an event does not come more often.
+    // A task that never waits for an event does not come more often.
     let never = ("#waits", ", waits = [{ at = \"events\", times = 0 }]");
     assert_eq!(delays(&system(&[gate, signals, never])), [""; 0]);
 }

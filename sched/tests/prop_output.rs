@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Steps of output and the analysis: the hypervisor writes lines of others in the time of the vCPU that runs.
 //!
-//! **Model.** A step comes like a job of a vCPU above all others. So each random system is simulated with such
-//! a vCPU, and the analysis is told of steps of output in its place. No response may be longer than its bound.
-//! Without the steps, some are longer.
+//! **Model.** A step comes like a job of a vCPU above all others. So each random system is simulated with
+//! such a vCPU. The analysis is told of steps of output in its place. No response may be longer than its
+//! bound. Without the steps, some are longer.
 
 #[allow(dead_code, reason = "each test uses a part of it")]
 mod systems;

@@ -68,7 +68,7 @@ enum Command {
     /// Boot the showcase and watch it keep its promises
     #[command(after_help = "Examples:
   bulkhead demo                     the showcase of 64-bit Arm boards
-  bulkhead demo --class x86_64      that of another class")]
+  bulkhead demo --class CLASS       a showcase of another class")]
     Demo {
         /// The class whose showcase it is
         #[arg(long, value_name = "CLASS")]
@@ -619,7 +619,7 @@ mod tests {
 
     #[test]
     fn the_help_of_every_command_has_an_example() {
-        // The help of `bench` is that of its own program.
+        // The program `bench` has a help of its own.
         for command in Cli::command()
             .get_subcommands()
             .filter(|command| command.get_name() != "bench")

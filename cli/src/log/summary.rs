@@ -19,7 +19,7 @@ pub enum Report {
         class: String,
         /// The hypervisor's reaction to the event.
         action: String,
-        /// The number of the event among those of its kind, as far as the line says it. Not every event has a
+        /// The number of the event among all of its kind, as far as the line says it. Not every event has a
         /// line.
         number: u32,
     },

@@ -13,7 +13,7 @@ use crate::payload::elf::{has_odd_width, is_elf, machine_name, machine_of};
 use crate::payload::{Bytes, Loader};
 
 /// Loads the program that becomes the first one of Linux: `Some(None)` if there is none, `None` if something
-/// was reported. It goes behind `archives` into the RAM disk, where a script finds the program that reads it.
+/// was reported. It goes after `archives` into the RAM disk, where a script finds the program that reads it.
 #[expect(
     clippy::option_option,
     reason = "absence and failure are different things here"

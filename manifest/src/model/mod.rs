@@ -90,7 +90,7 @@ tables! {
         depth "depth": Given<Whole<0, MAX_PORT_DEPTH>>, default(8);
         /// `true`: a receiver is told the number of the partition that sent a message
         identify "identify": bool, default(false);
-        /// longest computing time of the server from one receive to the next, whatever came with the message.
+        /// longest computing time of the server from one receive to the next, with any message.
         /// Meanwhile the server waits for nothing. `check` counts with it for tasks with `waits`
         service "service": Option<Placed<Duration>>, optional;
     }

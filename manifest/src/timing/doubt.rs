@@ -5,13 +5,13 @@
 //! own program keeps to it:
 //!
 //! - **Waits without a term.** Others run in the place of a vCPU that waits for a lock or an answer, for as
-//!   long as they like. If no one does, the job goes on late, and the next one comes close behind.
+//!   long as they like. If no one does, the job goes on late, and the next one comes soon after.
 //! - **Restarts.** A load clears and copies memory in the time of the partition's vCPUs.
-//! - **Signals.** Whoever may signal a vCPU decides how often it has something to do.
+//! - **Signals.** A partition that may signal a vCPU decides how often the vCPU has something to do.
 //!
 //! Such a vCPU is *doubted*. To know what its neighbours are promised, the analysis looks at it a second time
-//! as at one that declares nothing. A budget, a window or a time domain may bound it all the same. Then the
-//! bounds of the neighbours hold. If not, `check` says by whom a neighbour is delayed. The neighbours that are
+//! as at one that declares nothing. A budget, a window or a time domain may bound the vCPU all the same. Then
+//! the bounds of the neighbours hold. If not, `check` says which vCPU delays a neighbour. The neighbours that are
 //! late then are doubted too.
 
 use bulkhead_abi::{HealthClass, ObjectKind, Rights};
@@ -25,7 +25,8 @@ use crate::model::capability::Capability;
 use crate::model::served::windows_of;
 use crate::system::{Partition, ReachRow, System};
 
-/// The steps of the analysis that the second looks at a pCPU may take. What is not looked at is not proved.
+/// The steps of the analysis that the second looks at a pCPU may take. A look that is left out proves
+/// nothing.
 const STEPS: u64 = 50_000_000;
 
 /// A reason not to rely on what a vCPU declares.
@@ -183,8 +184,8 @@ impl<'a> Looks<'a> {
 
     /// Looks again at the verdicts of the first look, in which all declarations count.
     pub(super) fn again(&mut self, mut verdicts: Vec<Verdict>) -> Vec<Verdict> {
-        for at in 0..verdicts.len() {
-            let (slot, first) = (verdicts[at].slot, verdicts[at].bound);
+        for (at, verdict) in verdicts.iter_mut().enumerate() {
+            let (slot, first) = (verdict.slot, verdict.bound);
             let mut doubted: Vec<usize> = self.pcpu.doubts.iter().map(|doubt| doubt.slot).collect();
             doubted.sort_unstable();
             doubted.dedup();
@@ -194,12 +195,12 @@ impl<'a> Looks<'a> {
             }
             let bound = self.without(&doubted)[at].bound;
             if bound.is_ok() {
-                verdicts[at].bound = worse(first, bound);
+                verdict.bound = worse(first, bound);
                 continue;
             }
             let alone = |one: &usize| self.without(&[*one])[at].bound.is_err();
             let causes: Vec<usize> = doubted.iter().copied().filter(alone).collect();
-            verdicts[at].doubted = if causes.is_empty() { doubted } else { causes };
+            verdict.doubted = if causes.is_empty() { doubted } else { causes };
         }
         verdicts
     }

@@ -3,7 +3,7 @@
 //! 0.
 //!
 //! A vector of 0 makes the processor go on at 0 without the bit of Thumb, which is a fault. The frame of that
-//! fault is at the stack pointer of the report, and the frame of the exception itself behind it (Arm DDI
+//! fault is at the stack pointer of the report, and the frame of the exception itself after it (Arm DDI
 //! 0403E.e, B1.5.6 and B1.5.8).
 
 use super::{HARD_FAULT, SUPERVISOR_CALL, fault_status};
@@ -84,7 +84,7 @@ pub(super) fn untaken(link: u64, status: u64, seen: Option<&[u8]>) -> Option<Unt
     })
 }
 
-/// Describes a program that went to address 0 by itself. Its LR is behind the last call.
+/// Describes a program that went to address 0 by itself. Its LR is after the last call.
 fn jumped(exception: u64, link: u64) -> Untaken {
     let place = match exception {
         0 => String::new(),

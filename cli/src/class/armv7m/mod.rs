@@ -137,7 +137,7 @@ impl Tool for Armv7m {
     }
 }
 
-/// Tells whether the registers are those of a HardFault at address 0 whose vector is 0.
+/// Tells whether the registers show a HardFault at address 0 whose vector is 0.
 fn is_fault_at_zero(register: &dyn Fn(&str) -> Option<u64>) -> bool {
     let is_hard_fault = register("state").is_some_and(|state| state & 0x1FF == HARD_FAULT);
     is_hard_fault && register("pc") == Some(0) && register("from") == Some(0)

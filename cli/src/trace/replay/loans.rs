@@ -119,7 +119,7 @@ mod tests {
             } = agreement;
             assert_eq!((switches, loans, compared_until), (7, 1, None));
         }
-        // Nobody lends here.
+        // No vCPU lends here.
         let agreement = replay(&waits(BlockReason::Lock, LOOP)).unwrap();
         assert_eq!((agreement.loans, agreement.compared_until), (0, None));
     }

@@ -149,7 +149,7 @@ extern "C" fn diver() {
     check_that("the diver went on", false);
 }
 
-/// Uses much more than all of its stack, below which are those of no other process.
+/// Uses much more than all of its stack, below which no other process has one.
 extern "C" fn lowest() {
     check("TIMED_WAIT", Ok(()), apex::timed_wait(MILLISECOND));
     dive(STACK + 10_000);
