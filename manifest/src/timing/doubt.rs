@@ -11,8 +11,8 @@
 //!
 //! Such a vCPU is *doubted*. To know what its neighbours are promised, the analysis looks at it a second time
 //! as at one that declares nothing. A budget, a window or a time domain may bound the vCPU all the same. Then
-//! the bounds of the neighbours hold. If not, `check` says which vCPU delays a neighbour. The neighbours that are
-//! late then are doubted too.
+//! the bounds of the neighbours hold. If not, `check` says which vCPU delays a neighbour. The neighbours that
+//! are late then are doubted too.
 
 use bulkhead_abi::{HealthClass, ObjectKind, Rights};
 use bulkhead_image::layout::HealthAction;
