@@ -532,6 +532,25 @@ impl Error {
     pub fn from_code(code: i64) -> Option<Self> {
         Self::ALL.iter().copied().find(|error| *error as i64 == code)
     }
+
+    /// Returns its name in logs and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NotSupported => "not-supported",
+            Self::NoCapability => "no-capability",
+            Self::WrongKind => "wrong-kind",
+            Self::NoRight => "no-right",
+            Self::InvalidArgument => "invalid-argument",
+            Self::NoSpace => "no-space",
+            Self::WrongState => "wrong-state",
+            Self::TimedOut => "timed-out",
+            Self::Interrupted => "interrupted",
+            Self::Revoked => "revoked",
+            Self::DonationCycle => "donation-cycle",
+            Self::OutOfReach => "out-of-reach",
+        }
+    }
 }
 
 /// The least time, in nanoseconds, between two stops that a pCPU carries out because partitions on other

@@ -3,7 +3,12 @@
 
 mod support;
 
-use bulkhead_abi::log::{Area, CRASH_LOCKDOWN, CRASH_NEW, CRASH_TOLD, LINE_MAX, MAGIC, NONE, RING_SIZE};
+use bulkhead_abi::log::line::{STAMP_LEN, stamp};
+use bulkhead_abi::log::registers::ALL;
+use bulkhead_abi::log::{
+    Area, AreaNames, CRASH_LOCKDOWN, CRASH_NEW, CRASH_TOLD, ENTRIES, ENTRY_SIZE, Entry, LINE_MAX, MAGIC,
+    NONE, PieceLine, RING_SIZE,
+};
 use bulkhead_abi::{HealthClass, PartitionState};
 use bulkhead_arch_sim::Action;
 use bulkhead_image::layout::HealthAction;
@@ -15,15 +20,35 @@ const READ: Action = Action::Read {
     size: 4,
 };
 
-/// Returns the text of a ring, as a reader finds it.
+/// Returns the text of a ring, as a reader finds it: a line for each entry, or for those that belong together.
 fn text(area: &Area) -> String {
+    let names = AreaNames(area, &ALL);
     let (written, reserved) = (
         area.header.written.load(Relaxed),
         area.header.reserved.load(Relaxed),
     );
-    let first = reserved.saturating_sub(RING_SIZE as u64);
-    let bytes = (first..written).map(|at| area.ring[at as usize % RING_SIZE].load(Relaxed));
-    String::from_utf8(bytes.collect()).unwrap()
+    let first = reserved.saturating_sub(RING_SIZE as u64) / ENTRY_SIZE as u64;
+    let mut text = String::new();
+    let mut begins = true;
+    for number in first..written / ENTRY_SIZE as u64 {
+        let words = area.ring[number as usize % ENTRIES]
+            .each_ref()
+            .map(|word| word.load(Relaxed));
+        let Some(entry) = Entry::decode(words) else {
+            continue;
+        };
+        if begins {
+            let time = stamp(entry.time, &mut [0; STAMP_LEN]).to_vec();
+            text += &format!("[{}] ", String::from_utf8(time).unwrap());
+        }
+        let (mut next, mut piece) = (0, PieceLine::new());
+        while entry.piece(&names, &mut next, &mut piece) {
+            text += core::str::from_utf8(piece.as_bytes()).unwrap();
+        }
+        begins = !entry.has_more();
+        text += if begins { "\n" } else { "" };
+    }
+    text
 }
 
 fn bench(area: &'static Area) -> Bench {
@@ -42,8 +67,8 @@ fn area() -> &'static Area {
 }
 
 fn noise(area: &Area) {
-    for (place, value) in area.ring.iter().zip(0_u32..) {
-        place.store(value.wrapping_mul(2_654_435_761).to_le_bytes()[3], Relaxed);
+    for (place, value) in area.ring.iter().flatten().zip(1_u64..) {
+        place.store(value.wrapping_mul(0x9E37_79B9_7F4A_7C15), Relaxed);
     }
     area.header.written.store(u64::MAX - 3, Relaxed);
     area.header.reserved.store(77, Relaxed);
@@ -95,15 +120,16 @@ fn a_line_that_power_loss_cut_off_leaves_only_whole_ones() {
     let before = text(area);
     let header = &area.header;
     let written = header.written.load(Relaxed);
-    header.reserved.store(written + 50, Relaxed);
-    area.ring[written as usize % RING_SIZE].store(b'x', Relaxed);
+    header.reserved.store(written + 2 * ENTRY_SIZE as u64, Relaxed);
+    area.ring[written as usize / ENTRY_SIZE % ENTRIES][1].store(u64::MAX, Relaxed);
     bench(area).run(100_000);
     let after = text(area);
-    let rest = after.strip_prefix(&before).unwrap().trim_start_matches('\n');
+    let rest = after.strip_prefix(&before).unwrap();
     assert!(rest.starts_with("[0.000000] Bulkhead"), "{rest}");
-    header
-        .reserved
-        .store(header.written.load(Relaxed) + LINE_MAX as u64 + 1, Relaxed);
+    header.reserved.store(
+        header.written.load(Relaxed) + (LINE_MAX + ENTRY_SIZE) as u64,
+        Relaxed,
+    );
     bench(area).run(100_000);
     assert_eq!(header.boots.load(Relaxed), 1, "positions that make no sense");
 }
@@ -115,7 +141,8 @@ fn a_full_ring_loses_its_oldest_lines() {
         bench(area).run(20_000);
     }
     let lines = text(area);
-    assert!(lines.len() > RING_SIZE - LINE_MAX, "{}", lines.len());
+    let written = area.header.written.load(Relaxed);
+    assert!(written > 2 * RING_SIZE as u64, "{written}");
     assert!(lines.contains("boot 200, ") && !lines.contains("boot 2, "));
     assert!(
         lines.lines().skip(1).all(|line| line.starts_with("[0.")),
@@ -165,4 +192,23 @@ fn a_lockdown_is_told_in_the_next_life_once() {
     let mut after = bench(area);
     after.run(100_000);
     assert!(!after.logged("crashed"));
+}
+
+#[test]
+fn registers_that_find_no_room_are_left_out() {
+    let area = area();
+    let parts =
+        ["a", "b", "c", "d"].map(|name| vm(name, &[(0, 5)]).action(HealthClass::Memory, HealthAction::Log));
+    let mut bench = Bench::new(1, &parts);
+    bench.world().log_area = area;
+    bench.world().transmitter_depth = 0;
+    for vcpu in 0..4 {
+        bench.program(vcpu, |_| caller(vec![READ; 16]));
+    }
+    bench.run(10_000_000);
+    let lines = text(area);
+    let count = |what: &str| lines.matches(what).count();
+    let (whole, left_out) = (count(" pc="), count(" left out, others are being written\n"));
+    assert!(count("health: ") >= 50, "the oldest are overwritten");
+    assert!(left_out != 0 && whole >= 30, "{whole} and {left_out}\n{lines}");
 }

@@ -599,7 +599,7 @@ fn drive<P: PcpuPolicy, C: SimClass>(
         let vcpu = match next {
             Next::Run(_, vcpu) => Some(Some(vcpu)),
             Next::Idle => Some(None),
-            Next::Load(..) | Next::Report(_) | Next::Chore | Next::Again => None,
+            Next::Load(..) | Next::Chore | Next::Again => None,
         };
         if vcpu.is_none_or(|vcpu| world.borrow_mut().advance(PcpuId(index), vcpu, horizon)) {
             pcpu.perform(next);
