@@ -64,9 +64,9 @@ const FILE: &str = "english-budget.toml";
 const HEAD: &str = "# SPDX-License-Identifier: Apache-2.0
 # Sentences that are hard to read: how many each crate or folder may still have (docs/style.md has the rules).
 # headless: opens with What, Who, Whose, How or Whether and is no question. long: over 110 columns.
-# verbless: the documentation of a function opens with no verb. nobody: \"nobody\", \"somebody\", \"whoever\" and
+# verbless: the documentation of a function opens with no verb. `nobody`: \"nobody\", \"somebody\", \"whoever\" or
 # \"whatever\", where a noun says more. that_of: \"that of\" and \"those of\", where the noun can be repeated.
-# behind: where \"after\" or \"because of\" is meant, mostly. `xtask ci` fails if a number rises; `xtask bless`
+# `behind`: where \"after\" or \"because of\" is meant, mostly. `xtask ci` fails if a number rises; `xtask bless`
 # lowers the numbers. `xtask english FOLDER` lists the places.
 
 ";

@@ -17,11 +17,13 @@
 //! [`find`] says what is taken for a measured figure, and what this check does not see. Pages that a test
 //! compares as a whole ([`GENERATED`]) need no marks.
 
+mod blocks;
 mod find;
 
 use crate::workspace::{root, tracked};
 use crate::{Findings, Outcome};
-use find::{Block, Figure};
+use blocks::Block;
+use find::Figure;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
@@ -102,7 +104,7 @@ fn pages() -> Result<(Findings, usize), String> {
             continue;
         }
         let text = std::fs::read_to_string(&path).map_err(|error| format!("{name}: {error}"))?;
-        for block in find::blocks(&text) {
+        for block in blocks::blocks(&text) {
             let (found, is_once) = judge(&block, &|path| read(path));
             once += usize::from(is_once);
             findings.extend(
@@ -127,48 +129,55 @@ fn read(path: &str) -> Option<String> {
 /// Judges one block: what is wrong with it on which line, and whether it has a mark `once`.
 fn judge(block: &Block<'_>, read: &dyn Fn(&str) -> Option<String>) -> (Vec<(usize, String)>, bool) {
     let figures = find::figures(block);
-    let mut found = Vec::new();
-    let mut marks = Vec::new();
+    let (mut found, mut numbers) = (Vec::new(), BTreeSet::new());
+    let (mut is_once, mut are_all_in_files) = (false, !block.marks.is_empty());
     for &(line, text) in &block.marks {
-        match mark(text) {
-            Ok(mark) => marks.push((line, mark)),
-            Err(why) => found.push((line, why)),
-        }
-    }
-    let is_once = marks.iter().any(|(_, mark)| matches!(mark, Mark::Once(_)));
-    if block.marks.is_empty() {
-        found.extend(figures.first().map(|figure| {
-            (
-                figure.line,
-                format!("{:?} has no mark that says what holds it", figure.text),
-            )
-        }));
-    }
-    let mut numbers = BTreeSet::new();
-    let mut are_all_in_files = !block.marks.is_empty();
-    for (line, mark) in &marks {
-        let (paths, held) = match mark {
-            Mark::Files { held, paths } => (paths.as_slice(), *held),
-            Mark::Bounded(paths) => (paths.as_slice(), false),
-            Mark::Manual | Mark::Once(_) => (&[][..], false),
-        };
-        are_all_in_files &= matches!(mark, Mark::Files { .. });
-        for path in paths {
-            match read(path) {
-                None => found.push((*line, format!("there is no {path}"))),
-                Some(text) => numbers.extend(find::numbers(&evidence(&text, held))),
+        let mark = match mark(text) {
+            Ok(mark) => mark,
+            Err(why) => {
+                found.push((line, why));
+                continue;
             }
-        }
-        if let Mark::Once(date) = mark
-            && !block.section.contains(date.as_str())
-        {
-            found.push((*line, format!("the text does not say {date:?}")));
-        }
+        };
+        is_once |= matches!(mark, Mark::Once(_));
+        are_all_in_files &= matches!(mark, Mark::Files { .. });
+        let wrong = judge_mark(&mark, &block.section, read, &mut numbers);
+        found.extend(wrong.into_iter().map(|what| (line, what)));
     }
     if are_all_in_files {
         found.extend(missing(&figures, &numbers));
     }
+    let unmarked = figures.first().filter(|_| block.marks.is_empty());
+    found.extend(unmarked.map(|figure| {
+        let what = format!("{:?} has no mark that says what holds it", figure.text);
+        (figure.line, what)
+    }));
     (found, is_once)
+}
+
+/// Judges one mark of a block in this section, and adds the numbers of its files.
+fn judge_mark(
+    mark: &Mark,
+    section: &str,
+    read: &dyn Fn(&str) -> Option<String>,
+    numbers: &mut BTreeSet<String>,
+) -> Findings {
+    let (paths, held) = match mark {
+        Mark::Files { held, paths } => (paths.as_slice(), *held),
+        Mark::Bounded(paths) => (paths.as_slice(), false),
+        Mark::Once(date) if !section.contains(date.as_str()) => {
+            return vec![format!("the text does not say {date:?}")];
+        }
+        Mark::Manual | Mark::Once(_) => return Findings::new(),
+    };
+    let mut found = Findings::new();
+    for path in paths {
+        match read(path) {
+            None => found.push(format!("there is no {path}")),
+            Some(text) => numbers.extend(find::numbers(&evidence(&text, held))),
+        }
+    }
+    found
 }
 
 /// Returns the figures that no file has.
@@ -188,7 +197,7 @@ fn missing(figures: &[Figure], numbers: &BTreeSet<String>) -> Vec<(usize, String
 fn evidence(text: &str, generated: bool) -> String {
     let (mut end, mut tables) = (None, String::new());
     for line in text.lines() {
-        end = end.or_else(|| find::end_of_tables(line, text));
+        end = end.or_else(|| blocks::end_of_tables(line, text));
         end = end.filter(|end: &String| !line.starts_with(end.as_str()));
         if end.is_some() {
             tables.push_str(line);
@@ -254,12 +263,12 @@ mod tests {
             "a.toml" => Some("longest = 57\n".to_owned()),
             "t.md" => Some(format!(
                 "99\n{} by a tool -->\n| 9057 |\n{} -->\n",
-                find::BEGIN,
-                find::END
+                blocks::BEGIN,
+                blocks::END
             )),
             _ => None,
         };
-        find::blocks(page)
+        blocks::blocks(page)
             .iter()
             .flat_map(|block| judge(block, &read).0)
             .collect()
