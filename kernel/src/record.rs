@@ -18,7 +18,7 @@ use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::log::entry::TEXT_LEN;
 use bulkhead_abi::log::{
     AREA_SIZE, Area, AreaNames, CRASH_LOCKDOWN, CRASH_NEW, CRASH_TOLD, ENTRIES, ENTRY_SIZE, Entry, Exits,
-    Kind, LINE_ENTRIES, LINE_MAX, MESSAGE_LEN, NONE, Names, PARTITIONS, PCPUS, Partition, Pcpu, PieceLine,
+    LINE_ENTRIES, LINE_MAX, MESSAGE_LEN, NONE, Names, PARTITIONS, PCPUS, Partition, Pcpu, PieceLine,
     RING_SIZE, RegisterFile, StoredEntry, VCPUS, Vcpu, count, entry, store_bytes,
 };
 use bulkhead_abi::{HealthClass, PartitionState};

@@ -276,13 +276,12 @@ fn a_prompt_appears_after_a_while_and_is_broken_off_readably() {
     output.pump(&log, &mut uart, PARTIAL_AGE_NS - 1000);
     assert_eq!(uart.line, b"");
     assert_eq!(output.due(&log, 1_000_000), Some(PARTIAL_AGE_NS - 1_000_000));
-    output.pump(&log, &mut uart, PARTIAL_AGE_NS);
+    pump_all(&output, &log, &mut uart, PARTIAL_AGE_NS);
     assert_eq!(output.due(&log, PARTIAL_AGE_NS), None);
     output.put(PartitionId(1), b"tick\r\n", PARTIAL_AGE_NS);
-    output.pump(&log, &mut uart, PARTIAL_AGE_NS);
+    pump_all(&output, &log, &mut uart, PARTIAL_AGE_NS);
     output.put(PartitionId(0), b"ls\r\n", PARTIAL_AGE_NS);
-    uart.flush();
-    output.pump(&log, &mut uart, PARTIAL_AGE_NS);
+    pump_all(&output, &log, &mut uart, PARTIAL_AGE_NS);
     assert_eq!(
         String::from_utf8(uart.line).unwrap(),
         "\x1e[0.010000] linux: \x1f~ # \x1e\r\n[0.010000] control: \x1ftick\r\n\x1e[0.010000] linux: \x1fls\r\n"

@@ -94,8 +94,11 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             return Some(Err(Error::WrongState));
         }
         let server = server.or_else(|| self.only_server(port));
+        // A wait whose time is over ends, so it closes no circle.
+        let waits = self.deadline_of(until) > self.machine.now();
         if let Some(server) = server
             && state == CallState::Open
+            && waits
         {
             if self.closes_circle(vcpu, server) {
                 self.shared.seats.of(vcpu).lock().call.waits = false;
