@@ -19,7 +19,6 @@ use bulkhead_arch_armv7m_core::{Fault, Guest, VirtualCore, answer_hypercall, fra
 const FAILED_NOT_ADOPTED: u64 = 1;
 /// xPSR.T.
 const THUMB: u32 = 1 << 24;
-/// Names of the general registers.
 /// Writes the registers of a first instruction, below the initial stack pointer. Returns false if that is not
 /// the guest's memory.
 fn first_frame(registers: &mut Registers, space: &Space, reset: &VcpuReset, argument: u32) -> bool {

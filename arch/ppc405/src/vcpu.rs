@@ -21,7 +21,6 @@ const STACK: usize = 1;
 /// Bytes of the first frame on a task's stack (System V ABI, PowerPC supplement, section 3): a back chain
 /// that ends, and a word for LR.
 const FIRST_FRAME: u32 = 16;
-/// Names of the general registers besides the stack pointer.
 impl Context {
     /// Shows the guest the fault that led to its last exit.
     fn reflect(&mut self) {

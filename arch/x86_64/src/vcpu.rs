@@ -9,7 +9,7 @@ use crate::machine::Machine;
 use crate::space::TASK_ROOT;
 use crate::{direct, emulate, entry, log, platform, ports, registers, space, svm, sysreg, traps};
 use bulkhead_abi::hypercall::UPCALL_WORDS;
-use bulkhead_abi::log::registers;
+
 use bulkhead_arch_api::class::x86_64::{BOOT_GDT, BOOT_GDT_SIZE, FLAT_32, LONG_64, LONG_MODE_ROOT};
 use bulkhead_arch_api::{
     DUMP_REGISTERS, Dump, Exit, FaultReport, GuestPhys, PartitionId, PartitionKind, Reply, Ticks, VcpuId,
@@ -56,7 +56,6 @@ const RFLAGS_COMPUTED: u64 = 0xCD5;
 /// keep.
 const CALLING: [usize; 9] = [RDI, RSI, RDX, RCX, R8, R9, RAX, R10, R11];
 
-/// Names of the registers of a dump.
 impl Context {
     /// Sets all registers as a reset leaves them.
     fn blank(&mut self) {
@@ -390,7 +389,7 @@ impl Vcpus for Machine {
     fn dump(&mut self, vcpu: VcpuId) -> Dump {
         let mut dump = Dump {
             general: [0; DUMP_REGISTERS],
-            file: &registers::X86_64,
+            file: &bulkhead_abi::log::registers::X86_64,
             sp: 0,
             pc: 0,
             state: 0,
