@@ -2,7 +2,7 @@
 //! The rules a system image obeys beyond its format.
 //!
 //! One function per rule, one file per subject. A rule sees the index of a record and returns a [`Fault`];
-//! [`all`] adds where that was. Rules may rely on the format, and on the rules before them in [`RULES`].
+//! [`Image::check`] adds where that was. Rules may rely on the format, and on those before them in [`RULES`].
 //!
 //! | file | rules |
 //! |---|---|
@@ -32,10 +32,12 @@ mod residents;
 mod schedules;
 mod served;
 
+use crate::digest::Sha256;
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::Name;
 use crate::reader::Image;
 use bulkhead_abi::parts::{PARTS, Part, Parts};
+use bulkhead_arch_api::ClassFacts;
 
 /// A rule: whether the record of its table with this index, which there is, obeys it.
 type Rule = fn(&Image<'_>, u16) -> Result<(), Fault>;
@@ -75,18 +77,28 @@ const RULES: [(Table, Rule); 30] = [
     (Table::Watches, access::watch),
 ];
 
-/// Checks every rule.
-pub(crate) fn all(image: &Image<'_>) -> Result<(), ImageError> {
-    for (table, rule) in RULES {
-        for index in 0..image.count(table) {
-            rule(image, index).map_err(|fault| ImageError::Record {
-                table,
-                index: index.into(),
-                fault,
-            })?;
+impl<'a> Image<'a> {
+    /// Checks everything but the contents of the payloads, for a board of this class. `bytes` is the image,
+    /// no more and no less.
+    ///
+    /// The digest of the tables comes first, so that damage is named as damage. It reads at most
+    /// `MAX_TABLES_LEN` bytes; the checks after it compare at most all pairs of records of two tables.
+    ///
+    /// # Errors
+    /// [`ImageError`]: the first thing found wrong.
+    pub fn check(bytes: &'a [u8], class: &'static ClassFacts, sha: &impl Sha256) -> Result<Self, ImageError> {
+        let image = Self::read(bytes, class, sha)?;
+        for (table, rule) in RULES {
+            for index in 0..image.count(table) {
+                rule(&image, index).map_err(|fault| ImageError::Record {
+                    table,
+                    index: index.into(),
+                    fault,
+                })?;
+            }
         }
+        Ok(image)
     }
-    Ok(())
 }
 
 /// Returns the record with this index; there is one.

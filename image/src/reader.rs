@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The checked image.
 
-use crate::check;
 use crate::digest::Sha256;
 use crate::error::{ImageError, Table};
 use crate::layout::{
@@ -92,15 +91,8 @@ pub struct Image<'a> {
 }
 
 impl<'a> Image<'a> {
-    /// Checks everything but the contents of the payloads, for a board of this class. `bytes` is the image,
-    /// no more and no less.
-    ///
-    /// The digest of the tables comes first, so that damage is named as damage. It reads at most
-    /// [`MAX_TABLES_LEN`] bytes; the checks after it compare at most all pairs of records of two tables.
-    ///
-    /// # Errors
-    /// [`ImageError`]: the first thing found wrong.
-    pub fn check<S: Sha256>(
+    /// Checks the format of an image for a board of this class. The module `check` has the rules.
+    pub(crate) fn read<S: Sha256>(
         bytes: &'a [u8],
         class: &'static ClassFacts,
         hasher: &S,
@@ -122,9 +114,7 @@ impl<'a> Image<'a> {
         check_end(bytes, header.total_len.get())?;
         check_directory(tables, header)?;
         let image = Self::from_tables(bytes, tables, (class, header)).ok_or(ImageError::Lengths)?;
-        check_placement(&image)?;
-        check::all(&image)?;
-        Ok(image)
+        check_placement(&image).map(|()| image)
     }
 
     /// Returns the tables that the directory lists; `None` if it has not been checked.

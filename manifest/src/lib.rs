@@ -6,6 +6,27 @@
 //! [`Report`] with precise refusals. [`compile`] turns a system into a system image. [`flashable`] joins the
 //! image with the class binary.
 //!
+//! The modules are in layers. A module takes names from its own layer and from those below:
+//!
+//! ```text
+//! load · compile, flash      a manifest becomes a system, an image, a flashable file
+//! timing, parts              what a system promises, and what it needs
+//! system                     a checked system as plain data
+//! rules · board_file         what judges a manifest · what reads and judges a board file
+//! class                      what differs from class to class, a folder for each
+//! in_place                   classes that execute code where it is linked
+//! place                      the addresses that a manifest leaves open
+//! guest                      the contents of a partition's memory
+//! payload, class_binary      files, taken apart
+//! model                      the tables of a manifest, and what follows from them alone
+//! driver, board              facts about hardware
+//! window, schema, value      the form of files
+//! diagnostic, code, units    findings, and quantities
+//! ```
+//!
+//! The files `json`, `reference` and `shape` of `schema` read the declarations of all layers, and nothing
+//! below `load` and `board_file` takes names from them.
+//!
 //! Nothing here trusts its input. Manifests, board files, payloads and overlays may be damaged or hostile,
 //! and a refusal is always a [`Diagnostic`], never a panic.
 #![forbid(unsafe_code)]
@@ -21,6 +42,7 @@ pub mod diagnostic;
 pub mod driver;
 mod flash;
 mod guest;
+mod in_place;
 mod load;
 mod model;
 mod nearest;

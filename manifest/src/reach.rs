@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 pub struct Held {
     /// The number of the kind, so that capabilities have an order.
     kind: u8,
-    /// The number of the object: see [`crate::model::capability::Capability::object`].
+    /// The number of the object: see [`crate::system::Capability::object`].
     pub object: usize,
     rights: u8,
 }

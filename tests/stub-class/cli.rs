@@ -3,7 +3,7 @@
 
 use super::{Debugger, Symbols, Template, Tool};
 use crate::build::linker::Link;
-use crate::explain::Event;
+use crate::serial::health::Event;
 use bulkhead_arch_api::ClassFacts;
 use bulkhead_arch_api::class::STUB;
 use bulkhead_manifest::Board;

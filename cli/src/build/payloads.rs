@@ -11,6 +11,7 @@ use crate::build::debian::{self, Archive, sha256_hex};
 use crate::build::initramfs;
 use crate::build::kernel_source::{self, Recipe};
 use crate::build::modules::Modules;
+use crate::build::payload::{Payload, Source};
 use crate::class;
 use crate::problem::Problem;
 use crate::ui::progress::Progress;
@@ -18,32 +19,6 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-
-/// A payload from Debian.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Payload {
-    /// Its name after `@debian/`.
-    pub name: &'static str,
-    /// The description of the payload.
-    pub description: &'static str,
-    /// Debian's name of the architecture.
-    pub architecture: &'static str,
-    /// Where its file is from.
-    pub source: Source,
-}
-
-/// The origin of a payload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// The kernel that this package depends on.
-    Kernel(&'static str),
-    /// Busybox with an `/init`.
-    Busybox,
-    /// This file of this package.
-    File(&'static str, &'static str),
-    /// A kernel that is built from its source, which suits every architecture.
-    Built(&'static Recipe),
-}
 
 /// Part of the name in the cache. The number changes whenever other modules are picked for the same names, or
 /// packed otherwise.

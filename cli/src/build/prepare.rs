@@ -5,7 +5,8 @@
 //! building and fetching start at once and side by side. The check then finds every payload there.
 
 use crate::build::artifacts::Workspace;
-use crate::build::payloads::{self, Payload, Payloads, Request};
+use crate::build::payload::Payload;
+use crate::build::payloads::{self, Payloads, Request};
 use crate::build::variant::{self, Choice, Tailoring};
 use crate::emulator::attach::Attachments;
 use crate::problem::Problem;

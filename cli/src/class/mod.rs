@@ -14,8 +14,8 @@ mod stub;
 mod x86_64;
 
 use crate::build::linker::Link;
-use crate::build::payloads::Payload;
-use crate::explain::Event;
+use crate::build::payload::Payload;
+use crate::serial::health::Event;
 use bulkhead_arch_api::ClassFacts;
 use bulkhead_manifest::system::Partition;
 use bulkhead_manifest::{Board, Class};

@@ -9,7 +9,6 @@ use crate::json;
 use crate::problem::{Code, Problem};
 use crate::ui::progress::Progress;
 use bulkhead_manifest::board::Trigger;
-use bulkhead_manifest::system::{MappingKind, Partition};
 use bulkhead_manifest::{Policy, System, format_duration, format_size, timing};
 use comfy_table::Table;
 use serde_json::{Value, json};
@@ -220,14 +219,6 @@ fn objects(system: &System) -> Table {
     rows
 }
 
-/// Returns the bytes of a partition's memory. Registers of devices are no memory.
-pub(super) fn own_memory(partition: &Partition<'_>) -> u64 {
-    let mappings = partition.mappings().into_iter();
-    let own =
-        mappings.filter(|mapping| !matches!(mapping.kind, MappingKind::Device | MappingKind::Forwarded));
-    own.map(|mapping| mapping.size).sum()
-}
-
 fn partitions(system: &System) -> Table {
     let mut rows = table(&[
         "partition",
@@ -244,7 +235,7 @@ fn partitions(system: &System) -> Table {
             partition.name().to_owned(),
             partition.kind().name().to_owned(),
             partition.vcpus().len().to_string(),
-            format_size(own_memory(&partition)),
+            format_size(partition.memory_size()),
             format!("{:#x}", partition.entry()),
             partition
                 .watchdog_ns()

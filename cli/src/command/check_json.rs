@@ -80,7 +80,7 @@ fn partitions(system: &System) -> Vec<Value> {
         json!({
             "name": partition.name(),
             "kind": partition.kind().name(),
-            "memory": super::check::own_memory(&partition),
+            "memory": partition.memory_size(),
             "entry": partition.entry(),
             "watchdog_ns": partition.watchdog_ns(),
             "frozen_time": partition.frozen_time(),

@@ -8,7 +8,7 @@ use crate::gantt;
 use crate::json;
 use crate::problem::{Code, Problem};
 use crate::trace::Trace;
-use crate::trace::replay::{self, Tolerance};
+use crate::trace::replay::{self, Comparison, Tolerance};
 use crate::ui::progress::Progress;
 use std::path::Path;
 
@@ -62,9 +62,6 @@ pub(super) fn run(args: &ReportArgs) -> Result<Code, Problem> {
     }
     Ok(code)
 }
-
-/// The agreement of each pCPU in words, or the first difference.
-pub(super) type Comparison = Result<Vec<String>, String>;
 
 /// Compares the executed run with the simulated one. A difference is no failure of the tool.
 fn compare(trace: &Trace, system: &Path, args: &ReportArgs) -> Result<Comparison, Problem> {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The answer of `bulkhead report --json`.
 
-use super::report::Comparison;
 use crate::log::never_ran::NeverRan;
 use crate::trace::Trace;
+use crate::trace::replay::Comparison;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

@@ -106,7 +106,8 @@ fn letters(mapping: &Mapping) -> String {
 mod tests {
     use super::*;
     use crate::emulator::launch::TemporaryFile;
-    use crate::explain::{event::Event, remedy};
+    use crate::explain::remedy;
+    use crate::serial::health::Event;
     use bulkhead_manifest::load_text;
     use std::path::{Path, PathBuf};
 

@@ -8,7 +8,6 @@
 //!
 //! | file | |
 //! |---|---|
-//! | `event` | the report, read back from its line |
 //! | `crash` | the hypervisor's own end, read back from its line |
 //! | `registers` | the registers after a report, which come line by line |
 //! | `symbols` | the line of the program |
@@ -17,20 +16,18 @@
 
 mod address;
 mod crash;
-mod event;
 mod registers;
 mod remedy;
 mod symbols;
 
 use crate::build::prepare::Prepared;
 use crate::class::{self, Code, Untaken};
+use crate::serial::health::Event;
 use bulkhead_manifest::System;
 use bulkhead_manifest::system::{Mapping, Partition};
 use registers::Registers;
 use std::cell::RefCell;
 use symbols::Symbols;
-
-pub use event::Event;
 
 /// Most events that are explained in one run. A partition that faults for ever says nothing new.
 const EVENTS: usize = 12;

@@ -2,8 +2,8 @@
 //! Probable remedies. A remedy is a guess, and is worded as one. The facts stand above it.
 
 use super::address::{Meaning, find};
-use super::event::Event;
 use crate::class;
+use crate::serial::health::Event;
 use bulkhead_arch_api::class::Word;
 use bulkhead_manifest::system::{MappingKind, Partition};
 use bulkhead_manifest::{Kind, System};

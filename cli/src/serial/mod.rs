@@ -3,5 +3,6 @@
 
 pub mod consoles;
 pub mod framing;
+pub mod health;
 pub mod line;
 pub mod pattern;

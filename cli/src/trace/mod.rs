@@ -173,6 +173,11 @@ impl Trace {
     }
 }
 
+/// Writes a time in microseconds.
+fn micros(nanoseconds: u64) -> String {
+    format!("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000)
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;

@@ -5,7 +5,7 @@
 //! Everything else is an instant on the thread of the vCPU it is about, or on thread 0 if it is about the
 //! pCPU. Times are microseconds since boot.
 
-use super::Trace;
+use super::{Trace, micros};
 use bulkhead_abi::trace::{Event, Record};
 use std::fmt::Write;
 
@@ -105,10 +105,6 @@ fn meta(what: &str, pcpu: u8, thread: u32, name: &str) -> String {
         process(pcpu),
         quoted(name)
     )
-}
-
-fn micros(nanoseconds: u64) -> String {
-    format!("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000)
 }
 
 /// Returns a JSON string.

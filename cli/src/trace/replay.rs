@@ -18,9 +18,9 @@
 //!
 //! Times are nanoseconds since boot, as in the manifest.
 
-use super::Trace;
 use super::turn_slack::TurnSlack;
 use super::workload::Workload;
+use super::{Trace, micros};
 use bulkhead_abi::PartitionState;
 use bulkhead_abi::trace::{Event, Record};
 use bulkhead_manifest::{System, timing};
@@ -579,9 +579,8 @@ const fn target(decision: Decision) -> Option<Slot> {
     }
 }
 
-pub(super) fn micros(nanoseconds: u64) -> String {
-    format!("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000)
-}
+/// The agreement of each pCPU in words, or the first difference.
+pub type Comparison = Result<Vec<String>, String>;
 
 #[cfg(test)]
 mod tests {

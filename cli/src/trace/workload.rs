@@ -10,7 +10,7 @@
 //! Releases of kind `sporadic` and `interrupt` are left to chance. Only their least distance is known, so a
 //! wake-up can be too early but not too late.
 
-use super::replay::micros;
+use super::micros;
 use super::turn_slack::TurnSlack;
 use bulkhead_sched::simulate::{Pattern, Source};
 

@@ -5,8 +5,8 @@
 use super::{at, earlier, named, require, uses};
 use crate::error::{Fault, Table};
 use crate::layout::{
-    ControllerRecord, MAP_CODE, MAP_DEVICE, MAP_RAM, NONE, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF,
-    POLICY_FIXED_PRIORITY, POLICY_PINNED,
+    ControllerRecord, MAP_CODE, MAP_DEVICE, MAP_RAM, MemoryRecord, NONE, POLICY_ARINC653, POLICY_DOMAINS,
+    POLICY_EDF, POLICY_FIXED_PRIORITY, POLICY_PINNED,
 };
 use crate::reader::Image;
 use crate::span::Span;
@@ -223,4 +223,13 @@ fn roles_and_lines(image: &Image<'_>, index: u16, record: &ControllerRecord) -> 
         }
     }
     Ok(())
+}
+
+/// Returns the addresses at which the partition sees a mapping.
+pub(super) fn guest_span(image: &Image<'_>, record: &MemoryRecord) -> Result<Span, Fault> {
+    Span::granules(record.guest.get(), record.size.get(), image.granule())
+}
+
+pub(super) fn host_span(image: &Image<'_>, record: &MemoryRecord) -> Result<Span, Fault> {
+    Span::granules(record.host.get(), record.size.get(), image.granule())
 }

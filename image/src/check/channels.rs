@@ -5,8 +5,8 @@
 //! it: a shared mapping belongs to a side, whole and with no other rights, and a channel overlaps no other
 //! one.
 
-use super::devices::{line_is_free, machine, physical_line, virtual_line};
-use super::{at, covers, earlier, named, refers, require, uses};
+use super::devices::{line_is_free, physical_line, virtual_line};
+use super::{at, covers, earlier, named, partitions::machine, refers, require, uses};
 use crate::error::{Fault, Table};
 use crate::layout::{
     ChannelRecord, MEMORY_DEVICE, MEMORY_READ, MEMORY_SHARED, MEMORY_WRITE, MemoryRecord, NONE, SIDE_DEVICE,

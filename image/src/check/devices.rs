@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Virtual devices and interrupt lines. Relies on the rules of `memory` and `partitions`.
 
-use super::board::in_ram;
-use super::memory::{guest_span, host_span};
+use super::board::{guest_span, host_span, in_ram};
+use super::partitions::{machine, owner};
 use super::{at, earlier, require, uses};
 use crate::error::{Fault, Table};
 use crate::layout::{
@@ -10,7 +10,7 @@ use crate::layout::{
     MemoryRecord, NONE, PARTITION_VM, PartitionRecord, ROLE_INTERRUPTS, TRIGGER_EDGE, TRIGGER_LEVEL,
     VIRTUAL_CFI_FLASH, VirtualDeviceRecord,
 };
-use crate::reader::{Image, record as record_at};
+use crate::reader::Image;
 use crate::span::Span;
 use bulkhead_abi::parts::Part;
 use bulkhead_arch_api::class::{DeviceFacts, DeviceRole, device::FLASH_ALIGN};
@@ -37,18 +37,6 @@ pub(super) fn device(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         virtual_line(image, owner, line)?;
     }
     Ok(())
-}
-
-/// Returns the partition that owns a device.
-pub(super) fn owner<'a>(image: &Image<'a>, partition: u32) -> Result<&'a PartitionRecord, Fault> {
-    record_at(image.partitions(), partition).ok_or(Fault::NoSuch(Table::Partitions))
-}
-
-/// Returns the partition that owns virtual hardware, which must be a VM.
-pub(super) fn machine<'a>(image: &Image<'a>, partition: u32) -> Result<&'a PartitionRecord, Fault> {
-    let owner = owner(image, partition)?;
-    require(owner.kind.get() == PARTITION_VM, Fault::NotForTask)?;
-    Ok(owner)
 }
 
 /// Checks that the line, if there is one, is a vector, or a shared line of the partition's virtual

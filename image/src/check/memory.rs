@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Mappings and loads: the rules that spatial separation rests on. Relies on the rules of `board`.
 
-use super::board::{in_code, in_ram, not_the_hypervisors, only_device};
+use super::board::{guest_span, host_span, in_code, in_ram, not_the_hypervisors, only_device};
 use super::channels::is_shared_by_a_side;
 use super::{at, earlier, named, refers, require};
 use crate::error::{Fault, Table};
@@ -29,15 +29,6 @@ pub(super) fn mapping(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         Fault::NoSuch(Table::Sides),
     )?;
     apart(image, index, record)
-}
-
-/// Returns the addresses at which the partition sees a mapping.
-pub(super) fn guest_span(image: &Image<'_>, record: &MemoryRecord) -> Result<Span, Fault> {
-    Span::granules(record.guest.get(), record.size.get(), image.granule())
-}
-
-pub(super) fn host_span(image: &Image<'_>, record: &MemoryRecord) -> Result<Span, Fault> {
-    Span::granules(record.host.get(), record.size.get(), image.granule())
 }
 
 fn flags(record: &MemoryRecord) -> Result<(), Fault> {

@@ -4,9 +4,8 @@
 //! Frames on their way lie in memory that no partition can reach, and an address stands for one interface: so
 //! a partition sees the frames that are for it, and no other's.
 
-use super::board::{in_ram, not_the_hypervisors};
-use super::devices::machine;
-use super::memory::host_span;
+use super::board::{host_span, in_ram, not_the_hypervisors};
+use super::partitions::machine;
 use super::{at, earlier, require};
 use crate::error::{Fault, Table};
 use crate::layout::{NIC_MEMORY, NicRecord};

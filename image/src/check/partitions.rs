@@ -199,3 +199,15 @@ pub(super) fn vcpu(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         record_at(image.pcpus(), record.pcpu.get()).is_some_and(|pcpu| pcpu.policy.get() == POLICY_PINNED);
     require(!pinned || neighbours == 0, Fault::NotAlone)
 }
+
+/// Returns the partition that owns a device.
+pub(super) fn owner<'a>(image: &Image<'a>, partition: u32) -> Result<&'a PartitionRecord, Fault> {
+    record_at(image.partitions(), partition).ok_or(Fault::NoSuch(Table::Partitions))
+}
+
+/// Returns the partition that owns virtual hardware, which must be a VM.
+pub(super) fn machine<'a>(image: &Image<'a>, partition: u32) -> Result<&'a PartitionRecord, Fault> {
+    let owner = owner(image, partition)?;
+    require(owner.kind.get() == PARTITION_VM, Fault::NotForTask)?;
+    Ok(owner)
+}

@@ -5,9 +5,9 @@
 //! A forwarded window is smaller than a page and no partition has its page mapped; a window that is only
 //! quiesced lies in registers its owner has mapped. Either way no byte of it belongs to anybody else.
 
-use super::board::only_device;
-use super::devices::{owner, touches};
-use super::memory::{guest_span, host_span};
+use super::board::{guest_span, host_span, only_device};
+use super::devices::touches;
+use super::partitions::owner;
 use super::{at, earlier, require};
 use crate::error::{Fault, Table};
 use crate::layout::{MEMORY_DEVICE, PARTITION_VM, REGISTERS_FORWARDED, REGISTERS_QUIESCED, RegistersRecord};

@@ -5,8 +5,7 @@
 //! A digest covers exactly the code that runs: a stretch lies in a mapping that its owner cannot write, and
 //! every lookalike lies in such a stretch. Their order is what a binary search needs.
 
-use super::board::{in_code, not_the_hypervisors};
-use super::memory::host_span;
+use super::board::{host_span, in_code, not_the_hypervisors};
 use super::{at, earlier, named, refers, require};
 use crate::error::{Fault, Table};
 use crate::layout::{MEMORY_DEVICE, MEMORY_READ, MEMORY_WRITE, ResidentRecord};

@@ -4,9 +4,9 @@
 //! A window is an address range of its client where nothing else is, so each access to it comes to the
 //! hypervisor. The memory that the client grants is its own.
 
-use super::devices::{line_is_free, machine, touches, virtual_line};
-use super::memory::guest_span;
-use super::{at, earlier, refers, require};
+use super::board::guest_span;
+use super::devices::{line_is_free, touches, virtual_line};
+use super::{at, earlier, partitions::machine, refers, require};
 use crate::error::{Fault, Table};
 use crate::layout::{NONE, SERVED_FAULTS, SERVED_VIRTIO, SERVED_WRITES, ServedRecord};
 use crate::limits::MAX_DURATION_NS;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Boards: facts about hardware.
 //!
-//! A board file ([`crate::board_file`]) gives the facts, and the class of the board adds some.
+//! A board file (`board_file`) gives the facts, and the class of the board adds some.
 #![deny(clippy::arithmetic_side_effects)]
 
 mod class;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The keys of a board file: its own, those of each class, and those of each driver.
+//! The keys of a board file: its own keys, and the keys of each class and each driver.
 
 use crate::board::{Board, Device};
 use crate::class;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Board files: those that come with the tool, and those of the user.
+//! Board files: the ones that come with the tool, and the files of the user.
 //!
 //! The boards of the repository (`boards/*.toml`) are compiled in, so that the tool works from anywhere. A
 //! manifest can also name a board file of its own. A new board needs a data file and one line in `EMBEDDED`.

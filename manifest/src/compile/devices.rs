@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The records of the devices of a partition: virtual ones, and those of the board.
+//! The records of the devices of a partition: virtual devices, and devices of the board.
 
 use bulkhead_abi::hypercall::DEVICE_EVENT;
 use bulkhead_image::ImageBuilder;

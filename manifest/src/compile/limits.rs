@@ -50,7 +50,7 @@ pub(crate) fn fits_tables(system: &System, report: &mut Report) -> Option<()> {
 }
 
 /// Returns the number of records in each table of the system's image, for a class binary that is built for
-/// this system alone (`abi/src/size.rs`). `words` are those of the messages that wait in ports.
+/// this system alone (`abi/src/size.rs`). `words` count the messages that wait in ports.
 ///
 /// # Errors
 /// A name does not fit into a record.

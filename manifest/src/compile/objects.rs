@@ -72,9 +72,12 @@ fn channel_records(system: &System, builder: &mut ImageBuilder) -> Result<(), Na
                 |area| matches!(area.kind, AreaKind::Channel(own) | AreaKind::Lent(own) if own == number),
             );
             let guest = area.map_or(0, |area| area.window.base);
-            builder
-                .sides
-                .push(side_record((number, lent), side, owner, guest));
+            let place = SidePlace {
+                channel: number,
+                partition: owner,
+                guest,
+            };
+            builder.sides.push(side_record(side, place, lent));
         }
     }
     Ok(())
@@ -91,13 +94,16 @@ fn channel_record(channel: &ChannelSpec, host: u64, first: usize) -> Result<Chan
     })
 }
 
-/// Returns the record of a side.
-fn side_record(
-    (channel, device): (usize, Option<&Device>),
-    side: &SideSpec,
+/// The numbers and the address in the record of a side.
+struct SidePlace {
+    channel: usize,
     partition: usize,
+    /// The address at which the partition sees the memory.
     guest: u64,
-) -> SideRecord {
+}
+
+/// Returns the record of a side.
+fn side_record(side: &SideSpec, place: SidePlace, device: Option<&Device>) -> SideRecord {
     let line = device.and_then(|device| device.interrupts.first());
     let bits = [
         (device.is_some(), SIDE_DEVICE),
@@ -109,9 +115,9 @@ fn side_record(
     let set = bits.iter().filter(|(set, _)| *set);
     let flags = set.fold(0, |flags, (_, bit)| flags | bit);
     SideRecord {
-        channel: (channel as u32).into(),
-        partition: (partition as u32).into(),
-        guest: guest.into(),
+        channel: (place.channel as u32).into(),
+        partition: (place.partition as u32).into(),
+        guest: place.guest.into(),
         virtual_line: side
             .interrupt
             .as_ref()

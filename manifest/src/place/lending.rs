@@ -57,7 +57,7 @@ fn lent_window(number: usize, manifest: &Manifest, board: &Board, report: &mut R
         report.push(Diagnostic::at(Code::UnknownDevice, name.place, message).help(help));
         return None;
     };
-    let refusal = refusal(channel, name, device, (manifest, board));
+    let refusal = refusal(channel, name, device, manifest, board);
     if let Some((message, help)) = refusal {
         report.push(Diagnostic::at(Code::BadChannel, name.place, message).help(help));
         return None;
@@ -70,7 +70,8 @@ fn refusal(
     channel: &ChannelSpec,
     name: &Placed<String>,
     device: &Device,
-    (manifest, board): (&Manifest, &Board),
+    manifest: &Manifest,
+    board: &Board,
 ) -> Option<(String, &'static str)> {
     let own = &name.value;
     let is_it = |other: &&Placed<String>| other.value == *own && other.place.start != name.place.start;

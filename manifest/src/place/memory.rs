@@ -147,7 +147,10 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
     blocks.retain(|block| block.wish.is_none());
     blocks.sort_by_key(|block| std::cmp::Reverse(block.size));
     for block in &blocks {
-        let place = (block.guest, block.size);
+        let place = Window {
+            base: block.guest,
+            size: block.size,
+        };
         let found = lowest(input.board, place, block.block_size(), &taken)
             .or_else(|| lowest(input.board, place, BLOCK.min(block.block_size()), &taken));
         match found {
@@ -380,16 +383,19 @@ fn on_hypervisor(block: &Block<'_>, wish: &Wish, hypervisor: Window) -> Diagnost
         .help(format!("place it at {first_free:#x} or above"))
 }
 
-/// Returns the lowest bus address for `size` bytes that agrees with their guest address modulo `align`.
-pub(crate) fn lowest(board: &Board, (guest, size): (u64, u64), align: u64, taken: &[Window]) -> Option<u64> {
+/// Returns the lowest bus address for a window of a guest that agrees with the guest address modulo `align`.
+pub(crate) fn lowest(board: &Board, guest: Window, align: u64, taken: &[Window]) -> Option<u64> {
     let mut best: Option<u64> = None;
     let mut starts: Vec<u64> = board.ram.iter().map(|ram| ram.base).collect();
     starts.extend(taken.iter().map(|window| window.end()));
     for start in starts {
-        let Some(base) = agree(start, guest, align) else {
+        let Some(base) = agree(start, guest.base, align) else {
             continue;
         };
-        let window = Window { base, size };
+        let window = Window {
+            base,
+            size: guest.size,
+        };
         let free = board.ram.iter().any(|ram| ram.contains(window))
             && !taken.iter().any(|other| other.overlaps(window));
         if free && best.is_none_or(|best| base < best) {
@@ -406,7 +412,7 @@ pub(crate) fn trace_place(board: &Board, wish: TraceWish, taken: &[Window]) -> O
     let least = if wish.asked.is_some() { records } else { RING_MIN };
     while records >= least {
         let size = ring_size(records).saturating_mul(wish.rings as u64);
-        if let Some(base) = lowest(board, (0, size), PAGE, taken) {
+        if let Some(base) = lowest(board, Window { base: 0, size }, PAGE, taken) {
             return Some((base, records));
         }
         records /= 2;

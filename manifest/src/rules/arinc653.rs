@@ -37,10 +37,10 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
             }
             seen.push((partition, identifier));
         }
-        if let Some((period, duration)) = times(&facts.period, &facts.duration, report) {
-            windows_give_the_time(partition, facts, (period, duration), manifest, report);
+        if let Some(times) = times(&facts.period, &facts.duration, report) {
+            windows_give_the_time(partition, facts, times, manifest, report);
             for process in &facts.processes {
-                process_is_possible(process, period, report);
+                process_is_possible(process, times.period, report);
             }
         }
         few_processes(facts, report);
@@ -85,12 +85,20 @@ fn has_what_services_need(partition: &PartitionSpec, facts: &ArincSpec, report: 
     }
 }
 
+/// The times of a partition, in nanoseconds.
+#[derive(Clone, Copy)]
+struct Times {
+    period: u64,
+    /// The time that the partition has in each period.
+    duration: u64,
+}
+
 /// Returns a period and a duration, if both are possible.
 fn times(
     period: &Option<Placed<Duration>>,
     duration: &Option<Placed<Duration>>,
     report: &mut Report,
-) -> Option<(u64, u64)> {
+) -> Option<Times> {
     let (period, duration) = (period.as_ref()?, duration.as_ref()?);
     let mut wrong = |given: &Placed<Duration>, message: String, help: &str| {
         report.push(Diagnostic::at(Code::ArincPartition, given.place, message).help(help.to_owned()));
@@ -110,14 +118,17 @@ fn times(
         wrong(duration, message, "shorten `duration`");
         return None;
     }
-    Some((period.value.get(), duration.value.get()))
+    Some(Times {
+        period: period.value.get(),
+        duration: duration.value.get(),
+    })
 }
 
 /// Checks the windows of the partition in each schedule in which it has some, with the times it has there.
 fn windows_give_the_time(
     partition: &PartitionSpec,
     facts: &ArincSpec,
-    usual: (u64, u64),
+    usual: Times,
     manifest: &Manifest,
     report: &mut Report,
 ) {
@@ -161,13 +172,13 @@ fn windows_give_the_time(
 
 fn schedule_gives_the_time(
     name: &str,
-    (period, duration): (u64, u64),
+    times: Times,
     schedule: &ScheduleSpec,
     windows: &[&WindowSpec],
     report: &mut Report,
 ) {
     let Some(frame) = &schedule.frame else { return };
-    let length = frame.value.get();
+    let (length, period) = (frame.value.get(), times.period);
     let written = format_duration(period);
     if !length.is_multiple_of(period) {
         let message = format!(
@@ -196,14 +207,26 @@ fn schedule_gives_the_time(
             return report.push(diagnostic.help("move the window, or remove its `period-start`"));
         }
     }
-    each_period_has_its_time(name, (period, duration), (length, first.0), windows, report);
+    let frame = Frame {
+        length,
+        first: first.0,
+    };
+    each_period_has_its_time(name, times, frame, windows, report);
+}
+
+/// A major frame, in nanoseconds.
+#[derive(Clone, Copy)]
+struct Frame {
+    length: u64,
+    /// The offset of the first window that starts a period.
+    first: u64,
 }
 
 /// Checks each period of a frame: it has a window that starts it, and windows of the duration.
 fn each_period_has_its_time(
     name: &str,
-    (period, duration): (u64, u64),
-    (frame, first): (u64, u64),
+    Times { period, duration }: Times,
+    Frame { length: frame, first }: Frame,
     windows: &[&WindowSpec],
     report: &mut Report,
 ) {

@@ -163,11 +163,11 @@ fn target_exists(capability: &CapabilitySpec, manifest: &Manifest, report: &mut 
         }
         if let Target::Port(port) = target {
             let names = manifest.ports.iter().map(|port| port.name.value.as_str());
-            queue_exists(capability, ("port", port), names, report);
+            queue_exists(capability, "port", port, names, report);
         }
         if let Target::Lock(lock) = target {
             let names = manifest.locks.iter().map(|lock| lock.name.value.as_str());
-            queue_exists(capability, ("lock", lock), names, report);
+            queue_exists(capability, "lock", lock, names, report);
         }
         let (Target::Partition(name) | Target::EventGate(name)) = target else {
             continue;
@@ -206,7 +206,8 @@ fn pcpu_has_schedules(
 /// Reports a capability for an object of a table of its own, a port or a lock, that is none of `names`.
 fn queue_exists<'n>(
     capability: &CapabilitySpec,
-    (kind, wanted): (&str, &Placed<String>),
+    kind: &str,
+    wanted: &Placed<String>,
     mut names: impl Iterator<Item = &'n str> + Clone,
     report: &mut Report,
 ) {

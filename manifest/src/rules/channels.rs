@@ -34,7 +34,7 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
             can_be_held(channel, side, board, report);
             let mut partitions = manifest.partitions.iter();
             match partitions.find(|partition| partition.name.value == name.value) {
-                Some(partition) => bell_reaches(side, (manifest, partition), board, report),
+                Some(partition) => bell_reaches(side, manifest, partition, board, report),
                 None => unknown_partition(channel, name, manifest, report),
             }
         }
@@ -182,7 +182,8 @@ fn unknown_partition(channel: &ChannelSpec, name: &Placed<String>, manifest: &Ma
 fn function_is_possible(
     side: &SideSpec,
     place: Place,
-    (manifest, partition): (&Manifest, &PartitionSpec),
+    manifest: &Manifest,
+    partition: &PartitionSpec,
     board: Option<&Board>,
     report: &mut Report,
 ) {
@@ -231,7 +232,8 @@ fn function_is_possible(
 /// Checks that the doorbell can reach a partition as the manifest says.
 fn bell_reaches(
     side: &SideSpec,
-    (manifest, partition): (&Manifest, &PartitionSpec),
+    manifest: &Manifest,
+    partition: &PartitionSpec,
     board: Option<&Board>,
     report: &mut Report,
 ) {
@@ -245,7 +247,7 @@ fn bell_reaches(
         );
     }
     if let (Some(place), true) = (side.pci.place, *side.pci) {
-        function_is_possible(side, place, (manifest, partition), board, report);
+        function_is_possible(side, place, manifest, partition, board, report);
     }
     let Some(line) = &side.interrupt else { return };
     if partition.kind == Kind::Task {
@@ -257,7 +259,7 @@ fn bell_reaches(
         return;
     }
     let number = line.value.get();
-    if !line_exists("the doorbell's", number, line.place, (partition, board), report) {
+    if !line_exists("the doorbell's", number, line.place, partition, board, report) {
         return;
     }
     let other = sides_of(manifest, name).into_iter().find(|other| {

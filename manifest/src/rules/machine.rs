@@ -76,7 +76,8 @@ pub(super) fn line_exists(
     what: &str,
     line: u32,
     place: Place,
-    (partition, board): (&PartitionSpec, Option<&Board>),
+    partition: &PartitionSpec,
+    board: Option<&Board>,
     report: &mut Report,
 ) -> bool {
     let machine = &partition.machine;
@@ -109,7 +110,7 @@ fn uart_line_exists(partition: &PartitionSpec, board: Option<&Board>, report: &m
         let place = place.unwrap_or(partition.name.place);
         // One missing line is enough to say that the UART cannot be there.
         let _ = uart_lines(machine, board)
-            .any(|line| !line_exists("the UART's", line, place, (partition, board), report));
+            .any(|line| !line_exists("the UART's", line, place, partition, board, report));
     }
 }
 
@@ -125,7 +126,7 @@ fn gate_line_exists(partition: &PartitionSpec, board: Option<&Board>, report: &m
         let message = format!("line {line} of the event gate is the virtual UART's");
         report.push(Diagnostic::at(Code::BadLine, place, message).help("move one of them to another line"));
     }
-    line_exists("the event gate's", line, place, (partition, board), report);
+    line_exists("the event gate's", line, place, partition, board, report);
 }
 
 /// Reports a line of the virtual Ethernet controller that another virtual device has. The board determines

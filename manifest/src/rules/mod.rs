@@ -4,7 +4,7 @@
 //! A rule looks at the manifest as written and at the board, reports, and changes nothing. So the order of
 //! the rules does not matter, and all of them run even if some find something (except surprises). Rules about
 //! the contents of payloads are where payloads are loaded ([`crate::payload`], [`crate::guest`]). Rules about
-//! places in the board's RAM are where places are found ([`crate::plan`]).
+//! places in the board's RAM are where places are found ([`crate::place`]).
 #![deny(clippy::arithmetic_side_effects)]
 
 mod arinc653;

@@ -244,7 +244,7 @@ fn device_has_a_place(client: &ClientSpec, manifest: &Manifest, board: Option<&B
         return;
     };
     let place = client.interrupt.as_ref().map_or(client.start, |line| line.place);
-    if !line_exists("the device's", own.line, place, (spec, board), report) {
+    if !line_exists("the device's", own.line, place, spec, board, report) {
         return;
     }
     let mut others = spec.clone();

@@ -138,33 +138,54 @@ fn vcpu_exists(vcpu: Option<Placed<VcpuNumber>>, partition: &PartitionSpec, code
     }
 }
 
-/// Reports `one` if it is longer than `other`, or zero, or absurdly long.
-fn at_most(
-    code: Code,
-    (name, one): (&str, &Placed<Duration>),
-    (than, other): (&str, Duration),
-    other_place: Option<Place>,
-    report: &mut Report,
-) {
+/// A time that another time must not exceed.
+#[derive(Clone, Copy)]
+struct Limit<'a> {
+    /// The key that gives the limit.
+    key: &'a str,
+    time: Duration,
+    place: Option<Place>,
+}
+
+impl<'a> Limit<'a> {
+    /// The limit of every time.
+    const LONGEST: Limit<'static> = Limit {
+        key: "the longest possible",
+        time: LONGEST,
+        place: None,
+    };
+
+    /// Makes a limit of the time that a key gives.
+    const fn of(key: &'a str, given: &Placed<Duration>) -> Self {
+        Self {
+            key,
+            time: given.value,
+            place: Some(given.place),
+        }
+    }
+}
+
+/// Reports a time that is longer than its limit, or zero, or absurdly long.
+fn at_most(code: Code, name: &str, one: &Placed<Duration>, limit: Limit<'_>, report: &mut Report) {
     let given = format_duration(one.value.get());
     let diagnostic = if one.value.get() == 0 {
         Diagnostic::at(code, one.place, format!("`{name}` is {given}")).help("give a time above 0")
-    } else if one.value > other {
-        let limit = format_duration(other.get());
-        let (limit, help) = if other == LONGEST {
+    } else if one.value > limit.time {
+        let (time, key) = (format_duration(limit.time.get()), limit.key);
+        let (most, help) = if limit.time == LONGEST {
             (
-                format!("{limit}, the longest possible"),
+                format!("{time}, the longest possible"),
                 format!("shorten `{name}`"),
             )
         } else {
             (
-                format!("`{than}` of {limit}"),
-                format!("shorten `{name}`, or lengthen `{than}`"),
+                format!("`{key}` of {time}"),
+                format!("shorten `{name}`, or lengthen `{key}`"),
             )
         };
-        let message = format!("`{name}` of {given} is longer than {limit}");
+        let message = format!("`{name}` of {given} is longer than {most}");
         let diagnostic = Diagnostic::at(code, one.place, message).help(help);
-        match other_place {
+        match limit.place {
             Some(place) => diagnostic.also(place, "the limit"),
             None => diagnostic,
         }
@@ -178,34 +199,16 @@ fn task_is_possible(task: &TaskSpec, report: &mut Report) {
     let (Some(period), Some(wcet)) = (&task.period, &task.wcet) else {
         return;
     };
-    at_most(
-        Code::BadTask,
-        ("period", period),
-        ("the longest possible", LONGEST),
-        None,
-        report,
-    );
-    let (name, limit) = match &task.deadline {
+    at_most(Code::BadTask, "period", period, Limit::LONGEST, report);
+    let limit = match &task.deadline {
         Some(deadline) => {
-            let than = ("period", period.value);
-            at_most(
-                Code::BadTask,
-                ("deadline", deadline),
-                than,
-                Some(period.place),
-                report,
-            );
-            ("deadline", deadline)
+            let longest = Limit::of("period", period);
+            at_most(Code::BadTask, "deadline", deadline, longest, report);
+            Limit::of("deadline", deadline)
         }
-        None => ("period", period),
+        None => Limit::of("period", period),
     };
-    at_most(
-        Code::BadTask,
-        ("wcet", wcet),
-        (name, limit.value),
-        Some(limit.place),
-        report,
-    );
+    at_most(Code::BadTask, "wcet", wcet, limit, report);
 }
 
 /// Reports a demand without a task: it demands nothing, and the analysis would call that in time.
@@ -372,22 +375,10 @@ fn work_is_possible(work: &WorkSpec, report: &mut Report) {
         return;
     };
     let code = Code::BadWorkload;
-    at_most(
-        code,
-        ("period", period),
-        ("the longest possible", LONGEST),
-        None,
-        report,
-    );
-    at_most(
-        code,
-        ("execution", execution),
-        ("the longest possible", LONGEST),
-        None,
-        report,
-    );
+    at_most(code, "period", period, Limit::LONGEST, report);
+    at_most(code, "execution", execution, Limit::LONGEST, report);
     if let Some(shortest) = &work.shortest {
-        let than = ("execution", execution.value);
-        at_most(code, ("shortest", shortest), than, Some(execution.place), report);
+        let least = Limit::of("execution", execution);
+        at_most(code, "shortest", shortest, least, report);
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Unknown keys, missing keys and wrong types: the findings that need no knowledge of meanings.
 
+use std::ops::RangeInclusive;
+
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::Manifest;
 use crate::nearest::nearest;
@@ -78,15 +80,15 @@ fn check_value(value: &Value, name: &str, kind: &ValueKind, report: &mut Report)
     let fits = match (kind, &value.data) {
         (ValueKind::Text, Data::Text(_)) | (ValueKind::Boolean, Data::Boolean(_)) => true,
         (ValueKind::Integer(low, high), Data::Integer(number)) => {
-            check_range(value, name, *number, (*low, *high), report);
+            check_range(value, name, *number, *low..=*high, report);
             true
         }
         (ValueKind::Address, Data::Integer(number)) => {
-            check_range(value, name, *number, (0, u64::MAX), report);
+            check_range(value, name, *number, 0..=u64::MAX, report);
             true
         }
         (ValueKind::Size, Data::Integer(number)) => {
-            check_range(value, name, *number, (0, u64::MAX), report);
+            check_range(value, name, *number, 0..=u64::MAX, report);
             true
         }
         (ValueKind::Size, Data::Text(text)) => {
@@ -142,7 +144,8 @@ fn check_value(value: &Value, name: &str, kind: &ValueKind, report: &mut Report)
     }
 }
 
-fn check_range(value: &Value, name: &str, number: i128, (low, high): (u64, u64), report: &mut Report) {
+fn check_range(value: &Value, name: &str, number: i128, range: RangeInclusive<u64>, report: &mut Report) {
+    let (low, high) = range.into_inner();
     if number >= i128::from(low) && number <= i128::from(high) {
         return;
     }

@@ -186,6 +186,15 @@ impl<'a> Partition<'a> {
         mappings
     }
 
+    /// Returns the bytes of the partition's memory. Registers of devices are no memory.
+    #[must_use]
+    pub fn memory_size(&self) -> u64 {
+        let mappings = self.mappings().into_iter();
+        let own =
+            mappings.filter(|mapping| !matches!(mapping.kind, MappingKind::Device | MappingKind::Forwarded));
+        own.fold(0, |sum: u64, mapping| sum.saturating_add(mapping.size))
+    }
+
     /// Returns the virtual device of a VM that has a register at this address.
     #[must_use]
     pub fn virtual_device_at(&self, address: u64) -> Option<String> {

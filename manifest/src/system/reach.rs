@@ -35,6 +35,15 @@ pub struct GainRow {
     pub rights: Vec<&'static str>,
 }
 
+/// The numbers of two partitions.
+#[derive(Clone, Copy)]
+struct Pair {
+    /// The one that can act.
+    from: usize,
+    /// The one that it can act on.
+    to: usize,
+}
+
 impl System {
     /// Returns who can reach whom: first directly, then by grants, each in the order of the partitions.
     #[must_use]
@@ -64,7 +73,7 @@ impl System {
     fn windows(&self, holdings: &Holdings, is_direct: bool) -> Vec<ReachRow> {
         let mut rows = Vec::new();
         let needed = Rights::READ.union(Rights::WRITE);
-        for (number, (partition, held)) in self.partitions().iter().zip(holdings).enumerate() {
+        for (from, (partition, held)) in self.partitions().iter().zip(holdings).enumerate() {
             for side in channels::sides_of(&self.manifest, partition.name()) {
                 let is_it = |held: &Held| {
                     (held.kind(), held.object) == (Some(ObjectKind::Channel), side.number)
@@ -82,8 +91,13 @@ impl System {
                 let all = self.partitions();
                 let numbers = others.filter_map(|other| all.iter().position(|one| one.name() == other.value));
                 let by = format!("channel {}", side.channel.name.value);
-                rows.extend(numbers.map(|other| {
-                    self.way((number, other), by.clone(), "writes memory while held", is_direct)
+                rows.extend(numbers.map(|to| {
+                    self.way(
+                        Pair { from, to },
+                        by.clone(),
+                        "writes memory while held",
+                        is_direct,
+                    )
                 }));
             }
         }
@@ -118,10 +132,11 @@ impl System {
 
     fn reach_row(&self, act: &Act, is_direct: bool) -> ReachRow {
         let by = act.kind().map(|kind| self.object_name(kind, act.object));
-        self.way((act.from, act.to), by.unwrap_or_default(), act.how, is_direct)
+        let (from, to) = (act.from, act.to);
+        self.way(Pair { from, to }, by.unwrap_or_default(), act.how, is_direct)
     }
 
-    fn way(&self, (from, to): (usize, usize), by: String, how: &str, is_direct: bool) -> ReachRow {
+    fn way(&self, Pair { from, to }: Pair, by: String, how: &str, is_direct: bool) -> ReachRow {
         let name = |number| self.partition(number).map_or("", |partition| partition.name());
         ReachRow {
             from: name(from).to_owned(),
@@ -168,11 +183,11 @@ impl System {
         let partitions = self.partitions();
         let numbers = || 0..partitions.len();
         let others = |number: usize| numbers().filter(move |other| *other != number);
-        for (number, partition) in partitions.iter().enumerate() {
+        for (from, partition) in partitions.iter().enumerate() {
             for side in channels::sides_of(&self.manifest, partition.name()) {
                 let name = &side.channel.name.value;
-                for other in others(number) {
-                    let Some(other_name) = partitions.get(other).map(super::Partition::name) else {
+                for to in others(from) {
+                    let Some(other_name) = partitions.get(to).map(super::Partition::name) else {
                         continue;
                     };
                     let is_there = |spec: &&crate::model::SideSpec| {
@@ -182,7 +197,7 @@ impl System {
                         continue;
                     };
                     let mut row =
-                        |how| rows.push(self.way((number, other), format!("channel {name}"), how, true));
+                        |how| rows.push(self.way(Pair { from, to }, format!("channel {name}"), how, true));
                     if side.spec.access.write && !*side.spec.held {
                         row("writes shared memory");
                     }
@@ -192,7 +207,7 @@ impl System {
                     }
                 }
             }
-            let spec = self.manifest.partitions.get(number);
+            let spec = self.manifest.partitions.get(from);
             if let Some(network) = spec.and_then(|spec| spec.network.as_ref()) {
                 let is_there = |other: &usize| {
                     let spec = self.manifest.partitions.get(*other);
@@ -200,21 +215,20 @@ impl System {
                     theirs.is_some_and(|theirs| theirs.value == network.value)
                 };
                 let by = format!("network {}", network.value);
-                let ways = others(number).filter(is_there);
-                rows.extend(ways.map(|other| self.way((number, other), by.clone(), "sends frames", true)));
+                let ways = others(from).filter(is_there);
+                rows.extend(ways.map(|to| self.way(Pair { from, to }, by.clone(), "sends frames", true)));
             }
             if partition.unconfined_dma() {
                 let how = "writes all memory (trusted-dma)";
-                rows.extend(
-                    others(number).map(|other| self.way((number, other), "DMA".to_owned(), how, true)),
-                );
+                rows.extend(others(from).map(|to| self.way(Pair { from, to }, "DMA".to_owned(), how, true)));
             }
             // The state changes of a partition are events at whoever watches it.
-            let told = |watched: &usize| {
+            let to = from;
+            let told = |from: usize| {
                 let by = format!("event gate of {}", partition.name());
-                self.way((*watched, number), by, "tells of its state changes", true)
+                self.way(Pair { from, to }, by, "tells of its state changes", true)
             };
-            rows.extend(partition.watches().iter().map(told));
+            rows.extend(partition.watches().into_iter().map(told));
         }
         rows
     }

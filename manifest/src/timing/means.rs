@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The waits that a partition has the means for, whatever its program does.
+//! The waits that a partition has the means for. Its program may make use of none.
 
 use bulkhead_abi::{ObjectKind, Rights};
 

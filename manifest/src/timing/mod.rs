@@ -139,9 +139,13 @@ fn one(system: &System, pcpu: &system::Pcpu) -> PcpuTiming {
     for whole in &system.partitions() {
         for (index, vcpu) in whole.vcpus().iter().enumerate() {
             if vcpu.pcpu == pcpu.number {
-                let slot = Slot(vcpus.len() as u8);
                 let parameters = parameters(vcpu, pcpu.policy);
-                let mut timing = vcpu_timing(whole, (index, number), (slot, parameters), |task| {
+                let numbers = Numbers {
+                    index,
+                    number,
+                    slot: Slot(vcpus.len() as u8),
+                };
+                let mut timing = vcpu_timing(whole, numbers, parameters, |task| {
                     waits::of_task(system, whole, task)
                 });
                 if pcpu.policy == Policy::Domains {
@@ -271,14 +275,25 @@ fn parameters(vcpu: &system::Vcpu, policy: Policy) -> VcpuParameters {
     }
 }
 
-/// Returns what the manifest says of a vCPU: its number in the partition and among all vCPUs, its slot and
-/// its parameters. `waits` tells how long a job of a task waits for others.
+/// The numbers of a vCPU.
+#[derive(Clone, Copy)]
+struct Numbers {
+    /// In its partition.
+    index: usize,
+    /// Among all vCPUs.
+    number: u8,
+    /// On its pCPU.
+    slot: Slot,
+}
+
+/// Returns what the manifest says of a vCPU. `waits` tells how long a job of a task waits for others.
 fn vcpu_timing(
     whole: &system::Partition<'_>,
-    (index, number): (usize, u8),
-    (slot, parameters): (Slot, VcpuParameters),
+    numbers: Numbers,
+    parameters: VcpuParameters,
     waits: impl Fn(&TaskSpec) -> u64,
 ) -> VcpuTiming {
+    let Numbers { index, number, slot } = numbers;
     let (partition, spec) = (whole.number, whole.spec);
     let is_own = |vcpu: VcpuNumber| vcpu.get() as usize == index;
     let tasks = spec.demand.as_ref().map(|demand| {

@@ -5,6 +5,8 @@
 //! For each pCPU the parameters that its policy reads are made anew from the demands alone. The parameters of
 //! vCPUs without a demand are kept. Every proposal has passed the analysis.
 
+use std::ops::Range;
+
 use bulkhead_sched::{Domain, Schedule, Server, ServerKind, SlotSet, Window};
 
 use super::PcpuTiming;
@@ -198,7 +200,7 @@ fn frame_of_one(pcpu: &PcpuTiming) -> Option<Vec<String>> {
             offset += duration;
         }
         let windows = std::mem::take(&mut changed.windows);
-        let rest = rest_of_frame(pcpu, &partitions, (offset, frame));
+        let rest = rest_of_frame(pcpu, &partitions, offset..frame);
         let with_rest = windows.iter().chain(&rest).copied().collect();
         [with_rest, windows].into_iter().find_map(|windows| {
             set_frame(&mut changed, frame, windows);
@@ -207,14 +209,14 @@ fn frame_of_one(pcpu: &PcpuTiming) -> Option<Vec<String>> {
     })
 }
 
-/// Returns windows for the partitions that declare nothing: equal parts of the rest of the frame behind
-/// `offset`.
-fn rest_of_frame(pcpu: &PcpuTiming, declaring: &[usize], (offset, frame): (u64, u64)) -> Vec<Window> {
+/// Returns windows for the partitions that declare nothing: equal parts of the rest of the frame.
+fn rest_of_frame(pcpu: &PcpuTiming, declaring: &[usize], rest: Range<u64>) -> Vec<Window> {
     let mut others: Vec<usize> = pcpu.vcpus.iter().map(|vcpu| vcpu.partition).collect();
     others.dedup();
     others.retain(|partition| !declaring.contains(partition));
-    let rest = frame.saturating_sub(offset);
-    let duration = (rest / (others.len() as u64).max(1)) / STEP * STEP;
+    let offset = rest.start;
+    let length = rest.end.saturating_sub(offset);
+    let duration = (length / (others.len() as u64).max(1)) / STEP * STEP;
     if duration == 0 {
         return Vec::new();
     }

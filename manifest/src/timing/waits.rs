@@ -102,7 +102,7 @@ fn term(
             never_refused(system, partition, capability)?;
             answer(system, waiter, capability)?
         }
-        ObjectKind::Lock => lock(system, (partition, task.vcpu.get()), waiter, capability)?,
+        ObjectKind::Lock => lock(system, partition, task.vcpu.get(), waiter, capability)?,
         _ => return Err("others decide when that comes".to_owned()),
     };
     let costs = super::overheads(system, waiter.pcpu);
@@ -209,7 +209,8 @@ fn answer(system: &System, caller: &Vcpu, capability: &Capability) -> Result<(Ti
 /// vCPU is that of this number in the partition.
 fn lock(
     system: &System,
-    (partition, number): (&Partition<'_>, u32),
+    partition: &Partition<'_>,
+    number: u32,
     waiter: &Vcpu,
     capability: &Capability,
 ) -> Result<(Ticks, u64), String> {

@@ -7,8 +7,8 @@ mod syndrome;
 
 use super::{Code, Debugger, Hardware, Showcase, Symbols, Template, Tool, Untaken};
 use crate::build::linker::Link;
-use crate::build::payloads::Payload;
-use crate::explain::Event;
+use crate::build::payload::Payload;
+use crate::serial::health::Event;
 use bulkhead_arch_api::ClassFacts;
 use bulkhead_arch_api::class::{AARCH32, AARCH64};
 use bulkhead_manifest::Board;

@@ -5,7 +5,7 @@ mod fault_status;
 
 use super::{Code, Debugger, Symbols, Template, Tool, Untaken};
 use crate::build::linker::Link;
-use crate::explain::Event;
+use crate::serial::health::Event;
 use bulkhead_arch_api::ClassFacts;
 use bulkhead_arch_api::class::ARMV7M;
 use bulkhead_manifest::Board;

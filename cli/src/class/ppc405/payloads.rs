@@ -2,7 +2,7 @@
 //! Payloads from Debian for VMs of the class.
 
 use crate::build::kernel_source::Recipe;
-use crate::build::payloads::{Payload, Source};
+use crate::build::payload::{Payload, Source};
 
 /// Every payload.
 pub(super) const ALL: &[Payload] = &[Payload {

@@ -6,8 +6,8 @@ mod payloads;
 
 use super::{Code, Debugger, Showcase, Symbols, Template, Tool, Untaken};
 use crate::build::linker::Link;
-use crate::build::payloads::Payload;
-use crate::explain::Event;
+use crate::build::payload::Payload;
+use crate::serial::health::Event;
 use bulkhead_arch_api::ClassFacts;
 use bulkhead_arch_api::class::X86_64;
 use bulkhead_manifest::Board;

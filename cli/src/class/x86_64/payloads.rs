@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Payloads from Debian for VMs of the class.
 
-use crate::build::payloads::{Payload, Source};
+use crate::build::payload::{Payload, Source};
 
 /// Every payload.
 pub(super) const ALL: &[Payload] = &[

@@ -10,10 +10,11 @@ use object::LittleEndian;
 use object::elf::{EM_ARM, ET_EXEC, FileHeader32};
 use object::read::elf::FileHeader;
 
-use super::{CLASS, RESET_VECTORS};
+use super::CLASS;
 use crate::board::Board;
 use crate::class_binary::{ClassBinary, END_SYMBOL, FlashError, not_elf, stretches, symbol};
 use crate::guest::Guest;
+use crate::in_place::memory::RESET_VECTORS;
 use crate::payload::Stretch;
 use crate::window::Window;
 

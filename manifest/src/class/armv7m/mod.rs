@@ -4,15 +4,11 @@
 
 mod board_memory;
 mod disassemble;
-mod firmware;
 mod flash;
-mod plan;
+mod instructions;
 mod reread;
 mod rewrite;
 mod rules;
-mod task;
-mod untold;
-mod vm;
 
 use bulkhead_abi::log::Layout;
 use bulkhead_arch_api::class::ARMV7M;
@@ -25,6 +21,7 @@ use crate::class_binary::{ClassBinary, FlashError};
 use crate::diagnostic::Report;
 use crate::driver::{CMSDK_UART, DUAL_TIMER, Driver, LAN9118, NVIC, Role};
 use crate::guest::{Context, Guest};
+use crate::in_place::{self, places, regions};
 use crate::model::{Manifest, PartitionSpec};
 use crate::payload::Loader;
 use crate::place::memory::{Input, Plan};
@@ -34,15 +31,13 @@ use crate::schema::form::{Declared, Whole};
 use crate::units::{Address, Size};
 use crate::value::Table;
 use crate::window::Window;
+use instructions::T32;
 
 /// The class.
 const CLASS: Class = Class::of(&ARMV7M);
 /// Its answers.
 pub(super) const HOST: &dyn Host = &Armv7m;
 
-/// The addresses where a CPU finds its first stack pointer and the address of its first instruction after a
-/// reset: 0 on all boards so far (VTOR after a reset, Arm DDI 0403E, section B3.2.5).
-const RESET_VECTORS: Window = Window { base: 0, size: 8 };
 /// The drivers of the class binary.
 static DRIVERS: &[&Driver] = &[&CMSDK_UART, &NVIC, &DUAL_TIMER, &LAN9118];
 
@@ -142,11 +137,11 @@ impl Host for Armv7m {
     }
 
     fn place_channels(&self, board: &Board, manifest: &Manifest, guests: &mut [Guest], report: &mut Report) {
-        plan::place_channels(board, manifest, guests, report);
+        places::place_channels(board, manifest, guests, report);
     }
 
     fn plan(&self, input: &Input<'_>, report: &mut Report) -> Option<Plan> {
-        plan::plan(input, report)
+        places::plan(input, report)
     }
 
     fn own_memory(&self, board: &Board, plan: &Plan) -> Vec<(&'static str, Window, &'static str)> {
@@ -159,7 +154,7 @@ impl Host for Armv7m {
     }
 
     fn regions(&self, board: &Board, spec: &PartitionSpec, guest: &Guest) -> Vec<Region> {
-        plan::regions(board, spec, guest)
+        regions::regions(board, spec, guest)
     }
 
     /// Returns no reason: bit 0 stands for T32, the one instruction set. Whoever reads the program looks at
@@ -169,7 +164,7 @@ impl Host for Armv7m {
     }
 
     fn build_vm(&self, context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {
-        vm::build(context, loader, report)
+        in_place::vm::build(context, loader, &T32, report)
     }
 
     fn build_task(
@@ -178,7 +173,7 @@ impl Host for Armv7m {
         loader: &mut Loader<'_>,
         report: &mut Report,
     ) -> Option<Guest> {
-        task::build(context, loader, report)
+        in_place::task::build(context, loader, report)
     }
 
     fn is_binary(&self, elf: &[u8]) -> bool {

@@ -10,7 +10,7 @@
 //! and `rewrite` do not all agree is refused.
 
 use super::disassemble::Disassembler;
-use super::rewrite::{Contents, Section};
+use crate::in_place::section::{Contents, Section};
 
 /// Fixed bits of an instruction: mask and value of its first halfword, and of its second one if it has one.
 type Encoding = ((u16, u16), Option<(u16, u16)>);
@@ -155,7 +155,8 @@ fn is_code(section: &Section<'_>, address: u32) -> bool {
 /// word: CPS with a bit that should be zero, for example.
 fn objection(
     disassembler: &Disassembler,
-    (old, new): (&[u8], &[u8]),
+    old: &[u8],
+    new: &[u8],
     stand_in: Option<StandIn>,
 ) -> Option<&'static str> {
     let sensitive = disassembler.read(old).map(|old| old.is_sensitive());
@@ -198,8 +199,8 @@ pub(crate) fn reread(section: &Section<'_>, after: &[u8], sites: &[u32]) -> Resu
         };
         let next = at + if old.1.is_some() { 4 } else { 2 };
         let objection = if agreed {
-            let bytes = (&section.bytes[at..next], &after[at..next]);
-            objection(&disassembler, bytes, old.stand_in())
+            let (before, after) = (&section.bytes[at..next], &after[at..next]);
+            objection(&disassembler, before, after, old.stand_in())
         } else {
             Some("the second reading of the code does not agree")
         };
@@ -217,7 +218,8 @@ pub(crate) fn reread(section: &Section<'_>, after: &[u8], sites: &[u32]) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::class::armv7m::rewrite::{Rewritten, rewrite};
+    use crate::class::armv7m::rewrite::rewrite;
+    use crate::in_place::section::Rewritten;
 
     fn section(bytes: &[u8]) -> Section<'_> {
         Section {
@@ -289,9 +291,8 @@ mod tests {
     #[test]
     fn the_disassembler_has_a_say() {
         let disassembler = Disassembler::new().expect("made");
-        let said = |old: &[u16], new: &[u16], stand_in| {
-            objection(&disassembler, (&bytes(old), &bytes(new)), stand_in)
-        };
+        let said =
+            |old: &[u16], new: &[u16], stand_in| objection(&disassembler, &bytes(old), &bytes(new), stand_in);
         let (nop, cpsid, mrs, flags): (&[u16], &[u16], &[u16], &[u16]) =
             (&[0xbf00], &[0xb672], &[0xf3ef, 0x8010], &[0xf3ef, 0x8000]);
         assert_eq!(said(nop, nop, None), None);

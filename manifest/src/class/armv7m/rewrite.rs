@@ -12,48 +12,13 @@
 //! A replacement is as long as the instruction that it stands for and carries its operands. So nothing moves
 //! and nothing else changes. [`verify`] proves that for the finished bytes with the decoder of the target.
 
+use std::ops::Range;
+
 use bulkhead_arch_armv7m_core::decode::{
     narrow_replaced, narrow_replacement, wide_replaced, wide_replacement,
 };
 
-/// The kind of the contents from an address on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Contents {
-    /// T32 instructions.
-    Thumb,
-    /// Data.
-    Data,
-    /// Code or data: no symbol says which.
-    Untold,
-    /// Instructions of another set, which no CPU of the class has.
-    Foreign,
-}
-
-/// An executable section.
-#[derive(Clone, Debug)]
-pub(crate) struct Section<'a> {
-    pub name: String,
-    /// The address of the section.
-    pub address: u32,
-    pub bytes: &'a [u8],
-    /// Addresses, each with the contents that start there, in ascending order. They come from mapping
-    /// symbols, and from other symbols where mapping symbols are silent.
-    pub map: Vec<(u32, Contents)>,
-}
-
-/// The instructions that were replaced, and others of interest.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Rewritten {
-    /// Addresses of the replaced instructions, ascending.
-    pub sites: Vec<u32>,
-    /// Addresses of undefined instructions that the program has of its own.
-    pub undefined: Vec<u32>,
-    /// Addresses of calls to a debugger.
-    pub semihosting: Vec<u32>,
-}
-
-/// The reasons why a program cannot be rewritten: one line per place.
-pub(crate) type Refusals = Vec<String>;
+use crate::in_place::section::{Contents, Refusals, Rewritten, Section};
 
 /// The hypercall instruction of a VM: UDF.N with an immediate that is no replacement.
 const HYPERCALL: u16 = 0xdeb1;
@@ -81,7 +46,8 @@ fn is_undefined(first: u16, second: Option<u16>) -> bool {
 }
 
 /// Returns the first place of a stretch that would be replaced if it were an instruction.
-fn sensitive(section: &Section<'_>, (start, end): (usize, usize)) -> Option<usize> {
+fn sensitive(section: &Section<'_>, stretch: Range<usize>) -> Option<usize> {
+    let Range { start, end } = stretch;
     let even = start + (section.address as usize + start) % 2;
     let half = |at| halfword(&section.bytes[..end], at);
     (even..end).step_by(2).find(|at| {
@@ -94,7 +60,7 @@ fn sensitive(section: &Section<'_>, (start, end): (usize, usize)) -> Option<usiz
 
 /// Returns the stretches of T32 code of a section, as offsets. Refuses contents that no symbol speaks for and
 /// that might have to be replaced.
-fn code(section: &Section<'_>, refusals: &mut Refusals) -> Vec<(usize, usize)> {
+fn code(section: &Section<'_>, refusals: &mut Refusals) -> Vec<Range<usize>> {
     let end = section.bytes.len();
     let offset = |address: u32| (address.saturating_sub(section.address)) as usize;
     let first = section
@@ -128,14 +94,14 @@ fn code(section: &Section<'_>, refusals: &mut Refusals) -> Vec<(usize, usize)> {
                     section.name
                 ));
             }
-            Contents::Thumb => code.push((start, stop)),
+            Contents::Thumb => code.push(start..stop),
             Contents::Foreign if start < stop => refusals.push(format!(
                 "{address:#010x} in section {}: A32 instructions, which this CPU does not have",
                 section.name
             )),
             Contents::Foreign => {}
             Contents::Untold => {
-                if let Some(at) = sensitive(section, (start, stop)) {
+                if let Some(at) = sensitive(section, start..stop) {
                     refusals.push(format!(
                         "{address:#010x} to {:#010x} in section {}: no symbol says whether this is code or data, and {:#010x} could be an \
                          instruction to be replaced",
@@ -158,13 +124,9 @@ struct Instruction {
 }
 
 /// Returns the instructions of a stretch. Refuses an instruction that the end of the stretch cuts in two.
-fn instructions(
-    section: &Section<'_>,
-    (start, end): (usize, usize),
-    refusals: &mut Refusals,
-) -> Vec<Instruction> {
+fn instructions(section: &Section<'_>, stretch: Range<usize>, refusals: &mut Refusals) -> Vec<Instruction> {
     let mut found = Vec::new();
-    let mut at = start;
+    let Range { start: mut at, end } = stretch;
     while at < end {
         let first = halfword(&section.bytes[..end], at);
         let second = first

@@ -6,21 +6,27 @@
 //! Refusals name the smallest change that helps.
 #![deny(clippy::arithmetic_side_effects)]
 
-use bulkhead_arch_regions::{Forbidden, MAX_REGIONS, MAX_REQUESTS, Memory, Refusal, Region, Request, Rights};
-
 use bulkhead_image::layout::NIC_MEMORY;
 
+use super::regions::check_regions;
 use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, FileId, Place, Report};
 use crate::guest::{Area, AreaKind, Guest};
-use crate::model::devices::registers;
-use crate::model::{Access, Manifest, PartitionSpec, Placed};
+use crate::model::{Manifest, PartitionSpec, Placed};
 use crate::place::memory::{Input, Plan, lowest, share, trace_place};
 use crate::units::{align_up, format_size};
 use crate::window::{Window, range, ranges};
 
+/// An area of a partition.
+#[derive(Clone, Copy)]
+struct Owned<'a> {
+    /// The name of the partition.
+    owner: &'a str,
+    area: &'a Area,
+}
+
 /// Finds places; `None` if something was reported.
-pub(super) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
+pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
     let errors = report.error_count();
     let board = input.board;
     let image_base = board.load_address.checked_add(input.binary)?;
@@ -33,26 +39,33 @@ pub(super) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
         report.push(hypervisor_too_large(input, hypervisor));
         return None;
     }
-    let mut seen: Vec<(&str, &Area)> = Vec::new();
+    let mut seen: Vec<Owned<'_>> = Vec::new();
     for (spec, guest) in input.specs.iter().zip(input.guests) {
         for area in &guest.areas {
-            let name = spec.name.value.as_str();
-            check_area(input, name, area, &seen, report);
-            seen.push((name, area));
+            let owned = Owned {
+                owner: spec.name.value.as_str(),
+                area,
+            };
+            check_area(input, owned, &seen, report);
+            seen.push(owned);
         }
-        check_regions(input, spec, guest, report);
+        check_regions(board, spec, guest, report);
     }
     let log = board.log();
     let pool = Window {
         base: log.end(),
         size: board.own_ram.size.saturating_sub(log.size),
     };
-    let mut taken: Vec<Window> = seen.iter().map(|(_, area)| area.window).collect();
+    let mut taken: Vec<Window> = seen.iter().map(|owned| owned.area.window).collect();
     taken.push(board.own_ram);
     let mut frames = Vec::new();
     for (number, spec) in input.specs.iter().enumerate() {
         let Some(network) = &spec.network else { continue };
-        let Some(base) = lowest(board, (0, NIC_MEMORY), NIC_MEMORY, &taken) else {
+        let wanted = Window {
+            base: 0,
+            size: NIC_MEMORY,
+        };
+        let Some(base) = lowest(board, wanted, NIC_MEMORY, &taken) else {
             report.push(no_room_for_frames(spec, network));
             continue;
         };
@@ -86,7 +99,7 @@ pub(super) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
 
 /// Finds places for the channels in RAM that nobody has: each as one region of the MPU, at one address for
 /// all sides. A channel without room stays where nothing is, and is reported with the places of everything.
-pub(super) fn place_channels(board: &Board, manifest: &Manifest, guests: &mut [Guest], report: &mut Report) {
+pub(crate) fn place_channels(board: &Board, manifest: &Manifest, guests: &mut [Guest], report: &mut Report) {
     let areas = guests.iter().flat_map(|guest| &guest.areas);
     let own = areas.filter(|area| !matches!(area.kind, AreaKind::Channel(_)));
     let mut taken: Vec<Window> = own.map(|area| area.window).collect();
@@ -202,7 +215,8 @@ fn free(stretches: &[Window], size: u64, taken: &[Window]) -> Option<u64> {
 
 /// Returns the remedies that keep an area off another, or off the hypervisor's own memory: another place, or
 /// less memory for the one that is `below` the area.
-fn apart(input: &Input<'_>, name: &str, area: &Area, below: Option<String>) -> String {
+fn apart(input: &Input<'_>, owned: Owned<'_>, below: Option<String>) -> String {
+    let Owned { owner: name, area } = owned;
     let (stretches, own, what) = memory_for(input.board, area.kind);
     let others = input.guests.iter().flat_map(|guest| &guest.areas);
     let mut taken: Vec<Window> = others
@@ -236,7 +250,8 @@ fn memory_for(board: &Board, kind: AreaKind) -> (&[Window], Window, &'static str
 }
 
 /// Checks that an area is in memory of its kind that belongs to nobody else.
-fn check_area(input: &Input<'_>, name: &str, area: &Area, seen: &[(&str, &Area)], report: &mut Report) {
+fn check_area(input: &Input<'_>, owned: Owned<'_>, seen: &[Owned<'_>], report: &mut Report) {
+    let Owned { owner: name, area } = owned;
     let board = input.board;
     let (stretches, own, _) = memory_for(board, area.kind);
     let what = noun(area.kind);
@@ -253,160 +268,34 @@ fn check_area(input: &Input<'_>, name: &str, area: &Area, seen: &[(&str, &Area)]
         report.push(
             Diagnostic::at(Code::HypervisorMemory, area.place, message)
                 .label(format!("{}; the hypervisor: {}", range(window), range(own)))
-                .help(apart(
-                    input,
-                    name,
-                    area,
-                    shorter(name, window, own.base, area.kind),
-                )),
+                .help(apart(input, owned, shorter(name, window, own.base, area.kind))),
         );
     } else {
         // The sides of a channel see the same memory.
         let is_same = |other: &Area| matches!(area.kind, AreaKind::Channel(_)) && other.kind == area.kind;
         let strange = |other: &Area| other.window.overlaps(window) && !is_same(other);
-        for (other, first) in seen.iter().filter(|(_, other)| strange(other)) {
-            report.push(overlap(input, (name, area), (other, first)));
+        for first in seen.iter().filter(|other| strange(other.area)) {
+            report.push(overlap(input, *first, owned));
         }
     }
 }
 
 /// Reports two areas that share addresses.
-fn overlap(input: &Input<'_>, (name, area): (&str, &Area), (other, first): (&str, &Area)) -> Diagnostic {
-    let what = noun(area.kind);
+fn overlap(input: &Input<'_>, first: Owned<'_>, second: Owned<'_>) -> Diagnostic {
+    let (window, other) = (second.area.window, first.area.window);
+    let what = noun(second.area.kind);
     let message = format!(
-        "{what} of `{name}` and of `{other}` overlap at {:#x}",
-        area.window.base.max(first.window.base)
+        "{what} of `{}` and of `{}` overlap at {:#x}",
+        second.owner,
+        first.owner,
+        window.base.max(other.base)
     );
-    let shorter = shorter(other, first.window, area.window.base, first.kind)
-        .or_else(|| shorter(name, area.window, first.window.base, area.kind));
+    let shorter = shorter(first.owner, other, window.base, first.area.kind)
+        .or_else(|| shorter(second.owner, window, other.base, second.area.kind));
     // The smaller one is more likely to be one that the user links.
-    let (moved, which) = if first.window.size < area.window.size {
-        (other, first)
-    } else {
-        (name, area)
-    };
-    Diagnostic::at(Code::PlaceOverlap, area.place, message)
-        .label(format!(
-            "{}, rounded to what an MPU region can be",
-            range(area.window)
-        ))
-        .also(first.place, range(first.window))
-        .help(apart(input, moved, which, shorter))
-}
-
-/// A mapping of a partition.
-struct Mapped {
-    what: String,
-    place: Place,
-    request: Request,
-}
-
-/// Returns all mappings of a partition, in the order in which the backend asks for them.
-fn mapped(board: &Board, spec: &PartitionSpec, guest: &Guest) -> Vec<Mapped> {
-    let one = |what: String, place, window: Window, access: Access, memory| Mapped {
-        what,
-        place,
-        request: Request {
-            // An address beyond 4G has been reported already.
-            start: u32::try_from(window.base).unwrap_or(0),
-            bytes: window.size,
-            rights: Rights {
-                read: access.read,
-                write: access.write,
-                execute: access.execute,
-            },
-            memory,
-        },
-    };
-    let areas = guest.areas.iter().map(|area| {
-        let what = match area.kind {
-            AreaKind::Code => "code",
-            AreaKind::Region | AreaKind::Flash => "a region",
-            AreaKind::Channel(_) | AreaKind::Lent(_) => "a channel",
-            AreaKind::Ram | AreaKind::Startup => "RAM",
-        };
-        one(
-            what.to_owned(),
-            area.place,
-            area.window,
-            area.access,
-            Memory::NORMAL,
-        )
-    });
-    let devices = registers(spec, board)
-        .filter(|registers| !registers.forwarded)
-        .map(|registers| {
-            let (name, window) = (registers.name, registers.window.pages());
-            let what = format!("device `{}`", name.value);
-            one(what, name.place, window, Access::DATA, Memory::DEVICE)
-        });
-    areas.chain(devices).collect()
-}
-
-/// Returns the regions of a partition as the backend will load them.
-pub(crate) fn regions(board: &Board, spec: &PartitionSpec, guest: &Guest) -> Vec<Region> {
-    let mapped = mapped(board, spec, guest);
-    let requests: Vec<Request> = mapped.iter().map(|mapped| mapped.request).collect();
-    let plan = bulkhead_arch_regions::plan(&requests, MAX_REGIONS as u32);
-    plan.map_or_else(|_| Vec::new(), |plan| plan.regions().to_vec())
-}
-
-/// Checks that the MPU has enough regions for the partition. The backend makes the same plan.
-fn check_regions(input: &Input<'_>, spec: &PartitionSpec, guest: &Guest, report: &mut Report) {
-    let mapped = mapped(input.board, spec, guest);
-    if let Some(beyond) = mapped.get(MAX_REQUESTS) {
-        let message = format!(
-            "{} of `{}` is one more than the {MAX_REQUESTS} stretches of memory and devices that a partition may have",
-            beyond.what, spec.name.value
-        );
-        report.push(
-            Diagnostic::at(Code::TooManyRegions, beyond.place, message)
-                .help("give the partition fewer devices or regions"),
-        );
-        return;
-    }
-    let requests: Vec<Request> = mapped.iter().map(|mapped| mapped.request).collect();
-    let Err(refusal) = bulkhead_arch_regions::plan(&requests, MAX_REGIONS as u32) else {
-        return;
-    };
-    let (index, why, fix) = match refusal {
-        Refusal::Unaligned { index, fix } => (index, "is not made of units of 32 bytes".to_owned(), fix),
-        Refusal::Forbidden { index, what } => {
-            let what = match what {
-                Forbidden::BitBand => "is in a bit-band alias, which reaches all RAM or all devices",
-                Forbidden::System => "is in the CPU's private registers",
-            };
-            (index, what.to_owned(), None)
-        }
-        Refusal::Overlap { index, other } => {
-            let other = mapped.get(other).map_or("", |other| other.what.as_str());
-            (index, format!("overlaps {other}"), None)
-        }
-        Refusal::TooMany { needed, available } => {
-            let fix = bulkhead_arch_regions::smallest_fix(&requests, available);
-            let index = fix.map_or_else(|| mapped.len().saturating_sub(1), |fix| fix.index);
-            let why = format!("and all else need {needed} regions of the MPU, which has {available}");
-            (index, why, fix)
-        }
-    };
-    let Some(found) = mapped.get(index) else { return };
-    let message = format!("{} of `{}` {why}", found.what, spec.name.value);
-    let help = match fix {
-        Some(fix) => format!(
-            "with {} from {:#x} there it needs {} regions in all",
-            format_size(fix.bytes),
-            fix.start,
-            fix.needed
-        ),
-        None => "move it, or give the partition fewer devices or regions".to_owned(),
-    };
-    let window = Window {
-        base: found.request.start.into(),
-        size: found.request.bytes,
-    };
-    report.push(
-        Diagnostic::at(Code::TooManyRegions, found.place, message)
-            .label(range(window))
-            .help(help),
-    );
+    let moved = if other.size < window.size { first } else { second };
+    Diagnostic::at(Code::PlaceOverlap, second.area.place, message)
+        .label(format!("{}, rounded to what an MPU region can be", range(window)))
+        .also(first.area.place, range(other))
+        .help(apart(input, moved, shorter))
 }

@@ -1,115 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The memory of a VM whose code is executed where it is linked: code window, RAM, regions.
+//! The windows of a program that is executed where it is linked, and its areas.
 //!
-//! Nothing is placed: the addresses of the program say where the program is. The window of its code is the
-//! smallest that one region of an MPU can express around the code (Arm DDI 0403E, section B3.5). Its RAM has
-//! the size that the manifest gives. The RAM lies where the manifest says or, without that, in the one block
-//! of this size and alignment that holds the program's variables.
+//! The window of its code is the smallest that one region of an MPU can express around the code (Arm DDI
+//! 0403E, section B3.5). Its RAM has the size that the manifest gives. The RAM lies where the manifest says
+//! or, without that, in the one block of this size and alignment that holds the program's variables.
 #![deny(clippy::arithmetic_side_effects)]
 
 use std::rc::Rc;
 
 use bulkhead_arch_regions::in_one_region;
 
-use super::RESET_VECTORS;
-use super::firmware::{self, Firmware, FirmwareError};
+use super::firmware::{Firmware, FirmwareError};
 use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::guest::{Area, AreaKind, Context, Guest, Part};
+use crate::guest::{Area, AreaKind, Context};
 use crate::model::{Access, Placed};
-use crate::payload::elf::{self, ElfError};
-use crate::payload::{Loader, Piece, Stretch, blob_name, bytes};
+use crate::payload::elf::ElfError;
+use crate::payload::{Piece, Stretch, blob_name, bytes};
 use crate::units::format_size;
 use crate::window::Window;
+
+/// The addresses where a CPU finds its first stack pointer and the address of its first instruction after a
+/// reset: 0 on all boards so far (VTOR after a reset, Arm DDI 0403E, section B3.2.5).
+pub(crate) const RESET_VECTORS: Window = Window { base: 0, size: 8 };
 
 /// Largest number of places that are listed when a program is refused.
 const LISTED: usize = 12;
 
-/// Builds the memory of a VM; `None` if something was reported.
-pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {
-    let spec = context.spec;
-    let (name, memory) = (spec.image.as_ref()?, spec.memory.as_ref()?);
-    let contents = loader.load(name, report)?;
-    if !elf::is_elf(&contents) {
-        let message = format!("the payload `{}` is no ELF file", name.value);
-        report.push(Diagnostic::at(Code::PayloadKind, name.place, message).help(
-            "give the file that the linker writes, with its symbols: addresses and mapping symbols are needed",
-        ));
-        return None;
-    }
-    let entry = spec.machine.entry.as_ref();
-    let read = firmware::parse(&contents, context.board)
-        .and_then(|firmware| Ok((firmware.vectors(entry.map(|entry| entry.value.get()))?, firmware)));
-    let (vectors, mut firmware) = match read {
-        Ok(read) => read,
-        Err(error) => {
-            report.push(refusal(context, name, error));
-            return None;
-        }
-    };
-    take_reset_vectors(context.board, &mut firmware.code);
-    let lookalikes = firmware::lookalikes(&firmware.code, &firmware.rewritten.sites);
-    if !spec.machine.semihosting.value {
-        report
-            .diagnostics
-            .extend(semihosting(name, &firmware.rewritten.semihosting));
-    }
-    let code = code_window(&firmware.code)?;
-    // The memory of a stack ends below the stack's first pointer.
-    let stack = Window {
-        base: vectors.stack.saturating_sub(4),
-        size: 4,
-    };
-    let ram = ram_window(context, &firmware, Some(stack.base), report)?;
-    let mut areas = ram_and_code((ram, memory.place), (code, name.place));
-    for region in &spec.regions {
-        let window = Window {
-            base: region.guest.as_ref()?.value.get(),
-            size: region.size.as_ref()?.value.get(),
-        };
-        areas.push(area(AreaKind::Region, window, region.access, region.start));
-    }
-    variables_are_inside(
-        context,
-        &firmware,
-        &[("the initial stack", stack)],
-        &areas,
-        report,
-    )?;
-    Some(Guest {
-        parts: Part::whole(&areas),
-        areas,
-        pieces: data_pieces(context, &firmware),
-        entry: vectors.reset,
-        argument: vectors.address,
-        stack: vectors.stack,
-        sites: firmware.rewritten.sites,
-        lookalikes,
-        undefined: firmware.rewritten.undefined,
-        calls_debugger: spec.machine.semihosting.value && !firmware.rewritten.semihosting.is_empty(),
-        residents: firmware.code,
-        ..Guest::default()
-    })
-}
-
-/// Warns of calls to a debugger that nobody answers. Such a program may run as it is: often the calls are
-/// linked for an error that never comes. If the program makes such a call, it meets a HardFault, as on a chip
-/// without a debugger, and often without a message.
-fn semihosting(name: &Placed<String>, calls: &[u32]) -> Option<Diagnostic> {
-    let first = calls.first()?;
-    let message = format!(
-        "the program `{}` can call a debugger (BKPT 0xAB), and `machine.semihosting` says that nobody answers",
-        name.value
-    );
-    let places = if calls.len() == 1 { "place" } else { "places" };
-    let found = Diagnostic::at(Code::Semihosting, name.place, message)
-        .label(format!("in {} {places}, the first at {first:#x}: a HardFault of its own there", calls.len()))
-        .help("link it without (`--specs=nosys.specs` instead of `rdimon.specs`, for example), or let them be answered");
-    Some(found)
-}
-
 /// Returns an area in place: its addresses are those of the board.
-const fn area(kind: AreaKind, window: Window, access: Access, place: Place) -> Area {
+pub(crate) const fn area(kind: AreaKind, window: Window, access: Access, place: Place) -> Area {
     Area {
         kind,
         window,
@@ -119,21 +38,23 @@ const fn area(kind: AreaKind, window: Window, access: Access, place: Place) -> A
     }
 }
 
-/// Returns the areas that every program has, each with the place in the manifest that names the area.
-pub(super) fn ram_and_code(ram: (Window, Place), code: (Window, Place)) -> Vec<Area> {
-    let executable = Access {
+/// Returns the area of a program's RAM, with the place in the manifest that names the area.
+pub(crate) const fn ram_area(window: Window, place: Place) -> Area {
+    area(AreaKind::Ram, window, Access::DATA, place)
+}
+
+/// Returns the area of a program's code, with the place in the manifest that names the area.
+pub(crate) const fn code_area(window: Window, place: Place) -> Area {
+    let access = Access {
         execute: true,
         ..Access::READ
     };
-    vec![
-        area(AreaKind::Ram, ram.0, Access::DATA, ram.1),
-        area(AreaKind::Code, code.0, executable, code.1),
-    ]
+    area(AreaKind::Code, window, access, place)
 }
 
 /// Writes the address of the hypervisor's first instruction to the reset vector, if a program is linked
 /// there. The hypervisor has to start after a reset. The program's own vector is in the system image.
-pub(super) fn take_reset_vectors(board: &Board, code: &mut [Stretch]) {
+pub(crate) fn take_reset_vectors(board: &Board, code: &mut [Stretch]) {
     let own = (board.load_address as u32 | 1).to_le_bytes();
     for stretch in code {
         for (address, byte) in (RESET_VECTORS.base + 4..).zip(own) {
@@ -146,7 +67,7 @@ pub(super) fn take_reset_vectors(board: &Board, code: &mut [Stretch]) {
 }
 
 /// Returns the data that is put into RAM at every start.
-pub(super) fn data_pieces(context: &Context<'_>, firmware: &Firmware) -> Vec<Piece> {
+pub(crate) fn data_pieces(context: &Context<'_>, firmware: &Firmware) -> Vec<Piece> {
     let piece = |stretch: &Stretch| {
         let blob = Rc::new(stretch.bytes.clone());
         Piece::whole(blob_name(context.name(), "data"), blob, stretch.address)
@@ -154,7 +75,7 @@ pub(super) fn data_pieces(context: &Context<'_>, firmware: &Firmware) -> Vec<Pie
     firmware.data.iter().map(piece).collect()
 }
 
-pub(super) fn refusal(context: &Context<'_>, name: &Placed<String>, error: FirmwareError) -> Diagnostic {
+pub(crate) fn refusal(context: &Context<'_>, name: &Placed<String>, error: FirmwareError) -> Diagnostic {
     let at = |code, message: String| Diagnostic::at(code, name.place, message);
     match error {
         FirmwareError::Elf(ElfError::Machine(what)) => at(
@@ -207,7 +128,7 @@ pub(super) fn refusal(context: &Context<'_>, name: &Placed<String>, error: Firmw
 }
 
 /// Returns the smallest window around all code that one region can express.
-pub(super) fn code_window(code: &[Stretch]) -> Option<Window> {
+pub(crate) fn code_window(code: &[Stretch]) -> Option<Window> {
     let (first, last) = (code.first()?.window(), code.last()?.window());
     let start = u32::try_from(first.base).ok()?;
     let (base, size) = in_one_region(start, last.end().checked_sub(first.base)?)?;
@@ -219,7 +140,7 @@ pub(super) fn code_window(code: &[Stretch]) -> Option<Window> {
 
 /// Returns the RAM: where the manifest says, else the aligned block around the first variable, or around
 /// `stack` if that is lower.
-pub(super) fn ram_window(
+pub(crate) fn ram_window(
     context: &Context<'_>,
     firmware: &Firmware,
     stack: Option<u64>,
@@ -317,7 +238,7 @@ fn reach(window: Window, ram: Window, context: &Context<'_>) -> String {
 }
 
 /// Checks that all RAM that the program mentions, and these windows, are in RAM of the partition.
-pub(super) fn variables_are_inside(
+pub(crate) fn variables_are_inside(
     context: &Context<'_>,
     firmware: &Firmware,
     others: &[(&str, Window)],

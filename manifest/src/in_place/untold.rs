@@ -8,7 +8,9 @@
 //! have a size say where code ends, and variables that have a size say what is data. The rest stays *untold*:
 //! it may be either.
 
-use super::rewrite::Contents;
+use std::ops::Range;
+
+use super::section::Contents;
 
 /// Names in the symbols of a section, besides the kinds of contents.
 #[derive(Clone, Debug, Default)]
@@ -28,15 +30,19 @@ impl Names {
     }
 }
 
-/// Returns the mapping symbols `map` of a section from `begin` to `end` (ascending), together with what the
-/// names say in between. A section without any mapping symbol stays so.
-pub(crate) fn tell(map: &[(u32, Contents)], names: Names, (begin, end): (u32, u32)) -> Vec<(u32, Contents)> {
+/// Returns the mapping symbols `map` of a section (ascending), together with what the names say in between.
+/// `section` has its addresses. A section without any mapping symbol stays so.
+pub(crate) fn tell(map: &[(u32, Contents)], names: Names, section: Range<u32>) -> Vec<(u32, Contents)> {
     let names = Sorted::new(names);
     let mut told = Vec::with_capacity(map.len());
     if let Some((first, _)) = map.first() {
-        names.split(begin, *first, &mut told);
+        names.split(section.start, *first, &mut told);
     }
-    let stops = map.iter().skip(1).map(|(address, _)| *address).chain([end]);
+    let stops = map
+        .iter()
+        .skip(1)
+        .map(|(address, _)| *address)
+        .chain([section.end]);
     for ((start, contents), stop) in map.iter().zip(stops) {
         told.push((*start, *contents));
         // In a damaged file a mapping symbol may be outside of the section.
@@ -131,7 +137,7 @@ mod tests {
             functions: functions.to_vec(),
             variables: variables.to_vec(),
         };
-        tell(map, names, (0x100, 0x200))
+        tell(map, names, 0x100..0x200)
     }
 
     #[test]

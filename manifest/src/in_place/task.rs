@@ -8,8 +8,9 @@
 //! memory covers the page.
 
 use super::firmware::{self, Firmware};
-use super::vm::{
-    code_window, data_pieces, ram_and_code, ram_window, refusal, take_reset_vectors, variables_are_inside,
+use super::memory::{
+    code_area, code_window, data_pieces, ram_area, ram_window, refusal, take_reset_vectors,
+    variables_are_inside,
 };
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::guest::task::needs_elf;
@@ -25,7 +26,7 @@ const STARTUP_ALIGN: u64 = 32;
 const STACK_MIN: u64 = 64;
 
 /// Builds the memory of a task; `None` if something was reported.
-pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {
+pub(crate) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {
     let spec = context.spec;
     let (name, memory) = (spec.image.as_ref()?, spec.memory.as_ref()?);
     let contents = loader.load(name, report)?;
@@ -45,7 +46,7 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
     let ram = ram_window(context, &firmware, None, report)?;
     let page = append_startup(&mut firmware, startup::records(ram, context.capabilities))?;
     let code = code_window(&firmware.code)?;
-    let areas = ram_and_code((ram, memory.place), (code, name.place));
+    let areas = vec![ram_area(ram, memory.place), code_area(code, name.place)];
     variables_are_inside(context, &firmware, &[], &areas, report)?;
     leaves_stack(&firmware, ram, memory.place, report)?;
     Some(Guest {

@@ -19,8 +19,7 @@ use object::elf::{
 };
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 
-use super::reread::reread;
-use super::rewrite::{self, Contents, Refusals, Rewritten, Section};
+use super::section::{Contents, Instructions, Refusals, Rewritten, Section};
 use super::untold::{self, Names};
 use crate::board::Board;
 use crate::payload::Stretch;
@@ -136,13 +135,17 @@ impl Firmware {
 ///
 /// # Errors
 /// [`FirmwareError`].
-pub(crate) fn parse(bytes: &[u8], board: &Board) -> Result<Firmware, FirmwareError> {
+pub(crate) fn parse(
+    bytes: &[u8],
+    board: &Board,
+    instructions: &dyn Instructions,
+) -> Result<Firmware, FirmwareError> {
     let Taken {
         header,
         loaded,
         mut firmware,
     } = take_apart(bytes, board)?;
-    replace(header, bytes, &loaded, &mut firmware)?;
+    replace(header, bytes, &loaded, instructions, &mut firmware)?;
     Ok(firmware)
 }
 
@@ -180,7 +183,7 @@ fn take_apart<'a>(bytes: &'a [u8], board: &Board) -> Result<Taken<'a>, FirmwareE
         .map_err(|_| damaged("its section headers are not in the file"))?;
     let mut firmware = Firmware::default();
     for (index, segment) in loaded.iter().enumerate() {
-        place(index, segment, sections, (bytes, board), &mut firmware)?;
+        place(index, segment, sections, bytes, board, &mut firmware)?;
     }
     for part in [&mut firmware.code, &mut firmware.data] {
         part.sort_by_key(|stretch| stretch.address);
@@ -240,7 +243,8 @@ fn place(
     index: usize,
     segment: &Segment,
     sections: &[SectionHeader32<LittleEndian>],
-    (bytes, board): (&[u8], &Board),
+    bytes: &[u8],
+    board: &Board,
     firmware: &mut Firmware,
 ) -> Result<(), FirmwareError> {
     let skipped = skip_headers(segment, sections);
@@ -289,6 +293,7 @@ fn replace(
     header: &Header,
     bytes: &[u8],
     loaded: &[&Segment],
+    instructions: &dyn Instructions,
     firmware: &mut Firmware,
 ) -> Result<(), FirmwareError> {
     let mut refusals = Refusals::new();
@@ -307,14 +312,7 @@ fn replace(
         };
         let start = (window.base - stretch.address) as usize;
         let target = &mut stretch.bytes[start..start + section.bytes.len()];
-        let before = firmware.rewritten.sites.len();
-        rewrite::rewrite(&section, target, &mut firmware.rewritten, &mut refusals);
-        let sites = firmware.rewritten.sites.get(before..).unwrap_or(&[]);
-        let verified =
-            rewrite::verify(&section, target, sites).and_then(|()| reread(&section, target, sites));
-        if let Err(why) = verified {
-            refusals.push(why);
-        }
+        instructions.replace(&section, target, &mut firmware.rewritten, &mut refusals);
     }
     for (index, segment) in loaded.iter().enumerate() {
         unspoken_for(index, segment, header, bytes, &mut refusals)?;
@@ -332,10 +330,10 @@ fn replace(
 /// Returns the addresses, ascending, at which the finished contents of code memory look like a replaced
 /// instruction, without the replaced ones themselves (`sites`, ascending). The target takes all others for
 /// replaced.
-pub(crate) fn lookalikes(code: &[Stretch], sites: &[u32]) -> Vec<u32> {
+pub(crate) fn lookalikes(code: &[Stretch], sites: &[u32], instructions: &dyn Instructions) -> Vec<u32> {
     let mut found: Vec<u32> = code
         .iter()
-        .flat_map(|stretch| rewrite::replaced_lookalikes(stretch.address as u32, &stretch.bytes))
+        .flat_map(|stretch| instructions.lookalikes(stretch.address as u32, &stretch.bytes))
         .filter(|address| sites.binary_search(address).is_err())
         .collect();
     found.sort_unstable();
@@ -445,7 +443,7 @@ fn executable<'a>(
         }
         map.sort_by_key(|(address, _)| *address);
         let end = address.saturating_add(contents.len() as u32);
-        let map = untold::tell(&map, names.moved(moved), (address, end));
+        let map = untold::tell(&map, names.moved(moved), address..end);
         found.push(Section {
             name,
             address,

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The memory of a VM whose code is executed where it is linked: code window, RAM, regions.
+//!
+//! Nothing is placed: the addresses of the program say where the program is ([`super::memory`]).
+#![deny(clippy::arithmetic_side_effects)]
+
+use super::firmware;
+use super::memory::{
+    area, code_area, code_window, data_pieces, ram_area, ram_window, refusal, take_reset_vectors,
+    variables_are_inside,
+};
+use super::section::Instructions;
+use crate::diagnostic::{Code, Diagnostic, Report};
+use crate::guest::{AreaKind, Context, Guest, Part};
+use crate::model::Placed;
+use crate::payload::{Loader, elf};
+use crate::window::Window;
+
+/// Builds the memory of a VM; `None` if something was reported.
+pub(crate) fn build(
+    context: &Context<'_>,
+    loader: &mut Loader<'_>,
+    instructions: &dyn Instructions,
+    report: &mut Report,
+) -> Option<Guest> {
+    let spec = context.spec;
+    let (name, memory) = (spec.image.as_ref()?, spec.memory.as_ref()?);
+    let contents = loader.load(name, report)?;
+    if !elf::is_elf(&contents) {
+        let message = format!("the payload `{}` is no ELF file", name.value);
+        report.push(Diagnostic::at(Code::PayloadKind, name.place, message).help(
+            "give the file that the linker writes, with its symbols: addresses and mapping symbols are needed",
+        ));
+        return None;
+    }
+    let entry = spec.machine.entry.as_ref();
+    let read = firmware::parse(&contents, context.board, instructions)
+        .and_then(|firmware| Ok((firmware.vectors(entry.map(|entry| entry.value.get()))?, firmware)));
+    let (vectors, mut firmware) = match read {
+        Ok(read) => read,
+        Err(error) => {
+            report.push(refusal(context, name, error));
+            return None;
+        }
+    };
+    take_reset_vectors(context.board, &mut firmware.code);
+    let lookalikes = firmware::lookalikes(&firmware.code, &firmware.rewritten.sites, instructions);
+    if !spec.machine.semihosting.value {
+        report
+            .diagnostics
+            .extend(semihosting(name, &firmware.rewritten.semihosting));
+    }
+    let code = code_window(&firmware.code)?;
+    // The memory of a stack ends below the stack's first pointer.
+    let stack = Window {
+        base: vectors.stack.saturating_sub(4),
+        size: 4,
+    };
+    let ram = ram_window(context, &firmware, Some(stack.base), report)?;
+    let mut areas = vec![ram_area(ram, memory.place), code_area(code, name.place)];
+    for region in &spec.regions {
+        let window = Window {
+            base: region.guest.as_ref()?.value.get(),
+            size: region.size.as_ref()?.value.get(),
+        };
+        areas.push(area(AreaKind::Region, window, region.access, region.start));
+    }
+    variables_are_inside(
+        context,
+        &firmware,
+        &[("the initial stack", stack)],
+        &areas,
+        report,
+    )?;
+    Some(Guest {
+        parts: Part::whole(&areas),
+        areas,
+        pieces: data_pieces(context, &firmware),
+        entry: vectors.reset,
+        argument: vectors.address,
+        stack: vectors.stack,
+        sites: firmware.rewritten.sites,
+        lookalikes,
+        undefined: firmware.rewritten.undefined,
+        calls_debugger: spec.machine.semihosting.value && !firmware.rewritten.semihosting.is_empty(),
+        residents: firmware.code,
+        ..Guest::default()
+    })
+}
+
+/// Warns of calls to a debugger that nobody answers. Such a program may run as it is: often the calls are
+/// linked for an error that never comes. If the program makes such a call, it meets a HardFault, as on a chip
+/// without a debugger, and often without a message.
+fn semihosting(name: &Placed<String>, calls: &[u32]) -> Option<Diagnostic> {
+    let first = calls.first()?;
+    let message = format!(
+        "the program `{}` can call a debugger (BKPT 0xAB), and `machine.semihosting` says that nobody answers",
+        name.value
+    );
+    let places = if calls.len() == 1 { "place" } else { "places" };
+    let found = Diagnostic::at(Code::Semihosting, name.place, message)
+        .label(format!("in {} {places}, the first at {first:#x}: a HardFault of its own there", calls.len()))
+        .help("link it without (`--specs=nosys.specs` instead of `rdimon.specs`, for example), or let them be answered");
+    Some(found)
+}
