@@ -44,15 +44,15 @@ enum Value {
     /// The name of the partition.
     Partition,
     /// The name of the partition whose number is the fact.
-    Client(usize),
+    Client(u8),
     /// The number of the vCPU.
     Vcpu,
     /// The line of the manifest.
     LineNumber,
     /// The name of what `detail` says.
     Detail,
-    Hex(usize),
-    Decimal(usize),
+    Hex(u8),
+    Decimal(u8),
     /// The number of the event.
     Number,
     /// The number of the start, counted from 1.
@@ -67,7 +67,7 @@ enum Value {
     /// The pCPU of a vCPU.
     Pcpu(u8),
     /// A register: its name and its value.
-    Register(usize),
+    Register(u8),
 }
 
 /// When a piece is part of the line.
@@ -86,9 +86,9 @@ enum When {
 struct Piece(When, &'static str, Value);
 
 /// The fact that holds the number of the event, and the action in the bits from 32 on.
-pub const EVENT: usize = 4;
+pub const EVENT: u8 = 4;
 /// The fact that holds the error of a hypercall.
-const ERROR: usize = 2;
+const ERROR: u8 = 2;
 
 const fn set(flag: u8, text: &'static str, value: Value) -> Piece {
     Piece(When::Set(flag), text, value)
@@ -197,7 +197,8 @@ impl Entry {
     /// `to` holds, and sets `next` to the piece after it. Returns false when the text is complete.
     ///
     /// A line has at most 16 pieces.
-    pub fn piece(&self, names: &impl Names, next: &mut u8, to: &mut PieceLine) -> bool {
+    #[inline(never)]
+    pub fn piece(&self, names: &dyn Names, next: &mut u8, to: &mut PieceLine) -> bool {
         to.clear();
         let mut skipped = usize::from(*next);
         for group in self.kind.pieces() {
@@ -224,11 +225,11 @@ impl Entry {
         }
     }
 
-    fn fact(&self, index: usize) -> u64 {
-        self.facts.get(index).copied().unwrap_or(0)
+    fn fact(&self, index: u8) -> u64 {
+        self.facts.get(usize::from(index)).copied().unwrap_or(0)
     }
 
-    fn add_value(&self, value: Value, names: &impl Names, to: &mut PieceLine) {
+    fn add_value(&self, value: Value, names: &dyn Names, to: &mut PieceLine) {
         let number = self.fact(EVENT) & 0xFFFF_FFFF;
         match value {
             Nothing => {}
@@ -267,7 +268,7 @@ impl Entry {
             }
             Register(index) => {
                 let [file, first, ..] = self.line.to_le_bytes();
-                let number = usize::from(first).saturating_add(index);
+                let number = usize::from(first).saturating_add(index.into());
                 let mut files = names.files().iter();
                 match files
                     .find(|entry| entry.number == file)
@@ -316,7 +317,7 @@ mod tests {
     fn judged(kind: Kind, class: HealthClass, action: HealthAction) -> Entry {
         let mut entry = Entry::new(kind, 0);
         (entry.partition, entry.vcpu, entry.detail, entry.line) = (1, 2, class as u8, 17);
-        entry.facts[EVENT] = 9 | (action as u64) << 32;
+        entry.facts[usize::from(EVENT)] = 9 | (action as u64) << 32;
         entry
     }
 
@@ -354,7 +355,7 @@ mod tests {
         state.detail = PartitionState::Loading as u8;
         assert_eq!(text(&state), "partition a: loading");
         state.put_bytes(b"safe-mode");
-        state.facts[EVENT] = 1;
+        state.facts[usize::from(EVENT)] = 1;
         state.flags = IS_AGAIN | IS_WARM | IS_NAMED;
         assert_eq!(
             text(&state),
@@ -362,7 +363,7 @@ mod tests {
         );
         let mut partition = Entry::new(Kind::Partition, 0);
         partition.put_bytes(&[b'n'; NAME_LEN]);
-        partition.facts[EVENT] = 0x6_5432_1076;
+        partition.facts[usize::from(EVENT)] = 0x6_5432_1076;
         partition.detail = 5;
         partition.flags = IS_NOT_STARTED;
         let name = "n".repeat(NAME_LEN);

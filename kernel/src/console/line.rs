@@ -63,8 +63,9 @@ impl Stage {
         result
     }
 
+    /// Adds bytes of which none needs to be escaped.
     #[inline(never)]
-    fn push(&mut self, bytes: &[u8]) {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         self.length = self
             .length
             .saturating_add(put(&mut self.bytes, self.length, bytes));

@@ -252,7 +252,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if verdict.limit_reached {
             entry.flags |= LIMIT_REACHED;
         }
-        if let Some(place) = entry.facts.get_mut(EVENT) {
+        if let Some(place) = entry.facts.get_mut(usize::from(EVENT)) {
             *place = u64::from(verdict.number) | (verdict.action as u64) << 32;
         }
         self.log(&entry);
