@@ -110,7 +110,7 @@ pub fn latency_charges(measured: &[Measured], overheads: &Overheads) -> Vec<Char
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bulkhead_sched::analysis::Orders;
+    use bulkhead_sched::analysis::{Orders, Output};
 
     #[test]
     fn a_latency_is_charged_if_the_hypervisor_hands_it_on_as_soon_as_it_can() {
@@ -132,6 +132,7 @@ mod tests {
             decision: 10,
             longest: 200,
             orders: Orders::NONE,
+            output: Output::NONE,
         };
         let charges = latency_charges(&measured, &overheads);
         let texts: Vec<String> = charges.iter().map(Charge::text).collect();
@@ -165,6 +166,7 @@ mod tests {
             decision,
             longest: 0,
             orders: Orders::NONE,
+            output: Output::NONE,
         };
         let enough = charges(&results, &overheads(500, 400));
         let seen: Vec<_> = enough

@@ -3,7 +3,7 @@
 //! exact shares of time domains, the starts of windows. The figures are also in docs/scheduling.md. Every
 //! run covers a tenth of them, and the long tests cover all.
 
-use bulkhead_sched::analysis::{Orders, Overheads, Task};
+use bulkhead_sched::analysis::{Orders, Output, Overheads, Task};
 use bulkhead_sched::simulate::{Event, Observer, Pattern, Simulator, Source, SourceState};
 use bulkhead_sched::{
     AnyPolicy, Arinc653Parameters, Domain, DomainsParameters, EdfParameters, Schedule, Server, ServerKind,
@@ -118,6 +118,7 @@ fn time_domains_have_exactly_their_budgets_in_a_thousand_cycles() {
         decision: 20,
         longest: 0,
         orders: Orders::NONE,
+        output: Output::NONE,
     };
     let mut simulator = Simulator::new(policy, &sources, &mut states, overheads, 1);
     let end = 1000 * budgets.iter().sum::<Ticks>();
@@ -165,6 +166,7 @@ fn windows_start_late_by_what_is_under_way_in_a_hundred_thousand_frames() {
         decision: 20,
         longest: 200,
         orders: Orders::NONE,
+        output: Output::NONE,
     };
     let window = |slot: u32, offset, duration| Window {
         slots: SlotSet(1 << slot),

@@ -335,6 +335,9 @@ fn disagreement(case: &Case, prepared: &Prepared, outcome: &Outcome) -> Option<S
         Ok(pcpus) if pcpus.iter().any(|pcpu| pcpu.workloads != 0 && pcpu.jobs == 0) => {
             Some("no job of a workload was compared".to_owned())
         }
+        Ok(pcpus) if pcpus.iter().any(|pcpu| pcpu.compared_until.is_some()) => {
+            Some("a pCPU was not compared to the end, because of loans of places".to_owned())
+        }
         Ok(_) => None,
         Err(difference) => Some(format!("executed is not simulated: {difference}")),
     }

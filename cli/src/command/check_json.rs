@@ -62,11 +62,19 @@ pub(super) fn checked(path: &Path, system: &System, late: &Report) -> Value {
     })
 }
 
-/// Returns the waits for which the analysis has no term.
+/// Returns the waits and the delays for which the analysis has no term.
 fn not_proved(system: &System) -> Vec<Value> {
-    let unproved = timing::unproved(system).into_iter();
-    let value = unproved.map(|unproved| json!({ "partition": unproved.name, "waits_for": unproved.wait }));
-    value.collect()
+    let value = |partition: &str, wait: Option<&str>, delay: Option<&str>| json!({ "partition": partition, "waits_for": wait, "delayed": delay });
+    let waits = timing::unproved(system);
+    let waits = waits
+        .iter()
+        .map(|unproved| value(&unproved.name, Some(&unproved.wait), None));
+    let delays = timing::delays(system, &timing::pcpus(system));
+    let delays = delays.iter().flat_map(|delay| {
+        let names = delay.delayed.iter();
+        names.map(|(_, name)| value(name, None, Some(&delay.cause)))
+    });
+    waits.chain(delays).collect()
 }
 
 fn partitions(system: &System) -> Vec<Value> {

@@ -3,7 +3,7 @@
 
 use crate::build::tables::table;
 use bulkhead_manifest::board::Basis;
-use bulkhead_manifest::timing::{self, PcpuTiming, Unproved, VcpuTiming, Verdict};
+use bulkhead_manifest::timing::{self, Delay, PcpuTiming, Unproved, VcpuTiming, Verdict};
 use bulkhead_manifest::{Policy, System, format_duration};
 use bulkhead_sched::analysis::Miss;
 use comfy_table::Table;
@@ -18,6 +18,7 @@ pub(super) fn hypervisor_time(pcpus: &[PcpuTiming]) -> Table {
         "decision",
         "switch",
         "longest without a look at interrupts",
+        "output, each 500us",
     ]);
     for pcpu in pcpus.iter().filter(|pcpu| declares(pcpu)) {
         let overheads = &pcpu.overheads;
@@ -28,6 +29,7 @@ pub(super) fn hypervisor_time(pcpus: &[PcpuTiming]) -> Table {
             format_duration(overheads.decision),
             format_duration(overheads.switch),
             format_duration(overheads.under_way()),
+            format_duration(overheads.output.step),
         ]);
     }
     rows
@@ -208,14 +210,18 @@ impl Qualified {
         }
     }
 
-    /// Returns "in time" for a vCPU, with what the words rest on.
-    fn in_time(&self, vcpu: &VcpuTiming) -> String {
-        let waits = self
-            .unproved
-            .iter()
-            .any(|unproved| unproved.partition == vcpu.partition);
+    /// Returns "in time" for a vCPU with these verdicts, with what the words rest on.
+    fn in_time(&self, vcpu: &VcpuTiming, verdicts: &[&Verdict]) -> String {
+        let mut unproved = self.unproved.iter();
+        let waits = unproved.any(|unproved| unproved.partition == vcpu.partition);
+        let delays = verdicts.iter().any(|verdict| !verdict.doubted.is_empty());
         let basis = self.basis.map_or("no figures", Basis::name);
-        let without = if waits { ", without its waits" } else { "" };
+        let without = match (waits, delays) {
+            (true, true) => ", without its waits and some delays",
+            (true, false) => ", without its waits",
+            (false, true) => ", without some delays",
+            (false, false) => "",
+        };
         format!("in time ({basis}{without})")
     }
 }
@@ -235,7 +241,24 @@ pub(super) fn caveats(system: &System, pcpus: &[PcpuTiming]) -> Vec<String> {
         )
     });
     let proved = pcpus.iter().flat_map(|pcpu| &pcpu.vcpus).flat_map(waits_in_wcet);
-    basis.into_iter().chain(proved).chain(waits).collect()
+    let delays = timing::delays(system, pcpus);
+    let delays = delays.iter().map(delay);
+    basis
+        .into_iter()
+        .chain(proved)
+        .chain(waits)
+        .chain(delays)
+        .collect()
+}
+
+/// Returns the line for a delay that is not proved.
+fn delay(Delay { delayed, cause }: &Delay) -> String {
+    let names: Vec<String> = delayed.iter().map(|(_, name)| format!("`{name}`")).collect();
+    let (names, verb) = match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => (format!("{} and {last}", rest.join(", ")), "are"),
+        _ => (names.concat(), "is"),
+    };
+    format!("not proved: how long {names} {verb} delayed {cause}")
 }
 
 /// Returns a line for each task of a vCPU with waits that are proved.
@@ -253,7 +276,7 @@ fn verdict(vcpu: &VcpuTiming, verdicts: &[&Verdict], qualified: &Qualified) -> S
     if vcpu.tasks.is_none() {
         "declares nothing".to_owned()
     } else if verdicts.iter().all(|verdict| verdict.bound.is_ok()) {
-        let in_time = qualified.in_time(vcpu);
+        let in_time = qualified.in_time(vcpu, verdicts);
         match &vcpu.schedules {
             Some(schedules) => format!("{in_time} in {}", schedules.join(", ")),
             None => in_time,

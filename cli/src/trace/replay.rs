@@ -16,13 +16,20 @@
 //! that has its turn later. [`Tolerance::turns`] therefore excuses a pCPU for the time in which another one
 //! was busy, and for no other. The running vCPU, the order and the reasons are compared all the same.
 //!
+//! **Loans.** A vCPU that waits for a lock or for the answer to a call may lend its place, and the trace does
+//! not say to whom. So if a switch is not as predicted, the replay looks for the loan of a vCPU that waits so
+//! with which the policy decides as was executed. If there is none on a pCPU with such a vCPU, the rest of
+//! that pCPU is not compared, and the result says so.
+//!
 //! Times are nanoseconds since boot, as in the manifest.
+
+mod loans;
 
 use super::turn_slack::TurnSlack;
 use super::workload::Workload;
 use super::{Trace, micros};
 use bulkhead_abi::PartitionState;
-use bulkhead_abi::trace::{Event, Record};
+use bulkhead_abi::trace::{BlockReason, Event, Record};
 use bulkhead_manifest::{System, timing};
 use bulkhead_sched::{AnyPolicy, Decision, Policy, Signals, Slot, SlotSet, StopReason};
 use std::collections::BTreeMap;
@@ -57,6 +64,11 @@ pub struct Agreement {
     pub jobs: u64,
     /// The longest excused part of a late switch's delay, because it was another pCPU's turn.
     pub excused: u64,
+    /// Switches and stays that are as predicted if a vCPU that waits lends its place.
+    pub loans: u64,
+    /// The time from which on nothing is compared, because some vCPU may lend its place and no loan explains
+    /// what happened.
+    pub compared_until: Option<u64>,
 }
 
 /// A signal about a vCPU.
@@ -83,6 +95,18 @@ impl Agreement {
         );
         if self.jobs != 0 {
             text.push_str(&format!("; {} jobs as declared", self.jobs));
+        }
+        if self.loans != 0 {
+            text.push_str(&format!(
+                "; {} of them by the loan of a place, which the trace does not show",
+                self.loans
+            ));
+        }
+        if let Some(until) = self.compared_until {
+            text.push_str(&format!(
+                "; NOT COMPARED from {} us on: vCPUs that wait for a lock or an answer may lend their places",
+                micros(until)
+            ));
         }
         if self.excused != 0 {
             text.push_str(&format!(
@@ -173,8 +197,13 @@ struct Replay<'a> {
     executed: BTreeMap<Signal, Vec<u64>>,
     /// By slot.
     workloads: Vec<Option<Workload>>,
+    /// The slots that wait for a lock or an answer, each with whether it lends its place.
+    waiting: Vec<(Slot, bool)>,
     agreement: Agreement,
 }
+
+/// A point to which the replay can go back.
+type Point = (AnyPolicy, bool, Vec<(u64, u8)>);
 
 impl<'a> Replay<'a> {
     fn new(
@@ -217,6 +246,7 @@ impl<'a> Replay<'a> {
             predicted: BTreeMap::new(),
             executed: BTreeMap::new(),
             workloads,
+            waiting: Vec::new(),
             agreement: Agreement::default(),
         }
     }
@@ -229,8 +259,13 @@ impl<'a> Replay<'a> {
         self.begin();
         for record in trace.of_pcpu(pcpu) {
             let now = trace.nanoseconds(record.time);
-            self.record(record, now)
-                .map_err(|what| format!("pCPU {pcpu}, {} us after boot: {what}", micros(now)))?;
+            if let Err(what) = self.record(record, now) {
+                if self.may_be_a_loan(record) {
+                    self.agreement.compared_until = Some(now);
+                    return Ok(self.agreement);
+                }
+                return Err(format!("pCPU {pcpu}, {} us after boot: {what}", micros(now)));
+            }
         }
         let last = trace.of_pcpu(pcpu).last();
         let end = last.map_or(0, |record| trace.nanoseconds(record.time));
@@ -278,8 +313,11 @@ impl<'a> Replay<'a> {
                 self.due = None;
                 self.try_decide(now);
             }
-            Event::Block { vcpu, .. } => {
+            Event::Block { vcpu, why } => {
                 let (slot, overhead) = (self.slot(vcpu)?, self.overhead);
+                if matches!(why, BlockReason::Lock | BlockReason::Reply) {
+                    self.waiting.push((slot, false));
+                }
                 self.of_workload(slot, |work, turn_slack| work.blocked(now, overhead, turn_slack))?;
                 if self.running == Some(slot) {
                     self.is_blocked = true;
@@ -352,6 +390,9 @@ impl<'a> Replay<'a> {
             if let Some(due) = self.due
                 && self.turn_slack.lateness(due, now) > self.overhead
             {
+                if !self.is_blocked && self.with_loan(self.running, due) {
+                    continue;
+                }
                 return Err(format!(
                     "{} runs since {} us, predicted was another",
                     self.name(self.running),
@@ -369,27 +410,37 @@ impl<'a> Replay<'a> {
     /// Takes a decision at `now`, if it does not change which vCPU runs. Otherwise the executed switch will
     /// tell the time of the decision.
     fn try_decide(&mut self, now: u64) {
-        let before = (self.policy.clone(), self.is_settled, self.schedules.clone());
-        self.change_schedule(now);
-        self.settle(now);
-        let decision = self.policy.next(now);
+        let before = self.point();
+        let decision = self.foresee(now);
         if target(decision) == self.running && !self.is_blocked {
             if self.accept(decision, now).exhausted != SlotSet(0) {
                 self.overdrawn = self.overhead;
             }
         } else {
-            (self.policy, self.is_settled, self.schedules) = before;
+            self.go_back(before);
             self.due = Some(self.due.map_or(now, |due| due.min(now)));
         }
     }
 
     /// Takes the decision at `now`.
-    fn decide(&mut self, now: u64) -> Option<Slot> {
+    fn decide(&mut self, now: u64) {
+        let decision = self.foresee(now);
+        self.accept(decision, now);
+    }
+
+    /// Returns the decision of the policy at `now`, which is not accepted yet.
+    fn foresee(&mut self, now: u64) -> Decision {
         self.change_schedule(now);
         self.settle(now);
-        let decision = self.policy.next(now);
-        self.accept(decision, now);
-        self.running
+        self.policy.next(now)
+    }
+
+    fn point(&self) -> Point {
+        (self.policy.clone(), self.is_settled, self.schedules.clone())
+    }
+
+    fn go_back(&mut self, point: Point) {
+        (self.policy, self.is_settled, self.schedules) = point;
     }
 
     fn settle(&mut self, now: u64) {
@@ -443,7 +494,7 @@ impl<'a> Replay<'a> {
             self.settle(now);
             self.is_blocked = false;
         }
-        self.policy.ready(slot, now);
+        self.make_ready(slot, now);
         let is_asked = self.interested.0 >> slot.0 & 1 != 0;
         if self.is_settled || is_asked || self.due.is_some() {
             self.due = None;
@@ -456,6 +507,10 @@ impl<'a> Replay<'a> {
         let early = GRAIN + self.skew.max(self.overdrawn).max(self.life_cycle_skew);
         let at_end = Some(self.until).filter(|until| *until <= now.saturating_add(early));
         let Some(due) = self.due.or(at_end) else {
+            if self.with_loan(to, now) {
+                self.agreement.switches += 1;
+                return Ok(());
+            }
             return Err(format!(
                 "switch to {}, predicted was that {} goes on{}",
                 self.name(to),
@@ -468,13 +523,19 @@ impl<'a> Replay<'a> {
         };
         let late = self.turn_slack.lateness(due, now);
         let has_life_cycle = self.has_life_cycle;
-        let predicted = self.decide(now.max(due));
-        if predicted != to {
-            return Err(format!(
-                "switch to {}, predicted was {}",
-                self.name(to),
-                self.name(predicted)
-            ));
+        let (before, at) = (self.point(), now.max(due));
+        let decision = self.foresee(at);
+        if target(decision) == to {
+            self.accept(decision, at);
+        } else {
+            self.go_back(before);
+            if !self.with_loan(to, at) {
+                return Err(format!(
+                    "switch to {}, predicted was {}",
+                    self.name(to),
+                    self.name(target(decision))
+                ));
+            }
         }
         self.agreement.switches += 1;
         if let Some(end) = at_end {
@@ -587,7 +648,7 @@ mod tests {
     use super::super::TraceVcpu;
     use super::super::tests::sample;
     use super::*;
-    use bulkhead_abi::trace::{BlockReason, SwitchReason};
+    use bulkhead_abi::trace::SwitchReason;
     use bulkhead_sched::{Domain, DomainsParameters, FixedPriorityParameters, VcpuParameters};
 
     fn fixed_priority(priorities: [u8; 2], quantum: u64) -> AnyPolicy {
@@ -625,6 +686,8 @@ mod tests {
             workloads: 0,
             jobs: 0,
             excused: 0,
+            loans: 0,
+            compared_until: None,
         };
         assert_eq!(agreement, expected);
     }

@@ -6,8 +6,8 @@
 
 mod class;
 
-use bulkhead_sched::analysis::Orders;
 pub use bulkhead_sched::analysis::Overheads;
+use bulkhead_sched::analysis::{Orders, Output};
 
 pub use class::Class;
 
@@ -162,6 +162,9 @@ tables! {
         /// the time that each vCPU of the pCPU adds to that stretch, because all of them may become ready at
         /// once; without this key, 0
         longest_per_vcpu "longest-per-vcpu": Duration, optional;
+        /// the longest step that writes a piece of the log or of a console's output in the time of the vCPU
+        /// that runs; without this key, `longest`
+        output "output": Duration, optional;
     }
 }
 
@@ -244,18 +247,31 @@ impl Basis {
     }
 }
 
+/// The least time between two steps of output in the time of vCPUs that run: `DRAIN_PERIOD_NS` of
+/// `kernel/src/console.rs`.
+pub const OUTPUT_SPACE_NS: u64 = 500_000;
+
 impl Costs {
     /// Returns the costs on a pCPU with this many vCPUs.
     #[must_use]
     pub fn with_vcpus(&self, vcpus: usize) -> Overheads {
         let each = self.longest_per_vcpu.get();
         let more = each.saturating_mul(u64::try_from(vcpus).unwrap_or(u64::MAX));
+        let longest = self.longest.get().saturating_add(more);
+        let step = match self.output.get() {
+            0 => longest,
+            step => step,
+        };
         Overheads {
             switch: self.switch.get(),
             interrupt: self.interrupt.get(),
             decision: self.decision.get(),
-            longest: self.longest.get().saturating_add(more),
+            longest,
             orders: Orders::NONE,
+            output: Output {
+                step,
+                space: OUTPUT_SPACE_NS,
+            },
         }
     }
 }

@@ -21,7 +21,7 @@ fn prints(partition: &Partition<'_>) -> bool {
 }
 
 /// Tells whether the wait at a capability is one for a message or an event.
-fn is_for_news(capability: &Capability) -> bool {
+pub(super) fn is_for_news(capability: &Capability) -> bool {
     capability.kind == ObjectKind::EventGate
         || capability.kind == ObjectKind::Port && !capability.rights.contains(Rights::WRITE)
 }
@@ -39,12 +39,15 @@ pub(super) fn wait_at(capability: &Capability) -> Option<String> {
     }
 }
 
+/// Returns the waits of a partition for the servers of its devices.
+pub(super) fn served_waits<'p>(partition: &'p Partition<'_>) -> impl Iterator<Item = String> + use<'p> {
+    let served = partition.spec.machine.served.iter();
+    served.map(|served| format!("the server of `{}`", served.service))
+}
+
 /// Returns the waits of a partition that no capability is the means for, and no task can declare.
 pub(super) fn other_waits(system: &System, partition: &Partition<'_>) -> Vec<String> {
-    let served = partition.spec.machine.served.iter();
-    let mut waits: Vec<_> = served
-        .map(|served| format!("the server of `{}`", served.service))
-        .collect();
+    let mut waits: Vec<_> = served_waits(partition).collect();
     let printing = system.partitions();
     let printing = printing.iter().filter(|partition| prints(partition)).count();
     if printing > 1 && prints(partition) {

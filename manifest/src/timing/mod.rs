@@ -5,12 +5,14 @@
 //! tasks and sources, in nanoseconds. [`judge`] runs the analysis. A task that cannot be shown to be in time
 //! becomes a [`Diagnostic`] at the task's line, with the smallest change that would help.
 
+mod doubt;
 mod means;
 mod remedy;
 mod suggest;
 mod unproved;
 mod waits;
 
+pub use doubt::{Delay, Doubt, delays};
 pub use suggest::suggest;
 pub use unproved::{Unproved, unproved};
 
@@ -28,7 +30,7 @@ use bulkhead_sched::{
 
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{self, PartitionSpec, Placed, Policy, TaskSpec, VcpuNumber, WorkKind, WorkSpec};
-use crate::system::{self, System};
+use crate::system::{self, ReachRow, System};
 use crate::units::{Duration, format_duration};
 
 /// A task with its name.
@@ -91,6 +93,8 @@ pub struct PcpuTiming {
     pub schedule_names: Vec<String>,
     /// The time domains.
     pub domains: Vec<Domain>,
+    /// The reasons not to rely on what some vCPUs declare.
+    pub doubts: Vec<Doubt>,
 }
 
 /// The verdict of the analysis on a task.
@@ -104,6 +108,8 @@ pub struct Verdict {
     pub bound: Bound,
     /// One of these schedules in which the partition has no window at all.
     pub unserved: Option<String>,
+    /// The slots that may delay the task by more than the bound, because others can break what they declare.
+    pub doubted: Vec<usize>,
 }
 
 impl Verdict {
@@ -130,10 +136,11 @@ impl System {
 /// Returns the pCPUs of a system, by number.
 #[must_use]
 pub fn pcpus(system: &System) -> Vec<PcpuTiming> {
-    system.pcpus.iter().map(|pcpu| one(system, pcpu)).collect()
+    let rows = system.who_can_reach_whom();
+    system.pcpus.iter().map(|pcpu| one(system, pcpu, &rows)).collect()
 }
 
-fn one(system: &System, pcpu: &system::Pcpu) -> PcpuTiming {
+fn one(system: &System, pcpu: &system::Pcpu, rows: &[ReachRow]) -> PcpuTiming {
     let mut vcpus = Vec::new();
     let mut number = 0_u8;
     for whole in &system.partitions() {
@@ -182,6 +189,7 @@ fn one(system: &System, pcpu: &system::Pcpu) -> PcpuTiming {
         budget: domain.budget_ns,
     };
     PcpuTiming {
+        doubts: doubts(system, &vcpus, rows),
         number: pcpu.number,
         policy: pcpu.policy,
         quantum: pcpu.quantum_ns.max(1),
@@ -196,6 +204,18 @@ fn one(system: &System, pcpu: &system::Pcpu) -> PcpuTiming {
         windows,
         schedules,
     }
+}
+
+/// Returns the reasons not to rely on what these vCPUs of a pCPU declare.
+fn doubts(system: &System, vcpus: &[VcpuTiming], rows: &[ReachRow]) -> Vec<Doubt> {
+    let declaring = vcpus.iter().enumerate().filter(|(_, vcpu)| vcpu.tasks.is_some());
+    let of_vcpu = |(slot, vcpu): (usize, &VcpuTiming)| {
+        let partition = system.partition(vcpu.partition);
+        let causes = partition.map(|partition| doubt::causes(system, &partition, rows));
+        let causes = causes.unwrap_or_default().into_iter();
+        causes.map(move |cause| Doubt { slot, cause })
+    };
+    declaring.flat_map(of_vcpu).collect()
 }
 
 /// Returns the costs of the hypervisor on a pCPU. They grow with its vCPUs.
@@ -480,10 +500,11 @@ impl PcpuTiming {
         unserved.next().map(|(_, name)| name.clone())
     }
 
-    /// Returns the bounds of all declared tasks, vCPU by vCPU.
+    /// Returns the bounds of all declared tasks, vCPU by vCPU. If others can break a declaration and a policy
+    /// bounds the vCPU all the same, the bounds of its neighbours do not rely on the declaration.
     #[must_use]
     pub fn verdicts(&self) -> Vec<Verdict> {
-        self.verdicts_within(None)
+        doubt::Looks::new(self).again(self.verdicts_within(None))
     }
 
     /// Returns the bounds of all declared tasks, vCPU by vCPU, as far as the steps reach.
@@ -593,6 +614,7 @@ impl<'a> Analysis<'a> {
             task: task.clone(),
             unserved: unserved.clone(),
             bound: bound.unwrap_or(Err(Miss::Late(u64::MAX))),
+            doubted: Vec::new(),
         };
         named.iter().zip(worst).map(verdict).collect()
     }
@@ -626,7 +648,7 @@ pub fn judge_within(system: &System, steps: &Steps) -> Report {
     let judged: Vec<_> = pcpus(system)
         .into_iter()
         .map(|pcpu| {
-            let verdicts = pcpu.verdicts();
+            let verdicts = pcpu.verdicts_within(None);
             (pcpu, verdicts)
         })
         .collect();

@@ -46,7 +46,7 @@ fn declared(pcpu: &PcpuTiming) -> impl Iterator<Item = usize> + use<'_> {
 }
 
 fn slot_passes(pcpu: &PcpuTiming, slot: usize) -> bool {
-    let verdicts = pcpu.verdicts();
+    let verdicts = pcpu.verdicts_within(None);
     let mut own = verdicts.iter().filter(|verdict| verdict.slot == slot);
     own.all(|verdict| verdict.bound.is_ok())
 }
@@ -307,7 +307,7 @@ fn budgets_in(pcpu: &PcpuTiming, cycle: u64, others: u64) -> Option<PcpuTiming> 
         domain.budget = rounded_up(budget.max(least));
     }
     for _ in 0..ROUNDS {
-        let verdicts = changed.verdicts();
+        let verdicts = changed.verdicts_within(None);
         let Some(late) = verdicts.iter().find(|verdict| verdict.bound.is_err()) else {
             return Some(changed);
         };

@@ -89,7 +89,9 @@ impl<'a> DomainSupply<'a> {
     /// was released in the cycle, or at most its response before.
     fn never_runs_out(&self) -> bool {
         let cycle = self.zero().saturating_add(self.others());
-        let mut work = self.stolen(cycle);
+        let mut work = self
+            .comings(cycle)
+            .saturating_add(self.shared.overheads.written(cycle));
         for (slot, vcpu) in self.shared.numbered(self.slots()) {
             if vcpu.demand.is_none() {
                 return false;
@@ -102,11 +104,14 @@ impl<'a> DomainSupply<'a> {
 
 impl Supply for DomainSupply<'_> {
     fn time_for(&self, work: Ticks) -> Ticks {
-        if self.preempts || self.domains.len() == 1 {
+        if !self.has_turns() {
             return work;
         }
-        // The switch to the domain is lost from each turn, and so is the overrun of the one before.
-        let useful = self.budget.saturating_sub(self.shared.overheads.at_ends());
+        // The switch to the domain is lost from each turn, and so is the overrun of the one before, and the
+        // steps of output.
+        let overheads = &self.shared.overheads;
+        let ends = overheads.at_ends().saturating_add(overheads.written(self.budget));
+        let useful = self.budget.saturating_sub(ends);
         if useful == 0 {
             return Ticks::MAX;
         }
@@ -127,10 +132,29 @@ impl Supply for DomainSupply<'_> {
         time.unwrap_or_else(|| without_zero.saturating_add(by_budget))
     }
 
-    /// Limits vCPUs of domain 0 that declare nothing by the budget of the domain alone: it pays for their
-    /// coming and going. A critical interrupt of such a vCPU comes once for each turn in which the vCPU may
-    /// have been ready for the next.
+    /// Returns what comings and goings take. The steps of output are lost from each turn, if the domain has
+    /// turns.
     fn stolen(&self, interval: Ticks) -> Ticks {
+        let written = if self.has_turns() {
+            0
+        } else {
+            self.shared.overheads.written(interval)
+        };
+        self.comings(interval).saturating_add(written)
+    }
+}
+
+impl DomainSupply<'_> {
+    /// Tells whether the vCPU has to wait for turns.
+    const fn has_turns(&self) -> bool {
+        !self.preempts && self.domains.len() != 1
+    }
+
+    /// Returns the time that comings and goings take in an interval of this length. The vCPUs of domain 0
+    /// that declare nothing are limited by the budget of the domain alone: it pays for their coming and
+    /// going. A critical interrupt of such a vCPU comes once for each turn in which the vCPU may have been
+    /// ready for the next.
+    fn comings(&self, interval: Ticks) -> Ticks {
         let mut undeclared = self.shared.vcpus.iter().filter(|vcpu| vcpu.demand.is_none());
         let lines = undeclared.clone().fold(0, |sum: Ticks, vcpu| {
             sum.saturating_add(Ticks::from(vcpu.critical))
@@ -145,9 +169,7 @@ impl Supply for DomainSupply<'_> {
             .saturating_mul(storm.saturating_add(lines))
             .saturating_mul(self.shared.overheads.event())
     }
-}
 
-impl DomainSupply<'_> {
     /// Returns the most that the vCPUs of domain 0 ask for in an interval of this length. The ends of its
     /// turns count, and so do jobs from before.
     fn asked_of_zero(&self, interval: Ticks, turns: Ticks) -> Ticks {
@@ -158,7 +180,8 @@ impl DomainSupply<'_> {
         }
         let ends = turns
             .saturating_add(1)
-            .saturating_mul(self.shared.overheads.at_ends());
+            .saturating_mul(self.shared.overheads.at_ends())
+            .saturating_add(self.shared.overheads.written(interval));
         let asked = members.try_fold(ends, |sum: Ticks, (slot, _)| {
             sum.checked_add(self.shared.left_and_requested(slot, interval))
         });

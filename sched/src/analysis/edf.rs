@@ -78,7 +78,9 @@ impl<'a> Contender<'a> {
     }
 
     fn stolen(&self, interval: Ticks) -> Ticks {
-        self.shared.stolen(self.slot, |_| true, interval)
+        self.shared
+            .stolen(self.slot, |_| true, interval)
+            .saturating_add(self.shared.overheads.written(interval))
     }
 
     fn budgets_per_job(&self) -> Option<Ticks> {
@@ -302,7 +304,9 @@ impl<'a> EdfSupply<'a> {
         };
         let step = |time| {
             let all = |sum: Ticks, one: &Contender| sum.saturating_add(one.by_time(time));
-            supply.contenders().fold(own.by_time(time), all)
+            let written = shared.overheads.written(time);
+            let from = own.by_time(time).saturating_add(written);
+            supply.contenders().fold(from, all)
         };
         supply.busy = shared.fixed_point(1, HORIZON, step).unwrap_or(HORIZON);
         Some(supply)
@@ -319,7 +323,8 @@ impl<'a> EdfSupply<'a> {
         let by_deadline = self
             .own
             .deadline
-            .saturating_sub(useful.saturating_sub(work.min(useful)));
+            .saturating_sub(useful.saturating_sub(work.min(useful)))
+            .saturating_add(self.shared.overheads.written(1));
         let time = self.longest_response(work).unwrap_or(Ticks::MAX);
         time.min(by_deadline)
             .saturating_add(self.shared.overheads.under_way())
@@ -355,7 +360,8 @@ impl<'a> EdfSupply<'a> {
         let end = offset.saturating_add(self.own.deadline);
         let own = work.saturating_add(self.own.before(offset, work));
         let step = |time| {
-            self.contenders().fold(own, |sum: Ticks, other| {
+            let from = own.saturating_add(self.shared.overheads.written(time));
+            self.contenders().fold(from, |sum: Ticks, other| {
                 sum.saturating_add(other.by_deadlines(end).min(other.by_time(time)))
             })
         };
@@ -373,11 +379,13 @@ fn relative_deadline(vcpu: &Vcpu) -> Option<Ticks> {
     })
 }
 
-/// Returns the sum of the servers' densities, with what their ends cost the others, in parts of [`ONE`].
+/// Returns the sum of the servers' densities, with what their ends cost the others and the share of the
+/// output, in parts of [`ONE`].
 #[must_use]
 pub fn density(shared: &Shared) -> Ticks {
     let overdrawn = shared.overheads.at_ends();
-    shared.vcpus.iter().fold(0, |sum: Ticks, vcpu| {
+    let output = shared.overheads.output_share();
+    shared.vcpus.iter().fold(output, |sum: Ticks, vcpu| {
         let one = vcpu.parameters.server.zip(relative_deadline(vcpu));
         let density = one.map_or(0, |(server, deadline)| {
             ratio(server.budget.saturating_add(overdrawn), deadline)
@@ -406,6 +414,8 @@ impl Supply for EdfSupply<'_> {
     }
 
     fn stolen(&self, interval: Ticks) -> Ticks {
-        self.shared.stolen(self.slot, |_| true, interval)
+        self.shared
+            .stolen(self.slot, |_| true, interval)
+            .saturating_add(self.shared.overheads.written(interval))
     }
 }

@@ -112,6 +112,22 @@ pub struct Overheads {
     pub longest: Ticks,
     /// The stops and starts of vCPUs that other pCPUs order.
     pub orders: Orders,
+    /// The steps that write the log and the output of others.
+    pub output: Output,
+}
+
+/// Steps of output: each writes a piece of the log or of a console, in the time of the vCPU that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Output {
+    /// The longest step.
+    pub step: Ticks,
+    /// The least time between two steps; 0: there are none.
+    pub space: Ticks,
+}
+
+impl Output {
+    /// Nothing is written.
+    pub const NONE: Self = Self { step: 0, space: 0 };
 }
 
 /// Orders of other pCPUs: each stops or starts the vCPUs of a partition, in the time of the vCPU that runs.
@@ -146,6 +162,31 @@ impl Overheads {
         };
         let each = self.arrival().saturating_add(self.event().saturating_mul(2));
         stops.saturating_add(self.orders.partitions).saturating_mul(each)
+    }
+
+    /// Returns the time that steps of output take in an interval of this length, with the interrupt that each
+    /// begins with. A step that was under way before counts as [`Self::under_way`].
+    #[must_use]
+    pub const fn written(&self, interval: Ticks) -> Ticks {
+        if self.output.space == 0 {
+            return 0;
+        }
+        interval
+            .div_ceil(self.output.space)
+            .saturating_mul(self.each_output())
+    }
+
+    /// Returns the cost of a step of output.
+    const fn each_output(&self) -> Ticks {
+        self.output.step.saturating_add(self.arrival())
+    }
+
+    /// Returns the share of the time that steps of output take, in parts of [`ONE`].
+    fn output_share(&self) -> Ticks {
+        match self.output.space {
+            0 => 0,
+            space => ratio(self.each_output(), space),
+        }
     }
 
     /// Returns the cost of an event, when another vCPU is to run: an interrupt, a decision and a switch.

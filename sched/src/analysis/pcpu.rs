@@ -3,8 +3,8 @@
 
 use super::steps::Counted;
 use super::{
-    Bound, ChangeSupply, Demand, DomainSupply, EdfSupply, Level, Miss, PrioritySupply, Shared, Sharing,
-    Supply, WindowSupply, inner,
+    Bound, ChangeSupply, Demand, DomainSupply, EdfSupply, Level, Miss, Overheads, PrioritySupply, Shared,
+    Sharing, Supply, WindowSupply, inner,
 };
 use crate::{Arinc653Parameters, DomainsParameters, EdfParameters, FixedPriorityParameters, SlotSet, Ticks};
 
@@ -35,17 +35,21 @@ impl PolicyModel<'_> {
     }
 }
 
-/// A pCPU with one vCPU.
+/// All the time of a pCPU.
 #[derive(Clone, Copy, Debug)]
-struct Whole(Ticks);
+struct Whole {
+    /// The time that is lost once.
+    lost: Ticks,
+    overheads: Overheads,
+}
 
 impl Supply for Whole {
     fn time_for(&self, work: Ticks) -> Ticks {
-        work.saturating_add(self.0)
+        work.saturating_add(self.lost)
     }
 
-    fn stolen(&self, _interval: Ticks) -> Ticks {
-        0
+    fn stolen(&self, interval: Ticks) -> Ticks {
+        self.overheads.written(interval)
     }
 }
 
@@ -62,6 +66,10 @@ pub fn slot_bounds(policy: &PolicyModel, shared: Shared, slot: usize, results: &
         return;
     }
     let overheads = &shared.overheads;
+    let whole = |lost| Whole {
+        lost,
+        overheads: *overheads,
+    };
     let level = |group, quantum, sharing, has_servers| Level {
         group,
         quantum,
@@ -70,12 +78,12 @@ pub fn slot_bounds(policy: &PolicyModel, shared: Shared, slot: usize, results: &
     };
     match policy {
         PolicyModel::Pinned => {
-            inner::bounds(&demand, &Whole(overheads.under_way()), overheads, results);
+            inner::bounds(&demand, &whole(overheads.under_way()), overheads, results);
         }
         PolicyModel::FixedPriority(parameters) => {
             let supply = |sharing| {
                 let level = level(SlotSet(u32::MAX), parameters.quantum, sharing, true);
-                PrioritySupply::new(shared, slot, level, Whole(0))
+                PrioritySupply::new(shared, slot, level, whole(0))
             };
             best(&demand, shared, SHARINGS.map(supply), results);
         }
@@ -136,7 +144,11 @@ pub(super) fn slot_delay(policy: &PolicyModel, shared: Shared, slot: usize) -> T
             sharing,
             has_servers: true,
         };
-        let supply = PrioritySupply::new(shared, slot, level, Whole(0));
+        let whole = Whole {
+            lost: 0,
+            overheads: shared.overheads,
+        };
+        let supply = PrioritySupply::new(shared, slot, level, whole);
         supply.map_or(Ticks::MAX, |supply| supply.longest_delay())
     });
     delays.into_iter().min().unwrap_or(Ticks::MAX)

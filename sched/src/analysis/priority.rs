@@ -306,7 +306,10 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
     /// budget lasts all the while.
     pub(super) fn longest_delay(&self) -> Ticks {
         let slot = self.slot;
-        let step = |time| self.while_paid(self.shared.released(slot, time));
+        let step = |time| {
+            let released = self.shared.released(slot, time);
+            self.while_paid(released.saturating_add(self.given.stolen(time)))
+        };
         match self.shared.fixed_point(1, HORIZON, step) {
             Some(time) if time <= HORIZON => time.saturating_sub(self.shared.released(slot, time)),
             _ => Ticks::MAX,
@@ -319,7 +322,9 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
         let server = served.server;
         let work = self.shared.released(served.slot, server.period);
         let spare = served.useful.checked_sub(work.saturating_add(served.taken))?;
-        let told = self.while_paid(1).saturating_sub(1);
+        let step = |time| self.while_paid(self.given.stolen(time).saturating_add(1));
+        let told = self.shared.fixed_point(1, HORIZON, step).unwrap_or(Ticks::MAX);
+        let told = told.saturating_sub(1);
         let late = self.lateness(served.slot, server, told)?;
         Some(late.saturating_sub(spare))
     }

@@ -4,14 +4,14 @@
 //! The supply is exact. The worst moment to become ready is the end of one of the partition's windows. So the
 //! time for some work is the longest over those moments, found by walking along the frame. Of each window the
 //! hypervisor may take one event at its start. Before that it may take the time for work that began in the
-//! window before and ends late.
+//! window before and ends late. The steps of output that can come in the window count as lost at its start.
 //!
 //! When the schedule changes ([`ChangeSupply`]), the worst moment is the end of a window of the first
 //! schedule any number of frames before the change. The rest of the work is done in frames of the second.
 //! This is for one change at a time: if the schedule changes again before the work is done, the caller has to
 //! add the frame in between.
 
-use super::{Shared, Supply};
+use super::{Overheads, Shared, Supply};
 use crate::{Schedule, SlotSet, Ticks, Window};
 
 /// The windows of one partition in one schedule.
@@ -20,7 +20,7 @@ pub struct WindowSupply<'a> {
     windows: &'a [Window],
     frame: Ticks,
     slots: SlotSet,
-    lost: Ticks,
+    overheads: Overheads,
 }
 
 impl<'a> WindowSupply<'a> {
@@ -39,7 +39,7 @@ impl<'a> WindowSupply<'a> {
                 .iter()
                 .find(is_own)
                 .map_or(SlotSet(own), |window| window.slots),
-            lost: shared.overheads.at_ends(),
+            overheads: shared.overheads,
         })
     }
 
@@ -53,9 +53,15 @@ impl<'a> WindowSupply<'a> {
         window.slots.0 & self.slots.0 != 0
     }
 
+    /// Returns the part of a window that the hypervisor takes. It counts as the beginning of the window.
+    const fn lost(&self, window: &Window) -> Ticks {
+        let written = self.overheads.written(window.duration);
+        self.overheads.at_ends().saturating_add(written)
+    }
+
     /// Returns the useful part of a window.
     const fn useful(&self, window: &Window) -> Ticks {
-        window.duration.saturating_sub(self.lost)
+        window.duration.saturating_sub(self.lost(window))
     }
 
     /// Returns the partition's windows with their numbers.
@@ -101,7 +107,9 @@ impl<'a> WindowSupply<'a> {
         for (window, shift) in later.chain(again).filter(|(window, _)| self.is_own(window)) {
             let useful = self.useful(window);
             if useful >= left {
-                let start = shift.saturating_add(window.offset).saturating_add(self.lost);
+                let start = shift
+                    .saturating_add(window.offset)
+                    .saturating_add(self.lost(window));
                 return start.saturating_add(left).saturating_sub(end);
             }
             left = left.saturating_sub(useful);

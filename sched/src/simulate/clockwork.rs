@@ -380,7 +380,7 @@ const fn bit(slot: Slot) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::{Orders, Task};
+    use crate::analysis::{Orders, Output, Task};
     use crate::simulate::Pattern;
     use crate::{AnyPolicy, FixedPriorityParameters, VcpuParameters};
 
@@ -449,6 +449,7 @@ mod tests {
             decision: 1,
             longest: 0,
             orders: Orders::NONE,
+            output: Output::NONE,
         };
         let mut states = [SourceState::default(); 2];
         let mut simulator = Simulator::new(policy(), &SOURCES, &mut states, overheads, 1);

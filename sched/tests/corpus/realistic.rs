@@ -4,7 +4,7 @@
 //! Periods divide 200 ms, so that every run sees all phases that a start makes possible. Budgets, windows and
 //! turns are the need and 2 % to 60 % more.
 
-use bulkhead_sched::analysis::{Orders, Overheads, Task, TaskScheduler};
+use bulkhead_sched::analysis::{Orders, Output, Overheads, Task, TaskScheduler};
 use bulkhead_sched::{Domain, Schedule, Server, ServerKind, SlotSet, VcpuParameters, Window};
 
 use crate::systems::{Kind, Numbers, System, SystemVcpu};
@@ -23,6 +23,7 @@ const BOARD: Overheads = Overheads {
     decision: 1200,
     longest: 18_400,
     orders: Orders::NONE,
+    output: Output::NONE,
 };
 
 /// A part of the corpus.

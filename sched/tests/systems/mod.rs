@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use bulkhead_sched::analysis::{
-    Bound, Demand, Miss, Orders, Overheads, PolicyModel, Responses, Shared, Task, TaskScheduler, Vcpu,
-    slot_bounds,
+    Bound, Demand, Miss, Orders, Output, Overheads, PolicyModel, Responses, Shared, Task, TaskScheduler,
+    Vcpu, slot_bounds,
 };
 use bulkhead_sched::simulate::{Pattern, Simulator, Source, SourceState, Statistics};
 use bulkhead_sched::{
@@ -168,6 +168,7 @@ impl System {
                 decision: numbers.below(2),
                 longest: numbers.below(3) * numbers.below(5),
                 orders: Orders::NONE,
+                output: Output::NONE,
             },
         };
         let count = if kind == Kind::Pinned {
