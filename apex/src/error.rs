@@ -126,7 +126,7 @@ impl Apex {
     pub(crate) fn fail(&mut self, place: Option<usize>, code: ErrorCode, message: &[u8]) {
         let is_handlers_own = place == Some(HANDLER);
         if !self.errors.exists || is_handlers_own || self.mode != OperatingMode::Normal {
-            self.demand(code);
+            self.demand(place, code);
             return;
         }
         let mut error = ErrorStatus {
@@ -140,7 +140,7 @@ impl Apex {
         if self.errors.push(error) {
             self.call_handler();
         } else {
-            self.demand(code);
+            self.demand(place, code);
         }
     }
 

@@ -77,6 +77,8 @@ pub struct Apex {
     pub(crate) queuing: Table<QueuingPort, MAX_QUEUING_PORTS>,
     pub(crate) errors: Errors,
     action: Option<(HmAction, ErrorCode)>,
+    /// The process whose error the last reaction is for.
+    culprit: Option<usize>,
 }
 
 /// The answer that a service left for the process that waited in it.
@@ -116,6 +118,7 @@ impl Apex {
             queuing: Table::new(),
             errors: Errors::new(),
             action: None,
+            culprit: None,
         }
     }
 
@@ -199,8 +202,18 @@ impl Apex {
         self.action.is_some()
     }
 
-    /// Notes the reaction to an error that no error handler takes.
-    pub(crate) fn demand(&mut self, code: ErrorCode) {
+    /// Returns the name of the process whose error the last reaction is for. `None`: the partition's own.
+    #[must_use]
+    pub fn culprit(&self) -> Option<&str> {
+        self.culprit.map(|place| match place {
+            HANDLER => "the error handler",
+            place => self.processes[place].attributes.name.text(),
+        })
+    }
+
+    /// Notes the reaction to an error that no error handler takes. `place` is the process that made it.
+    pub(crate) fn demand(&mut self, place: Option<usize>, code: ErrorCode) {
+        self.culprit = place;
         let action = self.configuration.health[code as usize];
         self.action = Some((action, code));
     }

@@ -394,6 +394,7 @@ fn time() {
         apex.take_action(),
         Some((HmAction::ColdStart, ErrorCode::DeadlineMissed))
     );
+    assert_eq!(apex.culprit(), Some("periodic"));
     assert_eq!(apex.take_action(), None);
     // A release point that has passed is taken at once.
     assert_eq!(apex.periodic_wait(3 * PERIOD + MS), Ok(Outcome::Waits));
@@ -1043,6 +1044,7 @@ fn health_monitoring() {
         Some((HmAction::ColdStart, code)),
         "the handler has no handler"
     );
+    assert_eq!(apex.culprit(), Some("the error handler"));
     apex.stop_self();
     assert_eq!(apex.dispatch(), Some(0));
     assert_eq!(

@@ -29,6 +29,7 @@ pub mod command;
 pub mod emulator;
 pub mod explain;
 pub mod gantt;
+pub mod input;
 pub mod json;
 pub mod log;
 pub mod problem;

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 use std::fmt;
-use std::io;
+use std::io::{self, ErrorKind};
 
 /// Exit codes of the tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,13 @@ impl Problem {
 
     /// Returns a function for `map_err`: the system refused something to do with `subject`.
     pub fn io(subject: impl fmt::Display) -> impl FnOnce(io::Error) -> Self {
-        move |error| Self::new(format!("{subject}: {error}"))
+        move |error| {
+            let problem = Self::new(format!("{subject}: {}", words(&error)));
+            match remedy_of(error.kind()) {
+                Some(remedy) => problem.remedy(remedy),
+                None => problem,
+            }
+        }
     }
 
     /// Returns what is wrong, in one sentence or a few.
@@ -106,6 +112,28 @@ impl Problem {
     }
 }
 
+/// Returns the words of the operating system, without its number.
+fn words(error: &io::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" (os error ").unwrap_or(text.len());
+    text[..end].to_owned()
+}
+
+/// Returns the remedy for what the operating system refuses, if there is a general one.
+fn remedy_of(kind: ErrorKind) -> Option<&'static str> {
+    Some(match kind {
+        ErrorKind::NotFound => "look at the path: the file has to be there, and for a new one its folder",
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            "choose a place where you may read and write, or change its permissions"
+        }
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory | ErrorKind::IsADirectory => {
+            "choose another path: there is something else at this one"
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room on the disk, or choose another one",
+        _ => return None,
+    })
+}
+
 impl Problem {
     /// Returns the text for standard error.
     #[must_use]
@@ -129,3 +157,26 @@ impl fmt::Display for Problem {
 }
 
 impl std::error::Error for Problem {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_refuses_has_words_and_a_remedy() {
+        // The numbers of Linux: no such file, no permission, a read-only disk.
+        for (number, remedy) in [
+            (2, "look at the path"),
+            (13, "where you may"),
+            (30, "where you may"),
+        ] {
+            let problem = Problem::io("/proc/x")(io::Error::from_raw_os_error(number)).to_string();
+            assert!(problem.starts_with("/proc/x: "), "{problem}");
+            assert!(
+                problem.contains("\nhelp: ") && problem.contains(remedy),
+                "{problem}"
+            );
+            assert!(!problem.contains("os error"), "{problem}");
+        }
+    }
+}

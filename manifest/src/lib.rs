@@ -73,7 +73,7 @@ pub use load::{Unchecked, load, load_text, read_manifest};
 pub use model::{Access, Kind, Policy, PolicyRow, policies, right_names};
 pub use nearest::nearest;
 pub use payload::initramfs::with_init;
-pub use payload::{NoPayloads, PayloadResolver};
+pub use payload::{NoPayloads, PayloadResolver, read_file, reason};
 pub use render::render;
 pub use schema::json::schema;
 pub use schema::reference::{error_index_markdown, reference_markdown};

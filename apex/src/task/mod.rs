@@ -244,7 +244,10 @@ impl State {
     fn choose(&mut self, now: Time) -> (Option<usize>, u64) {
         self.apex.catch_up(&mut self.world, now);
         if let Some((action, code)) = self.apex.take_action() {
-            println!("apex: health: {code:?}, action {action:?}");
+            match self.apex.culprit() {
+                Some(process) => println!("apex: health: {code:?} of {process}, action {action:?}"),
+                None => println!("apex: health: {code:?}, action {action:?}"),
+            }
             react(action);
         }
         let next = self.apex.dispatch();
@@ -261,8 +264,7 @@ impl State {
     }
 
     /// Raises `STACK_OVERFLOW` if the process that has the CPU has used more than its stack, and for the
-    /// process whose stack that may have changed. If there is none below, the partition's own state may
-    /// have changed, and the health table decides.
+    /// process whose stack that may have changed. Below the lowest stack nothing is of use to anybody.
     fn look_at_stack(&mut self, pointer: usize) {
         let place = CURRENT.load(Ordering::Relaxed);
         let Some(stack) = self.stacks.get(place).copied().flatten() else {
@@ -279,11 +281,9 @@ impl State {
         self.apex.fail(Some(place), ErrorCode::StackOverflow, b"");
         if extent == Extent::Beyond {
             let is_below = |other: &Option<Stack>| other.is_some_and(|other| other.is_below(&stack));
-            match self.stacks.iter().position(is_below) {
-                Some(below) => self
-                    .apex
-                    .fail(Some(below), ErrorCode::StackOverflow, b"by another process"),
-                None => self.apex.demand(ErrorCode::StackOverflow),
+            if let Some(below) = self.stacks.iter().position(is_below) {
+                self.apex
+                    .fail(Some(below), ErrorCode::StackOverflow, b"by another process");
             }
         }
     }

@@ -289,6 +289,41 @@ mod tests {
         assert_eq!(entries.last().unwrap().0, "init");
     }
 
+    /// Checks a VM whose script is for `interpreter`, with the tool's own archive, as a manifest has it.
+    fn checked(interpreter: &str) -> String {
+        let folder = std::env::temp_dir().join(format!("bulkhead-initramfs-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let archive = folder.join("initramfs.cpio");
+        std::fs::write(&archive, build(b"\x7fELF")).unwrap();
+        std::fs::write(folder.join("init.sh"), format!("#!{interpreter}\n")).unwrap();
+        let manifest = "board = \"qemu-virt-aarch64\"\n[partition.a]\nkind = \"vm\"\nimage = \"@debian/linux-arm64\"\n\
+                        memory = \"128M\"\nvcpus = [{ pcpu = 0 }]\nramdisk = \"@debian/initramfs\"\ninit = \"init.sh\"\n";
+        let mut image = vec![0; 8192];
+        image[56..60].copy_from_slice(b"ARM\x64");
+        std::fs::write(folder.join("image"), image).unwrap();
+        let resolve = |name: &str| {
+            Ok(folder.join(if name.ends_with("initramfs") {
+                "initramfs.cpio"
+            } else {
+                "image"
+            }))
+        };
+        let checked = bulkhead_manifest::load_text(&folder.join("system.toml"), manifest, &resolve);
+        std::fs::remove_dir_all(&folder).unwrap();
+        checked.map_or_else(|report| report.render(false), |_| String::new())
+    }
+
+    #[test]
+    fn a_script_is_for_a_program_of_the_archive() {
+        for there in ["/bin/sh", "/bin/busybox sh", "/bin/env awk"] {
+            assert_eq!(checked(there), "", "{there}");
+        }
+        for missing in ["/bin/bash", "/usr/bin/env sh", "/bin/env python3", ""] {
+            let report = checked(missing);
+            assert!(report.contains("E105"), "{missing}: {report}");
+        }
+    }
+
     #[test]
     fn equal_input_gives_equal_bytes() {
         assert_eq!(build(b"a"), build(b"a"));

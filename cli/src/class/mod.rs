@@ -65,6 +65,10 @@ pub trait Code {
     fn is_memory(&self, address: u64) -> bool;
     /// Tells whether the program has 16-bit instructions at an address (T32).
     fn is_thumb(&self, address: u64) -> bool;
+    /// Returns the memory that [`Tool::wanted`] names, as it was at the report, if it could be read.
+    fn seen(&self) -> Option<&[u8]> {
+        None
+    }
 }
 
 /// The facts that a debugger must be told.
@@ -142,6 +146,12 @@ pub trait Tool: Sync {
     /// report show one. `register` gives a register by its name in the log.
     fn untaken(&self, register: &dyn Fn(&str) -> Option<u64>, code: &dyn Code) -> Option<Untaken> {
         let _ = (register, code);
+        None
+    }
+    /// Returns the stretch of the guest's memory, address and bytes, without which [`Tool::untaken`] cannot
+    /// tell everything of a report with these registers.
+    fn wanted(&self, register: &dyn Fn(&str) -> Option<u64>) -> Option<(u64, usize)> {
+        let _ = register;
         None
     }
     /// Returns what an address is, if it is one of a table of vectors where the class has such tables.

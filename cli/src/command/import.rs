@@ -3,6 +3,7 @@
 
 use super::ImportArgs;
 use crate::arinc653::{Wishes, read, write};
+use crate::input::read_text;
 use crate::problem::{Code, Problem};
 use bulkhead_manifest::board_names;
 use std::fmt::Write;
@@ -15,7 +16,7 @@ pub(super) fn run(args: &ImportArgs) -> Result<Code, Problem> {
             .remedy(format!("boards: {}", boards.join(", "))));
     }
     let file = args.file.display();
-    let text = fs::read_to_string(&args.file).map_err(Problem::io(&file))?;
+    let text = read_text(&args.file, "an ARINC 653 configuration in XML")?;
     let shown = |findings: &[crate::arinc653::Finding]| {
         let mut text = String::new();
         for finding in findings {

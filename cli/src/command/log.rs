@@ -18,7 +18,10 @@ pub(super) fn run(args: &LogArgs) -> Result<Code, Problem> {
 }
 
 fn from_dump(path: &Path) -> Result<Code, Problem> {
-    let dump = std::fs::read(path).map_err(Problem::io(path.display()))?;
+    let dump = crate::input::read(
+        path,
+        "a dump of the board's memory, such as log-area.bin of `bulkhead run --log`",
+    )?;
     let areas: Vec<_> = LogArea::find_all(&dump).collect();
     if areas.is_empty() {
         return Err(

@@ -66,6 +66,9 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Boot the showcase and watch it keep its promises
+    #[command(after_help = "Examples:
+  bulkhead demo                     the showcase of 64-bit Arm boards
+  bulkhead demo --class x86_64      that of another class")]
     Demo {
         /// The class whose showcase it is
         #[arg(long, value_name = "CLASS")]
@@ -97,6 +100,11 @@ enum Command {
     /// List the boards
     Boards(BoardsArgs),
     /// List the scheduling policies
+    #[command(after_help = "Example:
+  bulkhead policies
+
+A pCPU gets one of them by `policy = \"NAME\"` in its table of the manifest; docs/scheduling.md says when to choose
+which.")]
     Policies,
     /// Start a system of your own
     New(NewArgs),
@@ -110,6 +118,11 @@ enum Command {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  bulkhead test                     everything
+  bulkhead test mcu-suite           what has this in its name
+  bulkhead test --changed           what your changes can reach
+  bulkhead test --host              in a few minutes, without an emulator")]
 struct TestArgs {
     /// Only tests whose name contains this
     filter: Option<String>,
@@ -155,6 +168,9 @@ struct CheckArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  bulkhead boards
+  bulkhead boards --json            for programs; docs/json.md says what is in it")]
 struct BoardsArgs {
     /// Print one JSON document instead of a table
     #[arg(long)]
@@ -192,7 +208,7 @@ struct SimulateArgs {
     /// The manifest
     system: PathBuf,
     /// Length of the simulated time of the board
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "1")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true, default_value = "1")]
     duration: f64,
     /// Another seed for what is left to chance
     #[arg(long, default_value_t = 1)]
@@ -274,11 +290,11 @@ struct RunArgs {
     #[arg(long, value_name = "REGEX")]
     until: Vec<Pattern>,
     /// End after this much of the board's time, with exit code 124
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     timeout: Option<f64>,
     /// End after this much time on the wall, with exit code 124 [default with --timeout: 30 s + 10 times
     /// that]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     real_timeout: Option<f64>,
     /// Write the exact bytes of each console to DIR/NAME.log, and what is left in RAM to DIR/log-area.bin
     #[arg(long, value_name = "DIR")]
@@ -369,7 +385,7 @@ struct ReportArgs {
     #[arg(long, value_name = "SYSTEM")]
     against: Option<PathBuf>,
     /// With --against: microseconds a switch may come later than the policy alone would have it
-    #[arg(long, value_name = "MICROSECONDS", value_parser = positive, default_value = "5")]
+    #[arg(long, value_name = "MICROSECONDS", value_parser = positive, allow_negative_numbers = true, default_value = "5")]
     overhead: f64,
     /// With --against: excuse nothing. Otherwise a CPU may be late while another one is busy, because the
     /// emulator runs one at a time
@@ -385,6 +401,9 @@ struct ReportArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  bulkhead new my-system; bulkhead run my-system/system.toml
+  bulkhead new my-mcu --board mps2-an500")]
 struct NewArgs {
     /// Folder to make
     folder: PathBuf,
@@ -596,6 +615,41 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_of_every_command_has_an_example() {
+        // The help of `bench` is that of its own program.
+        for command in Cli::command()
+            .get_subcommands()
+            .filter(|command| command.get_name() != "bench")
+        {
+            let help = command
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            assert!(
+                help.contains(&format!("bulkhead {}", command.get_name())),
+                "{help}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_time_below_0_is_refused_as_a_time() {
+        for command in [
+            ["run", "system.toml", "--timeout", "-1"],
+            ["run", "system.toml", "--real-timeout", "-0.5"],
+            ["simulate", "system.toml", "--duration", "-1"],
+            ["report", "t.trace", "--overhead", "-1"],
+        ] {
+            let refusal = Cli::try_parse_from(["bulkhead"].into_iter().chain(command));
+            let refusal = refusal.expect_err("it is below 0").to_string();
+            assert!(
+                refusal.contains("above 0") && !refusal.contains("-- -"),
+                "{refusal}"
+            );
+        }
     }
 
     #[test]

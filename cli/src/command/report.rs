@@ -79,7 +79,10 @@ fn compare(trace: &Trace, system: &Path, args: &ReportArgs) -> Result<Comparison
 }
 
 fn read(path: &Path) -> Result<Trace, Problem> {
-    let bytes = std::fs::read(path).map_err(Problem::io(path.display()))?;
+    let bytes = crate::input::read(
+        path,
+        "a trace; `bulkhead run SYSTEM.toml --trace FILE` writes one",
+    )?;
     Trace::decode(&bytes).map_err(|why| {
         Problem::new(format!("{} is no trace: {why}", path.display()))
             .remedy("`bulkhead run SYSTEM.toml --trace FILE` writes one")

@@ -98,7 +98,7 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
         was_up: false,
         log,
         summary: Summary::default(),
-        explainer: Explainer::new(&prepared, &args.system.display().to_string()),
+        explainer: Explainer::new(&prepared, &args.system.display().to_string()).that_can_look(),
         is_counted: launch.deterministic,
         started: Instant::now(),
     };
@@ -443,8 +443,15 @@ impl Observer for Viewer<'_> {
         let result = self.screen.borrow_mut().line(line);
         Self::shown(result, control);
         if line.console == HYPERVISOR_CONSOLE
-            && let Some(explanation) = self.explainer.line(line.text)
+            && let Some(explanation) = self.explainer.line_and_looks(line.text, &mut control.looks)
         {
+            let result = self.screen.borrow_mut().remark(&explanation);
+            Self::shown(result, control);
+        }
+    }
+
+    fn looked(&mut self, bytes: Option<&[u8]>, control: &mut Control) {
+        if let Some(explanation) = self.explainer.looked(bytes) {
             let result = self.screen.borrow_mut().remark(&explanation);
             Self::shown(result, control);
         }

@@ -24,7 +24,7 @@ impl Bare {
     /// # Errors
     /// The file cannot be read, or is no program with a vector table.
     pub fn new(emulator: &Emulator, image: &Path) -> Result<Self, Problem> {
-        let bytes = std::fs::read(image).map_err(Problem::io(image.display()))?;
+        let bytes = crate::input::read(image, "the program for the bare board")?;
         Ok(Self {
             vectors: Some(TemporaryFile::write("bin", &reset_words(&bytes)?)?),
             ..Self::as_it_is(emulator, image)

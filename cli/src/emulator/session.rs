@@ -25,6 +25,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -184,7 +185,10 @@ fn start(command: &[String]) -> Result<Emulator, Problem> {
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+        .stderr(Stdio::piped())
+        // A signal to all processes of a terminal or of `timeout` is for this tool, which reads the board's
+        // memory before it ends the emulator.
+        .process_group(0);
     process
         .spawn()
         .map(Emulator)
@@ -259,6 +263,7 @@ pub fn run(
         .map_err(Problem::io("the emulator's pipes"))?;
     let ending = session.serve(&mut emulator, observer, input, signals)?;
     session.consoles.finish(observer, &mut session.control);
+    session.show_memory(observer);
     session.save_memory();
     let trace = session.trace.map(|mut trace| trace.finish());
     let exits = session.log_area.as_deref().and_then(LogArea::at_start);
@@ -321,6 +326,17 @@ impl Serial {
     }
 }
 
+/// The state of the serial line after a read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Line {
+    /// There may be more.
+    More,
+    /// There is nothing now.
+    Empty,
+    /// The emulator has closed it.
+    Ended,
+}
+
 /// The sources that are ready.
 #[derive(Clone, Copy, Default)]
 struct Ready {
@@ -364,7 +380,7 @@ impl Session {
     ) -> Result<Ending, Problem> {
         let mut quiet = true;
         // The board can be off already.
-        self.let_go();
+        self.let_go(observer)?;
         loop {
             let ready = self.wait(input, signals, self.patience(quiet, input.has_more()))?;
             if ready.signal {
@@ -377,20 +393,20 @@ impl Session {
                 self.line.send();
             }
             if ready.monitor {
-                self.monitor_ready();
+                self.monitor_ready(observer)?;
             }
             if self.trace.is_some() && self.collected.elapsed() >= COLLECT_EVERY {
                 // The session sees on the output that an emulator has gone.
                 let _ = self.collect();
                 self.collected = Instant::now();
                 // The board may have said among the answers that it is off.
-                self.let_go();
+                self.let_go(observer)?;
             }
-            let open = !ready.output || self.read_line(observer)?;
+            let is_open = !ready.output || self.read_line(observer)? != Line::Ended;
             if ready.input && !input.ready(&mut self.control) {
                 return Ok(Ending::Interrupted);
             }
-            self.watch_guests(observer);
+            self.watch_guests(observer)?;
             if ready.output {
                 quiet = false;
             } else if !quiet && !ready.errors && !ready.room && !ready.input {
@@ -408,7 +424,7 @@ impl Session {
             if self.control.stop {
                 return Ok(Ending::Stopped);
             }
-            if !open {
+            if !is_open {
                 self.read_messages();
                 let status = emulator.0.wait().map_err(Problem::io("the emulator"))?;
                 self.read_messages();
@@ -432,34 +448,46 @@ impl Session {
     }
 
     /// Reads from the monitor, which has something to say.
-    fn monitor_ready(&mut self) {
+    fn monitor_ready(&mut self, observer: &mut dyn Observer) -> Result<(), Problem> {
         if let Some(monitor) = &mut self.monitor {
             monitor.take_events();
         }
-        self.let_go();
+        self.let_go(observer)
     }
 
     /// Looks whether a guest gets nowhere.
-    fn watch_guests(&mut self, observer: &mut dyn Observer) {
+    fn watch_guests(&mut self, observer: &mut dyn Observer) -> Result<(), Problem> {
         let (Some((watch, watched)), Some(monitor)) = (&mut self.watch, &mut self.monitor) else {
-            return;
+            return Ok(());
         };
         if let Some(stall) = watch.look(monitor, self.log_base, watched.class) {
             observer.stalled(&stall, &mut self.control);
             self.stall = Some(stall);
         }
-        self.let_go();
+        self.let_go(observer)
+    }
+
+    /// Shows the observer the memory that it asked to look at.
+    fn show_memory(&mut self, observer: &mut dyn Observer) {
+        for (address, length) in std::mem::take(&mut self.control.looks) {
+            let monitor = self.monitor.as_mut();
+            let bytes = monitor.and_then(|monitor| monitor.memory(address, length).ok());
+            observer.looked(bytes.as_deref(), &mut self.control);
+        }
     }
 
     /// Reads the memory that a board leaves when it is off, and ends its emulator.
-    fn let_go(&mut self) {
+    fn let_go(&mut self, observer: &mut dyn Observer) -> Result<(), Problem> {
         if self.monitor.as_ref().is_some_and(|monitor| monitor.is_off) {
+            // The observer may want to look at memory for what the board said last.
+            while self.read_line(observer)? == Line::More {}
             self.save_memory();
             // The session sees on the output that the emulator has gone.
             if let Some(mut monitor) = self.monitor.take() {
                 let _ = monitor.quit();
             }
         }
+        Ok(())
     }
 
     /// Reads the log area and the records that are left in the rings, once. Finds none if the emulator is
@@ -572,16 +600,19 @@ impl Session {
         })
     }
 
-    /// Reads the serial line. Returns `false` when the line has ended.
-    fn read_line(&mut self, observer: &mut dyn Observer) -> Result<bool, Problem> {
+    /// Reads the serial line.
+    fn read_line(&mut self, observer: &mut dyn Observer) -> Result<Line, Problem> {
         match self.line.from_board.read(&mut self.buffer) {
-            Ok(0) => Ok(false),
+            Ok(0) => Ok(Line::Ended),
             Ok(count) => {
                 self.consoles
                     .feed(&self.buffer[..count], observer, &mut self.control);
-                Ok(true)
+                self.show_memory(observer);
+                Ok(Line::More)
             }
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(true),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                Ok(Line::Empty)
+            }
             Err(error) => Err(Problem::io("the emulator's output")(error)),
         }
     }
@@ -663,6 +694,23 @@ mod tests {
             shell(script, limits, &mut recorder).ending,
             Ending::VirtualLimit
         ));
+    }
+
+    /// Checks that the emulator is no member of the tool's process group, to which a terminal, or `timeout`,
+    /// sends the signal that is to end the tool.
+    #[test]
+    fn a_signal_for_the_terminal_does_not_end_the_emulator() {
+        let mut recorder = Recorder::default();
+        // The fifth field of the line is the process group (proc(5)).
+        let script = r"read -r pid name state parent group rest </proc/self/stat; echo group $group";
+        shell(script, Limits::default(), &mut recorder);
+        let own = rustix::process::getpgrp().as_raw_nonzero();
+        let group = recorder.lines.first().and_then(|line| line.rsplit(' ').next());
+        assert!(
+            group.is_some_and(|group| group != own.to_string()),
+            "{:?}",
+            recorder.lines
+        );
     }
 
     #[test]

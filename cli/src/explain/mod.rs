@@ -27,6 +27,7 @@ use bulkhead_manifest::System;
 use bulkhead_manifest::system::{Mapping, Partition};
 use registers::Registers;
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use symbols::Symbols;
 
 /// Most events that are explained in one run. A partition that faults for ever says nothing new.
@@ -43,12 +44,21 @@ pub struct Explainer<'a> {
     registers: Registers,
     /// The exceptions that were told, each with its partition.
     untaken: Vec<(String, Untaken)>,
+    /// True if memory of the board can be looked at.
+    can_look: bool,
+    looks: usize,
+    /// Registers that are explained when memory has been looked at, with the place and size of that.
+    waiting: VecDeque<(Registers, Look)>,
 }
+
+/// An address of the board, and a number of bytes.
+type Look = (u64, usize);
 
 /// The program of a partition, for the class.
 struct Program<'a> {
     memory: Vec<Mapping>,
     symbols: RefCell<&'a mut Symbols>,
+    seen: Option<&'a [u8]>,
 }
 
 impl Code for Program<'_> {
@@ -63,6 +73,10 @@ impl Code for Program<'_> {
 
     fn is_thumb(&self, address: u64) -> bool {
         self.symbols.borrow_mut().is_thumb(address)
+    }
+
+    fn seen(&self) -> Option<&[u8]> {
+        self.seen
     }
 }
 
@@ -84,7 +98,34 @@ impl<'a> Explainer<'a> {
             explained: Vec::new(),
             registers: Registers::default(),
             untaken: Vec::new(),
+            can_look: false,
+            looks: 0,
+            waiting: VecDeque::new(),
         }
+    }
+
+    /// Makes the explainer ask for memory ([`Explainer::line_and_looks`]) where a report does not say enough.
+    #[must_use]
+    pub fn that_can_look(self) -> Self {
+        Self {
+            can_look: true,
+            ..self
+        }
+    }
+
+    /// Explains a line as [`Explainer::line`] does. Appends the memory that has to be looked at first, if
+    /// there is any, to `looks`. Each has to be answered by [`Explainer::looked`].
+    pub fn line_and_looks(&mut self, text: &str, looks: &mut Vec<(u64, usize)>) -> Option<String> {
+        let before = self.waiting.len();
+        let explanation = self.line(text);
+        looks.extend(self.waiting.iter().skip(before).map(|(_, look)| *look));
+        explanation
+    }
+
+    /// Takes the memory that the oldest request was about, and explains the report.
+    pub fn looked(&mut self, bytes: Option<&[u8]>) -> Option<String> {
+        let (registers, _) = self.waiting.pop_front()?;
+        self.explain_untaken(&registers, bytes)
     }
 
     /// Explains a line, if it is a health report that has not been explained yet, or the hypervisor's own
@@ -128,10 +169,38 @@ impl<'a> Explainer<'a> {
         )
     }
 
-    /// Explains the registers after a report, if they say that an exception of the guest's own led to the
-    /// report.
+    /// Explains the registers after a report, or asks for memory first.
     fn explain_registers(&mut self) -> Option<String> {
-        let registers = &self.registers;
+        let registers = self.registers.clone();
+        match self.wanted(&registers) {
+            Some(look) => {
+                self.looks += 1;
+                self.waiting.push_back((registers, look));
+                None
+            }
+            None => self.explain_untaken(&registers, None),
+        }
+    }
+
+    /// Returns the memory of the board that has to be looked at first.
+    fn wanted(&self, registers: &Registers) -> Option<Look> {
+        let class = class::of(self.system.board());
+        let (address, length) = class
+            .wanted(&|name| registers.value(name))
+            .filter(|_| self.can_look && self.looks < EVENTS)?;
+        let partitions = self.system.partitions().into_iter();
+        let partition = { partitions }.find(|partition| partition.name() == registers.partition())?;
+        let mappings = partition.mappings();
+        mappings.iter().find_map(|mapping| {
+            let at = address.checked_sub(mapping.guest)?;
+            let rest = mapping.size.checked_sub(at).filter(|rest| *rest != 0)?;
+            Some((mapping.host + at, length.min(usize::try_from(rest).ok()?)))
+        })
+    }
+
+    /// Explains the registers after a report, if they say that an exception of the guest's own led to the
+    /// report. `seen` is the memory that the class wanted to see.
+    fn explain_untaken(&mut self, registers: &Registers, seen: Option<&[u8]>) -> Option<String> {
         let name = registers.partition();
         let partitions = self.system.partitions();
         let number = partitions.iter().position(|partition| partition.name() == name)?;
@@ -139,6 +208,7 @@ impl<'a> Explainer<'a> {
         let program = Program {
             memory: partitions[number].mappings(),
             symbols: RefCell::new(symbols),
+            seen,
         };
         let untaken = class::of(self.system.board()).untaken(&|name| registers.value(name), &program)?;
         let known = (name.to_owned(), untaken);
@@ -152,7 +222,7 @@ impl<'a> Explainer<'a> {
         Some(format!(
             "  why | {name}, vCPU {}: before that, its own program {}\n      | at {}\n      | {}\n      | likely \
              remedy: a handler there before the first exception, or a look at the program at that line",
-            self.registers.vcpu(),
+            registers.vcpu(),
             untaken.what,
             place.unwrap_or_else(|| format!("{pc:#x}, for which there are no symbols")),
             untaken.vectors

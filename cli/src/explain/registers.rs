@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 /// The registers of one vCPU that have come so far.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Registers {
     of: (String, u32),
     values: BTreeMap<String, u64>,

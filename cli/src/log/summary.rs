@@ -19,6 +19,9 @@ pub enum Report {
         class: String,
         /// The hypervisor's reaction to the event.
         action: String,
+        /// The number of the event among those of its kind, as far as the line says it. Not every event has a
+        /// line.
+        number: u32,
     },
     /// `partition NAME: STATE`.
     State {
@@ -26,6 +29,8 @@ pub enum Report {
         partition: String,
         /// The state that the partition entered.
         state: String,
+        /// The number of the start, if the line says it. Not every start has a line.
+        start: Option<u32>,
     },
     /// `LOCKDOWN: REASON`.
     Lockdown(String),
@@ -55,6 +60,7 @@ impl Report {
                 partition: field("partition")?,
                 class: field("class")?,
                 action: field("action").unwrap_or_default(),
+                number: field("event").and_then(|number| number.parse().ok()).unwrap_or(1),
             });
         }
         if let Some(reason) = line.text.strip_prefix("LOCKDOWN: ") {
@@ -65,20 +71,45 @@ impl Report {
         }
         let (partition, state) = line.text.strip_prefix("partition ")?.split_once(": ")?;
         // The words after the state are about the start: its number, its mode, its payloads.
-        let (state, _) = state.split_once(", ").unwrap_or((state, ""));
+        let (state, more) = state.split_once(", ").unwrap_or((state, ""));
         let known = STATES.contains(&state);
+        let mut words = more.split(", ");
+        let start = words.find_map(|word| word.strip_prefix("start ")?.parse().ok());
         known.then(|| Self::State {
             partition: partition.to_owned(),
             state: state.to_owned(),
+            start,
         })
+    }
+}
+
+/// Lines about events of a kind, and the largest number that one of them gives. The hypervisor writes fewer
+/// lines the more events there are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    lines: u32,
+    number: u32,
+}
+
+impl Seen {
+    /// Takes note of a line.
+    fn line(&mut self, number: Option<u32>) {
+        self.lines += 1;
+        self.number = self.number.max(number.unwrap_or_default());
+    }
+
+    /// Returns the number of events that there were at least, and whether there can be more.
+    fn count(self) -> (u32, bool) {
+        (self.lines.max(self.number), self.number > self.lines)
     }
 }
 
 /// Counts of reports, and the first lockdown.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    health: BTreeMap<(String, String, String), u32>,
-    states: BTreeMap<String, (String, u32)>,
+    /// Of each partition and class, with the actions in their order: events of a class are counted together.
+    health: BTreeMap<(String, String), (Seen, Vec<String>)>,
+    states: BTreeMap<String, (String, Seen)>,
     /// When each partition ran first, in microseconds after boot.
     since: BTreeMap<String, u64>,
     /// The reason why the hypervisor locked itself down, if it did.
@@ -95,15 +126,28 @@ impl Summary {
                 partition,
                 class,
                 action,
+                number,
             }) => {
-                *self.health.entry((partition, class, action)).or_default() += 1;
+                let (seen, actions) = self.health.entry((partition, class)).or_default();
+                seen.line(Some(number));
+                actions.retain(|own| *own != action);
+                actions.push(action);
             }
-            Some(Report::State { partition, state }) => {
+            Some(Report::State {
+                partition,
+                state,
+                start,
+            }) => {
                 if state == "running" {
                     self.since.entry(partition.clone()).or_insert(line.time.micros);
                 }
                 let entry = self.states.entry(partition).or_default();
-                entry.1 += u32::from(state == "running");
+                if state == "running" {
+                    entry.1.line(start);
+                } else if let Some(start) = start {
+                    // It may have no line of its own that says that it runs.
+                    entry.1.number = entry.1.number.max(start);
+                }
                 entry.0 = state;
             }
             Some(Report::Lockdown(reason)) => self.lockdown = self.lockdown.take().or(Some(reason)),
@@ -115,7 +159,9 @@ impl Summary {
     /// Returns the number of starts of a partition.
     #[must_use]
     pub fn starts(&self, partition: &str) -> u32 {
-        self.states.get(partition).map_or(0, |(_, starts)| *starts)
+        self.states
+            .get(partition)
+            .map_or(0, |(_, starts)| starts.count().0)
     }
 
     /// Returns the text for the user: the table of the hypervisor's counters in `area`, or else the events of
@@ -159,19 +205,32 @@ impl Summary {
             real.as_secs_f32()
         );
         for (partition, (state, starts)) in &self.states {
+            let (starts, is_least) = starts.count();
             let restarts = starts.saturating_sub(1);
             let plural = if restarts == 1 { "" } else { "s" };
-            let _ = write!(text, "\n  {partition}: {state}, {restarts} restart{plural}");
-        }
-        for ((partition, class, action), count) in &self.health {
-            let plural = if *count == 1 { "" } else { "s" };
             let _ = write!(
                 text,
-                "\n  {partition}: {count} health event{plural} of class {class}, action {action}"
+                "\n  {partition}: {state}, {}{restarts} restart{plural}",
+                at_least(is_least)
+            );
+        }
+        for ((partition, class), (count, actions)) in &self.health {
+            let action = actions.join(", then ");
+            let (count, is_least) = count.count();
+            let plural = if count == 1 { "" } else { "s" };
+            let _ = write!(
+                text,
+                "\n  {partition}: {}{count} health event{plural} of class {class}, action {action}",
+                at_least(is_least)
             );
         }
         text
     }
+}
+
+/// Returns the words before a number that is the least one.
+const fn at_least(is_least: bool) -> &'static str {
+    if is_least { "at least " } else { "" }
 }
 
 #[cfg(test)]
@@ -195,6 +254,7 @@ mod tests {
             partition: "rogue".into(),
             class: "memory".into(),
             action: "restart".into(),
+            number: 1,
         };
         assert_eq!(Report::read(line("bulkhead", text)), Some(expected));
         assert_eq!(
@@ -238,6 +298,27 @@ mod tests {
             "{}",
             text(3_000_000)
         );
+    }
+
+    #[test]
+    fn figures_without_the_log_area_are_at_least_those_of_the_last_line() {
+        let mut summary = Summary::default();
+        for text in [
+            "health: partition=high vcpu=0 class=memory pc=0x40 line=3 event=256 action=restart",
+            "partition high: loading, start 257",
+            "partition high: running",
+            "health: partition=high vcpu=0 class=memory pc=0x40 line=3 event=512 action=restart",
+            "partition high: loading, start 513, warm",
+        ] {
+            summary.line(line("bulkhead", text));
+        }
+        let text = summary.text(VirtualTime::default(), std::time::Duration::ZERO);
+        assert!(text.contains("high: loading, at least 512 restarts"), "{text}");
+        assert!(
+            text.contains("high: at least 512 health events of class memory"),
+            "{text}"
+        );
+        assert_eq!(summary.starts("high"), 513);
     }
 
     #[test]

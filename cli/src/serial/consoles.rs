@@ -34,6 +34,8 @@ pub struct Control {
     pub reset: bool,
     /// Text to type, with the console it goes to.
     pub typed: Vec<(String, Vec<u8>)>,
+    /// Stretches of the board's memory to look at: address and bytes.
+    pub looks: Vec<(u64, usize)>,
 }
 
 /// Sees everything that happens on the consoles.
@@ -57,6 +59,10 @@ pub trait Observer {
     /// Notices that nothing has arrived for a moment.
     fn quiet(&mut self, control: &mut Control) {
         let _ = control;
+    }
+    /// Takes the next stretch of memory that it asked for, or nothing if it cannot be read.
+    fn looked(&mut self, bytes: Option<&[u8]>, control: &mut Control) {
+        let _ = (bytes, control);
     }
     /// Notices that the board's clock stands still.
     fn stalled(&mut self, stall: &Stall, control: &mut Control) {

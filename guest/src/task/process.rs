@@ -14,6 +14,8 @@
 //!
 //! Below each stack is a guard of [`GUARD`] bytes with a pattern, which shows afterwards that a process has
 //! used more than its stack ([`Stack::look`]). It keeps an overflow of up to its size from the stack below.
+//! Below the lowest stack is that of the chooser (`link/task.ld`), which holds nothing while a process runs.
+//! Below that is nothing that the task can write.
 //!
 //! Floating-point registers are not saved: tasks are built without them.
 

@@ -6,12 +6,14 @@
 //! the board, where the guest says nothing.
 
 use super::Context;
+use super::script::{interpreter_fault, script_fault};
 use crate::diagnostic::{Code, Diagnostic, Report};
-use crate::payload::elf::{is_elf, machine_name, machine_of};
+use crate::payload::cpio;
+use crate::payload::elf::{has_odd_width, is_elf, machine_name, machine_of};
 use crate::payload::{Bytes, Loader};
 
 /// Loads the program that becomes the first one of Linux: `Some(None)` if there is none, `None` if something
-/// was reported.
+/// was reported. It goes behind `archives` into the RAM disk, where a script finds the program that reads it.
 #[expect(
     clippy::option_option,
     reason = "absence and failure are different things here"
@@ -19,13 +21,15 @@ use crate::payload::{Bytes, Loader};
 pub(crate) fn load_init(
     context: &Context<'_>,
     loader: &mut Loader<'_>,
+    archives: &[&[u8]],
     report: &mut Report,
 ) -> Option<Option<Bytes>> {
     let Some(name) = &context.spec.init else {
         return Some(None);
     };
     let contents = loader.load(name, report)?;
-    let Some((why, help)) = init_fault(context, &contents) else {
+    let missing = || interpreter_fault(&cpio::read_all(archives)?, &contents);
+    let Some((why, help)) = init_fault(context, &contents).or_else(missing) else {
         return Some(Some(contents));
     };
     let message = format!("`{}` cannot become `/init`: {why}", name.value);
@@ -38,32 +42,23 @@ pub(crate) fn load_init(
 }
 
 /// Returns the reason why Linux cannot start this file as its first program, and the remedy.
-pub(super) fn init_fault(context: &Context<'_>, contents: &[u8]) -> Option<(String, &'static str)> {
+pub(super) fn init_fault(context: &Context<'_>, contents: &[u8]) -> Option<(String, String)> {
     if is_elf(contents) {
         let machine = machine_of(contents)?;
         let mut programs = context.board.class.facts().programs.iter();
         let fits = programs.any(|program| program.machine == machine);
+        let is_odd = has_odd_width(contents);
+        let width = if is_odd {
+            ", with addresses of another width than is usual"
+        } else {
+            ""
+        };
         let why = format!(
-            "it is an ELF file for machine {machine} ({})",
+            "it is an ELF file for machine {machine} ({}){width}",
             machine_name(machine)
         );
-        return (!fits).then_some((why, "build it for the processor of the VM"));
+        return (!fits || is_odd).then_some((why, "build it for the processor of the VM".to_owned()));
     }
-    if !contents.starts_with(b"#!") {
-        // With modules, a shell starts it, and takes anything for a script.
-        return context.spec.modules.is_empty().then(|| {
-            (
-                "it is no ELF file, and does not begin with `#!`".to_owned(),
-                "begin the script with a line `#!/bin/sh`: the kernel starts it without a shell",
-            )
-        });
-    }
-    let line = contents.split(|byte| *byte == b'\n').next()?;
-    line.ends_with(b"\r").then(|| {
-        (
-            "its first line ends with a carriage return, which the kernel takes for a part of the name"
-                .to_owned(),
-            "save the script with the line ends of Unix",
-        )
-    })
+    // With modules, a shell starts it, and takes anything for a script.
+    script_fault(contents, !context.spec.modules.is_empty())
 }

@@ -13,6 +13,7 @@
 pub(crate) mod elf;
 pub(crate) mod first;
 pub(crate) mod ramdisk;
+mod script;
 pub(crate) mod startup;
 pub(crate) mod task;
 

@@ -7,15 +7,13 @@
 
 use super::Context;
 use super::first::init_fault;
+use super::script::interpreter_fault;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::payload::Bytes;
 use crate::payload::cpio::{self, Disk};
-use crate::payload::elf::is_elf;
 
 /// Words of a command line that say that the root file system is elsewhere.
 const ELSEWHERE: [&str; 3] = ["root=", "nfsroot=", "noinitrd"];
-/// The most bytes of a script's first line that Linux looks at.
-const FIRST_LINE: usize = 256;
 
 /// Warns of a RAM disk in which Linux finds no first program that it can start. Says nothing of one whose
 /// contents are not known for certain: an archive that is compressed otherwise, or that is followed by
@@ -71,30 +69,5 @@ fn fault(context: &Context<'_>, disk: &Disk, path: &str) -> Option<(String, Stri
     if first.shares {
         return None;
     }
-    if let Some((why, help)) = init_fault(context, &first.data) {
-        return Some((why, help.to_owned()));
-    }
-    let (false, Some(interpreter)) = (is_elf(&first.data), interpreter(&first.data)) else {
-        return None;
-    };
-    match disk.find(interpreter) {
-        Some(found) if found.is_file() && found.is_executable() => None,
-        Some(_) => Some((
-            format!("its first line names `{interpreter}`, which cannot be executed"),
-            executable.to_owned(),
-        )),
-        None => Some((
-            format!("its first line names `{interpreter}`, which is not in the RAM disk"),
-            "put that program into the archive, or name one that is there".to_owned(),
-        )),
-    }
-}
-
-/// Returns the program that the first line of a script names.
-fn interpreter(script: &[u8]) -> Option<&str> {
-    let line = script.get(2..)?.split(|byte| *byte == b'\n').next()?;
-    let line = std::str::from_utf8(line)
-        .ok()
-        .filter(|line| line.len() < FIRST_LINE)?;
-    line.split([' ', '\t']).find(|word| !word.is_empty())
+    init_fault(context, &first.data).or_else(|| interpreter_fault(disk, &first.data))
 }

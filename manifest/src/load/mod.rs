@@ -13,7 +13,7 @@ use crate::class;
 use crate::diagnostic::{Code, Diagnostic, FileId, Place, Report};
 use crate::model::{Manifest, PartitionSpec};
 use crate::parts::{self, UsedPart};
-use crate::payload::{self, Loader, PayloadResolver, bounded_read, no_payload, reason};
+use crate::payload::{self, Loader, PayloadResolver, no_payload, read_file, reason};
 use crate::place;
 use crate::rules;
 use crate::schema;
@@ -39,7 +39,7 @@ pub fn load(path: &Path, resolver: &dyn PayloadResolver) -> Result<System, Repor
 /// A report that says why there is no text, and where it ends if that is known.
 pub fn read_manifest(path: &Path) -> Result<String, Report> {
     let mut report = Report::default();
-    let bytes = match bounded_read(path, (MANIFEST_MAX as u64).saturating_add(1)) {
+    let bytes = match read_file(path, (MANIFEST_MAX as u64).saturating_add(1)) {
         Ok(bytes) => bytes,
         Err(error) => {
             let file = report.sources.add(path, String::new());

@@ -53,17 +53,25 @@ pub(crate) struct Disk {
 
 /// Unpacks a RAM disk. Returns `None` if any of its bytes is not understood.
 pub(crate) fn read(bytes: &[u8]) -> Option<Disk> {
+    read_all(&[bytes])
+}
+
+/// Unpacks a RAM disk that consists of several, of which a later one replaces files of those before it.
+/// Returns `None` if any of their bytes is not understood.
+pub(crate) fn read_all(disks: &[&[u8]]) -> Option<Disk> {
     let mut disk = Disk::default();
-    if !bytes.starts_with(b"\x1f\x8b") {
-        disk.add(bytes)?;
-        return Some(disk);
+    for bytes in disks {
+        if bytes.starts_with(b"\x1f\x8b") {
+            let mut unpacked = Vec::new();
+            let mut decoder = GzDecoder::new(*bytes);
+            decoder.by_ref().take(MOST).read_to_end(&mut unpacked).ok()?;
+            let is_all = decoder.into_inner().iter().all(|byte| *byte == 0);
+            disk.add(&unpacked).filter(|()| is_all)?;
+        } else {
+            disk.add(bytes)?;
+        }
     }
-    let mut unpacked = Vec::new();
-    let mut decoder = GzDecoder::new(bytes);
-    decoder.by_ref().take(MOST).read_to_end(&mut unpacked).ok()?;
-    let is_all = decoder.into_inner().iter().all(|byte| *byte == 0);
-    disk.add(&unpacked)?;
-    is_all.then_some(disk)
+    Some(disk)
 }
 
 impl Disk {

@@ -72,7 +72,40 @@ pub(crate) fn usual(class: &ClassFacts) -> String {
         class::Endianness::Little => "little",
         class::Endianness::Big => "big",
     };
-    format!("{name}, {order}-endian")
+    let bits = match usual.map(|program| program.word) {
+        Some(Word::Bits32) => 32,
+        _ => 64,
+    };
+    format!("{name}, {order}-endian, with addresses of {bits} bits")
+}
+
+/// Tells whether the addresses of an ELF file have another width than is usual for its machine, such as those
+/// of ILP32 on a 64-bit Arm.
+pub(crate) fn has_odd_width(bytes: &[u8]) -> bool {
+    let width = bytes.get(4).map(|class| *class == ELFCLASS64.0);
+    let usual = machine_of(bytes).and_then(usual_width);
+    matches!(
+        (width, usual),
+        (Some(true), Some(Word::Bits32)) | (Some(false), Some(Word::Bits64))
+    )
+}
+
+/// Returns the program that loads an ELF file with its libraries, if it needs one.
+pub(crate) fn loader_of(bytes: &[u8]) -> Option<String> {
+    fn of<H: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option<String> {
+        let header = H::parse(bytes).ok()?;
+        let endian = header.endian().ok()?;
+        let segments = header.program_headers(endian, bytes).ok()?;
+        let mut loaders = segments
+            .iter()
+            .filter_map(|segment| segment.interpreter(endian, bytes).ok()?);
+        String::from_utf8(loaders.next()?.to_vec()).ok()
+    }
+    if *bytes.get(4)? == ELFCLASS64.0 {
+        of::<FileHeader64<Endianness>>(bytes)
+    } else {
+        of::<FileHeader32<Endianness>>(bytes)
+    }
 }
 
 /// Returns the number of the machine that an ELF file is for.
@@ -198,8 +231,14 @@ fn check_header<'p, 'b, H: FileHeader<Endian = Endianness>>(
     let endian = header.endian().map_err(|_| ends())?;
     let machine = header.e_machine(endian);
     let Some(facts) = programs.find(|program| program.machine == machine.0) else {
+        // Such as ILP32 of a 64-bit Arm, and x32.
+        let width = match (has_odd_width(bytes), header.is_type_64()) {
+            (false, _) => "",
+            (true, true) => ", with addresses of 64 bits",
+            (true, false) => ", with addresses of 32 bits (ILP32)",
+        };
         return Err(ElfError::Machine(format!(
-            "it is an ELF file for machine {} ({})",
+            "it is an ELF file for machine {} ({}){width}",
             machine.0,
             machine_name(machine.0)
         )));
@@ -222,6 +261,15 @@ pub(crate) fn machine_name(number: u16) -> &'static str {
         183 => "64-bit Arm",
         243 => "RISC-V",
         _ => "another one",
+    }
+}
+
+/// Returns the width of addresses in usual files for a machine.
+const fn usual_width(machine: u16) -> Option<Word> {
+    match machine {
+        3 | 20 | 40 => Some(Word::Bits32),
+        62 | 183 => Some(Word::Bits64),
+        _ => None,
     }
 }
 

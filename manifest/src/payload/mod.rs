@@ -7,7 +7,9 @@
 
 pub(crate) mod cpio;
 pub(crate) mod elf;
+pub(crate) mod formats;
 pub(crate) mod initramfs;
+pub(crate) mod text;
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read};
@@ -96,7 +98,8 @@ impl Piece {
 
 /// Returns the words of an I/O error. The operating system's number is left out, because systems differ in
 /// it.
-pub(crate) fn reason(error: &io::Error) -> String {
+#[must_use]
+pub fn reason(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => "there is no such file".to_owned(),
         ErrorKind::PermissionDenied => "permission denied".to_owned(),
@@ -204,6 +207,19 @@ fn unreadable(name: &Placed<String>, error: &io::Error) -> Diagnostic {
 
 /// Reads an ordinary file of at most `most` bytes.
 pub(crate) fn ordinary_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    if std::fs::metadata(path)?.len() > most {
+        return Err(ErrorKind::FileTooLarge.into());
+    }
+    read_file(path, most)
+}
+
+/// Reads an ordinary file, up to `most` bytes of it. A pipe could wait for ever and a device have no end, so
+/// they are refused. The kernel's files of messages are ordinary ones, have the length 0 and make their
+/// readers wait: nothing is read of those.
+///
+/// # Errors
+/// The file is no ordinary file, or cannot be read.
+pub fn read_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let metadata = std::fs::metadata(path)?;
     if metadata.is_dir() {
         return Err(ErrorKind::IsADirectory.into());
@@ -211,21 +227,10 @@ pub(crate) fn ordinary_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if !metadata.is_file() {
         return Err(io::Error::new(ErrorKind::Unsupported, "not an ordinary file"));
     }
-    if metadata.len() > most {
-        return Err(ErrorKind::FileTooLarge.into());
-    }
-    bounded_read(path, most)
-}
-
-/// Reads a file up to `most` bytes, and a regular file only up to its length. The kernel's files of messages
-/// are regular, have the length 0 and make their readers wait: nothing is read of those.
-pub(crate) fn bounded_read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let metadata = std::fs::metadata(path)?;
-    let length = if metadata.is_file() { metadata.len() } else { most };
     let mut bytes = Vec::new();
-    if length != 0 {
+    if metadata.len() != 0 {
         let file = std::fs::File::open(path)?;
-        file.take(length.min(most)).read_to_end(&mut bytes)?;
+        file.take(metadata.len().min(most)).read_to_end(&mut bytes)?;
     }
     Ok(bytes)
 }
@@ -256,58 +261,6 @@ pub(crate) fn bytes(size: u64) -> String {
     }
 }
 
-/// Formats that are not machine code: an offset, the bytes there, and the name of the format.
-const FOREIGN: [(usize, &[u8], &str); 12] = [
-    (0, b"\xfd7zXZ\0", "an xz file"),
-    (0, b"BZh", "a bzip2 file"),
-    (0, b"\x28\xb5\x2f\xfd", "a zstd file"),
-    (0, b"\x02\x21\x4c\x18", "an lz4 file"),
-    (0, b"\x04\x22\x4d\x18", "an lz4 file"),
-    (0, b"\xd0\x0d\xfe\xed", "a flattened device tree or FIT image"),
-    (0, b"\x27\x05\x19\x56", "a U-Boot legacy image"),
-    (0x202, b"HdrS", "a Linux bzImage for x86"),
-    (0, b"!<arch>\n", "an archive (a package or a library)"),
-    (0, b"070701", "a cpio archive"),
-    (0, b"#!", "a script"),
-    (0, b"PK\x03\x04", "a zip file"),
-];
-
-/// Returns the name of a file's format, if the file cannot be loaded as a program.
-pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
-    let starts = |at: usize, magic: &[u8]| bytes.get(at..).is_some_and(|rest| rest.starts_with(magic));
-    FOREIGN
-        .iter()
-        .find(|(at, magic, _)| starts(*at, magic))
-        .map(|(_, _, what)| *what)
-        .or_else(|| is_text(bytes).then_some("plain text"))
-        .or_else(|| is_wide_text(bytes).then_some("text in UTF-16"))
-}
-
-/// Bytes of a file that are looked at to tell text from code.
-const TEXT_LOOKED_AT: usize = 512;
-
-/// Tells whether a file is text. Code of so many bytes without any that text does not have is nowhere.
-fn is_text(bytes: &[u8]) -> bool {
-    let start = bytes.get(..TEXT_LOOKED_AT).unwrap_or(bytes);
-    start.iter().all(is_letter)
-}
-
-fn is_letter(byte: &u8) -> bool {
-    matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~')
-}
-
-/// Tells whether a file is text in UTF-16 of either byte order, as editors of Windows save it: a mark of the
-/// order or none, and then zeros between letters.
-fn is_wide_text(bytes: &[u8]) -> bool {
-    const MARKS: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
-    let start = bytes.get(..TEXT_LOOKED_AT).unwrap_or(bytes);
-    let marked = MARKS.iter().find_map(|mark| start.strip_prefix(*mark));
-    let (pairs, _) = marked.unwrap_or(start).as_chunks::<2>();
-    let little = pairs.iter().all(|[low, high]| is_letter(low) && *high == 0);
-    let big = pairs.iter().all(|[high, low]| is_letter(low) && *high == 0);
-    !pairs.is_empty() && (little || big)
-}
-
 /// Tells whether Linux takes a file as initial RAM disk.
 pub(crate) fn is_ramdisk(bytes: &[u8]) -> bool {
     const KNOWN: [&[u8]; 8] = [
@@ -321,24 +274,4 @@ pub(crate) fn is_ramdisk(bytes: &[u8]) -> bool {
         b"\x5d\0\0",
     ];
     KNOWN.iter().any(|magic| bytes.starts_with(magic))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::foreign;
-
-    #[test]
-    fn a_text_is_no_program_in_any_encoding() {
-        let text = "A text, and no program.\n";
-        let wide = |order: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(order).collect::<Vec<u8>>();
-        let (little, big) = (wide(u16::to_le_bytes), wide(u16::to_be_bytes));
-        let marked = [&b"\xff\xfe"[..], &little].concat();
-        for bytes in [little, big, marked] {
-            assert_eq!(foreign(&bytes), Some("text in UTF-16"));
-        }
-        assert_eq!(foreign(text.as_bytes()), Some("plain text"));
-        // B ., and zeros: code, and nothing yet.
-        assert_eq!(foreign(&[0, 0, 0, 0x14, 0, 0, 0, 0]), None);
-        assert_eq!(foreign(&[0; 64]), None);
-    }
 }

@@ -200,6 +200,7 @@ fn ramdisks() -> Vec<(&'static str, Vec<u8>)> {
             "plain-init.cpio.gz",
             gzip(&newc(&[("./init", 0o100_644, b"#!/bin/sh\n")])),
         ),
+        ("shell.cpio", shell()),
         ("shell-less.cpio", newc(&[("init", program, b"#! /bin/sh -e\n")])),
         (
             "init-x86.cpio",
@@ -208,12 +209,67 @@ fn ramdisks() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+/// Returns an archive with a shell, padded with zeros.
+fn shell() -> Vec<u8> {
+    let (folder, program, link) = (0o040_755, 0o100_755, 0o120_777);
+    let mut archive = newc(&[
+        ("bin", folder, b""),
+        ("bin/busybox", program, b"\x7fELF"),
+        ("bin/sh", link, b"busybox"),
+        ("usr", folder, b""),
+        ("usr/bin", folder, b""),
+        ("usr/bin/env", link, b"../../bin/busybox"),
+    ]);
+    archive.resize(16384, 0);
+    archive
+}
+
+/// Returns a text in UTF-16.
+fn wide(text: &str) -> Vec<u8> {
+    text.encode_utf16().flat_map(u16::to_le_bytes).collect()
+}
+
+/// Returns a program that a loader of shared libraries starts.
+fn dynamic() -> Vec<u8> {
+    const LOADER: &[u8] = b"/lib/ld-linux-aarch64.so.1\0";
+    let segments = [
+        Segment(0x40_0000, R, LOADER, LOADER.len() as u64),
+        Segment(0x41_0000, RX, &LOOP, 64),
+    ];
+    let mut bytes = elf(AARCH64, EXECUTABLE, 0x41_0000, &segments);
+    // The type of the first segment: PT_INTERP.
+    bytes[64..68].copy_from_slice(&3_u32.to_le_bytes());
+    bytes
+}
+
+/// Returns the header of a member of a tar archive.
+fn tar() -> Vec<u8> {
+    let mut header = vec![0; 512];
+    header[..5].copy_from_slice(b"hello");
+    header[257..262].copy_from_slice(b"ustar");
+    header
+}
+
 fn unstartable() -> Vec<(&'static str, Vec<u8>)> {
     let one = |address, flags| vec![Segment(address, flags, &LOOP, 64)];
     vec![
         ("init-without.sh", b"echo hello\n".to_vec()),
         ("init-return.sh", b"#!/bin/sh\r\necho hello\r\n".to_vec()),
+        ("init-dynamic", dynamic()),
+        ("init-bash.sh", b"#!/bin/bash\necho hello\n".to_vec()),
+        ("init-env.sh", b"#!/usr/bin/env python3\nprint(1)\n".to_vec()),
+        ("init-nothing.sh", b"#!\necho hello\n".to_vec()),
+        ("init-mark.sh", b"\xef\xbb\xbf#!/bin/sh\necho hello\n".to_vec()),
+        ("init-space.sh", b" #!/bin/sh\necho hello\n".to_vec()),
+        ("init-wide.sh", wide("#!/bin/sh\necho hello\n")),
         ("text.bin", b"A text, and no program.\n".to_vec()),
+        (
+            "latin.bin",
+            b"Gr\xf6\xdfe: Breite mal H\xf6he, in Pixeln.\n".to_vec(),
+        ),
+        ("picture.bin", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01".to_vec()),
+        ("tar.bin", tar()),
+        ("short.bin", vec![0x14]),
         (
             "odd.elf",
             elf(AARCH64, EXECUTABLE, 0x4008_0002, &one(0x4008_0000, RX)),
@@ -315,7 +371,7 @@ pub fn payloads() -> Vec<(&'static str, Vec<u8>)> {
 pub fn resolve(name: &str) -> Result<PathBuf, String> {
     let file = match name {
         "@debian/linux-arm64" | "@debian/linux-armhf" => "image",
-        "@debian/initramfs" | "@debian/initramfs-armhf" | "@debian/initramfs-amd64" => "ramdisk.cpio",
+        "@debian/initramfs" | "@debian/initramfs-armhf" | "@debian/initramfs-amd64" => "shell.cpio",
         name if name.starts_with("@debian/linux-arm64/modules/") => "ramdisk.cpio",
         "@guests/supervisor"
         | "@guests/hello-task"

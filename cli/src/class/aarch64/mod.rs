@@ -118,9 +118,13 @@ impl Tool for Aarch64 {
         // A table of vectors has 16 entries of 128 bytes (Arm ARM DDI 0487, D1.3.1).
         let is_vector = pc.wrapping_sub(vectors) < 0x800 && pc.is_multiple_of(0x80);
         // An abort at the vector itself, which the hypervisor handed to the guest, says nothing new.
-        (is_vector && elr != Some(pc)).then(|| Untaken {
-            what: format!("took an exception: syndrome {esr:#x}: {}", syndrome::fields(esr)),
-            pc: elr.unwrap_or_default().wrapping_sub(syndrome::length_before(esr)),
+        if !is_vector || elr == Some(pc) {
+            return None;
+        }
+        let (what, before) = syndrome::taken_at(pc, esr);
+        Some(Untaken {
+            what,
+            pc: elr.unwrap_or_default().wrapping_sub(before),
             vectors: format!("its vectors are at {vectors:#x} (VBAR_EL1)"),
         })
     }
@@ -172,6 +176,24 @@ mod tests {
             let untaken = named(0x400, esr).expect("it is at a vector");
             assert_eq!(untaken.pc, pc, "{untaken:?}");
             assert!(untaken.what.contains("SVC"), "{untaken:?}");
+        }
+    }
+
+    /// Checks what leaves no syndrome of its own: ESR_EL1 is then of an exception before. From each level and
+    /// width of registers there are four vectors.
+    #[test]
+    fn an_interrupt_whose_vectors_are_not_there_is_no_exception_before_it() {
+        for group in [0, 0x200, 0x400, 0x600] {
+            for esr in [0, 0x5600_0003] {
+                for (offset, name) in [(0x80, "(IRQ)"), (0x100, "(FIQ)")] {
+                    let untaken = named(group + offset, esr).expect("it is at a vector");
+                    assert_eq!(untaken.what, format!("was interrupted {name}"));
+                    assert_eq!(untaken.pc, 0x4000_0008, "{untaken:?}");
+                }
+            }
+            let error = named(group + 0x180, 0xBE00_0000).expect("it is at a vector");
+            assert!(error.what.starts_with("had an SError"), "{error:?}");
+            assert_eq!(error.pc, 0x4000_0008, "{error:?}");
         }
     }
 

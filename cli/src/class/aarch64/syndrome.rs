@@ -207,11 +207,31 @@ fn register_name(fields: &[FieldInfo]) -> Option<String> {
 
 /// Returns how many bytes before its return address the instruction is whose exception this syndrome is
 /// about. The address of a call is after the instruction, which has 16 bits if `IL` is 0.
-pub fn length_before(syndrome: u64) -> u64 {
+fn length_before(syndrome: u64) -> u64 {
     match syndrome >> 26 & 0x3F {
         SVC32 | SVC64 if syndrome & 1 << 25 != 0 => 4,
         SVC32 => 2,
         _ => 0,
+    }
+}
+
+/// Returns the exception that leads to a vector of EL1, and the bytes from its instruction to its return
+/// address. Interrupts leave ESR_EL1 as it was: the vector alone tells them (DDI 0487, D1.3.1 and D1.3.5).
+pub fn taken_at(vector: u64, esr: u64) -> (String, u64) {
+    match vector & 0x180 {
+        0x80 => ("was interrupted (IRQ)".to_owned(), 0),
+        0x100 => ("was interrupted (FIQ)".to_owned(), 0),
+        0x180 => (
+            format!(
+                "had an SError, some time after its cause: syndrome {esr:#x}: {}",
+                fields(esr)
+            ),
+            0,
+        ),
+        _ => (
+            format!("took an exception: syndrome {esr:#x}: {}", fields(esr)),
+            length_before(esr),
+        ),
     }
 }
 

@@ -2,6 +2,7 @@
 //! Class `armv7m`.
 
 mod fault_status;
+mod frames;
 
 use super::{Code, Debugger, Symbols, Template, Tool, Untaken};
 use crate::build::linker::Link;
@@ -80,12 +81,16 @@ impl Tool for Armv7m {
         fault_status::is_asynchronous(syndrome)
     }
 
-    fn untaken(&self, register: &dyn Fn(&str) -> Option<u64>, _code: &dyn Code) -> Option<Untaken> {
+    fn untaken(&self, register: &dyn Fn(&str) -> Option<u64>, code: &dyn Code) -> Option<Untaken> {
         let [pc, from, status, state] = ["pc", "from", "cfsr", "state"].map(register);
         if pc != Some(0) {
             return None;
         }
         let (from, status) = (from?, status?);
+        // Its vector was taken for an address to go on at, and lost the bit of Thumb with that.
+        if is_fault_at_zero(register) {
+            return frames::untaken(register("lr").unwrap_or_default(), status, code.seen());
+        }
         // IPSR (Arm DDI 0403E.e, B1.4.2). The return address of a call is after it; the instruction has 16
         // bits.
         let (what, pc, exception) = match state.unwrap_or_default() & 0x1FF {
@@ -94,14 +99,6 @@ impl Tool for Armv7m {
                 format!("was interrupted by {}", fault_status::exception(exception)),
                 from,
                 exception,
-            ),
-            // Its vector was taken for an address to go on at, and lost the bit of Thumb with that.
-            HARD_FAULT if from == 0 => (
-                "took an exception whose vector is 0, too: the frame of that one is the next on its stack, behind \
-                 the one at `sp`"
-                    .to_owned(),
-                0,
-                HARD_FAULT,
             ),
             // Of all causes these two alone leave no bit.
             HARD_FAULT if status & !INVALID_STATE == 0 => (
@@ -126,6 +123,11 @@ impl Tool for Armv7m {
         })
     }
 
+    fn wanted(&self, register: &dyn Fn(&str) -> Option<u64>) -> Option<(u64, usize)> {
+        let [stack, link] = ["sp", "lr"].map(register);
+        frames::wanted(stack?, link?).filter(|_| is_fault_at_zero(register))
+    }
+
     fn remedy(&self, event: &Event) -> Option<&'static str> {
         let locked_up = event.class == "system" && event.syndrome.is_some_and(fault_status::is_lockup);
         locked_up.then_some(
@@ -133,6 +135,12 @@ impl Tool for Armv7m {
              would stand still here",
         )
     }
+}
+
+/// Tells whether the registers are those of a HardFault at address 0 whose vector is 0.
+fn is_fault_at_zero(register: &dyn Fn(&str) -> Option<u64>) -> bool {
+    let is_hard_fault = register("state").is_some_and(|state| state & 0x1FF == HARD_FAULT);
+    is_hard_fault && register("pc") == Some(0) && register("from") == Some(0)
 }
 
 #[cfg(test)]

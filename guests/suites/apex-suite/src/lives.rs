@@ -4,7 +4,8 @@
 //!
 //! 1. the cold start of the system: all services;
 //! 2. a warm start that the partition asks for: everything can be created again, a missed deadline ends it;
-//! 3. a warm start that the health table demands: processes use more than their stacks;
+//! 3. a warm start that the health table demands: processes use more than their stacks, one
+//!    of them the lowest one;
 //! 4. a cold start that the partition asks for.
 
 use crate::{MILLISECOND, PERIOD, apex, attributes, check, check_that, end_life, initialisation};
@@ -12,8 +13,9 @@ use bulkhead_apex::{Attributes, ErrorCode, OperatingMode, StartCondition};
 use bulkhead_guest::println;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-const BELOW: i64 = 1;
-const DIVER: i64 = 2;
+const LOWEST: i64 = 1;
+const BELOW: i64 = 2;
+const DIVER: i64 = 3;
 /// Bytes of the stack of each process.
 const STACK: usize = 8192;
 
@@ -80,8 +82,10 @@ fn check_deadline() {
     enter_normal_mode();
 }
 
-/// Creates three processes. The stack of the second one is between the others.
+/// Creates processes, of which the first has the lowest of all stacks. The stack of the diver is between
+/// others.
 fn check_stacks() {
+    create(&attributes("lowest", 35), lowest);
     let handler = apex::create_error_handler(handler, 8192);
     check("CREATE_ERROR_HANDLER", Ok(()), handler);
     for (name, priority, entry) in [
@@ -107,6 +111,7 @@ extern "C" fn hasty() {
 extern "C" fn handler() {
     while let Ok(error) = apex::get_error_status() {
         let what = match error.process {
+            LOWEST => "STACK_OVERFLOW of the process with the lowest stack",
             BELOW => "STACK_OVERFLOW may have changed the stack below",
             DIVER => "STACK_OVERFLOW of a process at its next service",
             _ => "STACK_OVERFLOW of a process that calls no service",
@@ -142,6 +147,14 @@ extern "C" fn diver() {
     dive(if is_first { STACK + 512 } else { STACK + 3000 });
     let _never_returns = apex::timed_wait(MILLISECOND);
     check_that("the diver went on", false);
+}
+
+/// Uses much more than all of its stack, below which are those of no other process.
+extern "C" fn lowest() {
+    check("TIMED_WAIT", Ok(()), apex::timed_wait(MILLISECOND));
+    dive(STACK + 10_000);
+    let _never_returns = apex::timed_wait(MILLISECOND);
+    check_that("the process with the lowest stack went on", false);
 }
 
 /// Starts the diver anew, and then uses too much itself without a service: a window finds it.

@@ -11,7 +11,8 @@ use crate::model::{PartitionSpec, Placed};
 use crate::payload::elf;
 use crate::window::Window;
 
-use crate::payload::{Bytes, Piece, blob_name, bytes, foreign};
+use crate::payload::formats::not_code;
+use crate::payload::{Bytes, Piece, blob_name, bytes};
 use crate::units::{align_up, format_size};
 
 /// A program in place.
@@ -130,7 +131,7 @@ pub(super) fn place_image(program: &Program<'_>, contents: Bytes, report: &mut R
         ));
         return None;
     }
-    if let Some(what) = foreign(&contents) {
+    if let Some(what) = not_code(&contents) {
         report.push(wrong_kind(name, what));
         return None;
     }

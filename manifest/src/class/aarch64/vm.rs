@@ -153,7 +153,12 @@ fn load_ramdisk(
         Some(name) => Some(loader.load(&name, report)?),
         None => None,
     };
-    let init = load_init(context, loader, report)?;
+    let archives: Vec<&[u8]> = [Some(&archive), modules.as_ref()]
+        .into_iter()
+        .flatten()
+        .map(|archive| archive.as_slice())
+        .collect();
+    let init = load_init(context, loader, &archives, report)?;
     if modules.is_none() && init.is_none() {
         return Some(Some(archive));
     }

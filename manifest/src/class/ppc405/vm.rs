@@ -12,7 +12,8 @@ use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::guest::elf::{elf_pieces, parse_elf};
 use crate::guest::{Area, Context, Guest, Part, ramdisk, region_payloads, vm_areas};
 use crate::payload::elf::is_elf;
-use crate::payload::{Bytes, Loader, Piece, blob_name, bytes, foreign, initramfs};
+use crate::payload::formats::not_code;
+use crate::payload::{Bytes, Loader, Piece, blob_name, bytes, initramfs};
 use crate::units::{PAGE, align_up, format_size};
 use crate::window::Window;
 
@@ -105,7 +106,7 @@ fn program(
             end: end.unwrap_or(ram.base),
         });
     }
-    if let Some(what) = foreign(&contents) {
+    if let Some(what) = not_code(&contents) {
         let message = format!("the payload `{}` is {what}", name.value);
         report.push(
             Diagnostic::at(Code::PayloadKind, name.place, message)

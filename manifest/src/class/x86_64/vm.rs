@@ -26,7 +26,8 @@ use crate::guest::elf::{elf_pieces, parse_elf};
 use crate::guest::first::load_init;
 use crate::guest::{Area, Context, Guest, Part, ramdisk, region_payloads, vm_areas};
 use crate::model::Placed;
-use crate::payload::{Bytes, Loader, Piece, blob_name, bytes, elf, foreign, initramfs};
+use crate::payload::formats::foreign;
+use crate::payload::{Bytes, Loader, Piece, blob_name, bytes, elf, initramfs};
 use crate::units::{PAGE, align_up, format_size};
 use crate::window::Window;
 
@@ -197,7 +198,7 @@ fn load_ramdisk(
         return Some(None);
     };
     let archive = loader.load(name, report)?;
-    let init = load_init(context, loader, report)?;
+    let init = load_init(context, loader, &[&archive], report)?;
     if init.is_none() {
         return Some(Some(archive));
     }
