@@ -532,6 +532,10 @@ impl Error {
     pub fn from_code(code: i64) -> Option<Self> {
         Self::ALL.iter().copied().find(|error| *error as i64 == code)
     }
+
+    /// Names of errors in logs and reports, from -1 on, each with a line feed behind it.
+    pub const NAMES: &'static str = "not-supported\nno-capability\nwrong-kind\nno-right\ninvalid-argument\n\
+        no-space\nwrong-state\ntimed-out\ninterrupted\nrevoked\ndonation-cycle\nout-of-reach\n";
 }
 
 /// The least time, in nanoseconds, between two stops that a pCPU carries out because partitions on other

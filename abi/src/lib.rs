@@ -46,7 +46,7 @@
 //! | rax | function identifier | 0, or a negative [`Error`] |
 //! | rdi | capability index | first result |
 //! | rsi, rdx, rcx, r8, r9 | arguments | rsi, rdx, rcx: further results |
-#![no_std]
+#![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 
 #[macro_use]
@@ -64,4 +64,4 @@ pub mod trace;
 
 pub use hypercall::{Error, ObjectKind, Operation, Rights, function_id};
 pub use startup::{STARTUP_MAGIC, StartupCapability, StartupHeader};
-pub use status::{HealthClass, PartitionState, StartCause, StartMode};
+pub use status::{HealthAction, HealthClass, PartitionState, StartCause, StartMode};

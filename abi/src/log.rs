@@ -12,18 +12,30 @@
 //! | 0x800 | [`Pcpu`], one per pCPU |
 //! | 0xa00 | [`Partition`], one per partition |
 //! | 0x1a00 | [`Vcpu`], one per vCPU |
-//! | 0x8000 | ring of text: the hypervisor's log lines, `[seconds.micros] text` and a line feed each |
+//! | 0x8000 | ring of the log: an [`Entry`] of 64 bytes for each thing that happened |
 //!
 //! On a microcontroller the area is smaller: the pCPU from 0x400 on, partitions from 0x440, vCPUs from 0x840,
 //! the ring from 0xc00. [`Header::size`] tells.
 //!
 //! **Consistent at every store**, because the power can go at any: the magic number is stored last when the
-//! area is made. A line is announced in `reserved`, stored, and then counted in `written`; so the ring holds
-//! the bytes from `reserved` - size (or 0) up to `written`. A crash record counts when its `state` says so,
+//! area is made. The entries of a line are announced in `reserved`, stored, and then counted in `written`; so
+//! the ring holds the entries from `reserved` - size (or 0) up to `written`. A crash record counts when its `state` says so,
 //! which is stored last.
+//!
+//! An entry names a partition by its number. An entry of [`Kind::Partition`] for each partition, at the begin of
+//! each life of the hypervisor, says how the partitions of that life are called.
 //!
 //! All fields are atomics: any bytes are a value of this type, and
 //! readers on other CPUs see whole numbers. Numbers have the byte order of the CPU.
+
+pub mod entry;
+pub mod line;
+pub mod registers;
+pub mod text;
+
+pub use entry::{ENTRY_SIZE, ENTRY_WORDS, Entry, Kind};
+pub use registers::RegisterFile;
+pub use text::{Names, PieceLine};
 
 use crate::atomic::AtomicU64;
 use crate::size::{TABLES, Tables, limit};
@@ -38,11 +50,15 @@ const LAYOUT: Layout = Layout::of(TABLES);
 /// "BULKLOG1", as the bytes are in memory.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"BULKLOG1");
 /// Revision of the layout.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Bytes of the ring.
 pub const RING_SIZE: usize = LAYOUT.ring.1;
-/// Bytes of a line in the ring at most: the longest line and its time.
-pub const LINE_MAX: usize = 320;
+/// Entries of the ring.
+pub const ENTRIES: usize = RING_SIZE / ENTRY_SIZE;
+/// Entries that are announced together at most.
+pub const LINE_ENTRIES: usize = 8;
+/// Bytes of the ring that are announced at most.
+pub const LINE_MAX: usize = LINE_ENTRIES * ENTRY_SIZE;
 /// Bytes of a name.
 pub const NAME_LEN: usize = 32;
 /// Bytes of the message of a crash.
@@ -132,7 +148,7 @@ pub struct Header {
     pub version: AtomicU32,
     /// [`AREA_SIZE`].
     pub size: AtomicU32,
-    /// Bytes ever stored in the ring.
+    /// Bytes ever stored in the ring, a multiple of [`ENTRY_SIZE`].
     pub written: AtomicU64,
     /// The same, with the line that is being stored.
     pub reserved: AtomicU64,
@@ -324,6 +340,9 @@ pub struct Exits {
     pub other: AtomicU32,
 }
 
+/// The words of an [`Entry`].
+pub type StoredEntry = [AtomicU64; ENTRY_WORDS];
+
 /// The log area.
 #[derive(Debug)]
 #[repr(C)]
@@ -339,8 +358,8 @@ pub struct Area {
     /// vCPUs.
     pub vcpus: [Vcpu; VCPUS],
     unused: [AtomicU8; UNUSED],
-    /// Text.
-    pub ring: [AtomicU8; RING_SIZE],
+    /// The log.
+    pub ring: [StoredEntry; ENTRIES],
 }
 
 const _: () = assert!(
@@ -363,7 +382,7 @@ impl Area {
             partitions: [const { Partition::new() }; PARTITIONS],
             vcpus: [const { Vcpu::new() }; VCPUS],
             unused: [const { AtomicU8::new(0) }; UNUSED],
-            ring: [const { AtomicU8::new(0) }; RING_SIZE],
+            ring: [const { [const { AtomicU64::new(0) }; ENTRY_WORDS] }; ENTRIES],
         }
     }
 
@@ -424,9 +443,45 @@ impl Header {
         self.magic.load(Ordering::Relaxed) == MAGIC
             && self.version.load(Ordering::Relaxed) == VERSION
             && self.size.load(Ordering::Relaxed) == AREA_SIZE as u32
-            && reserved
-                .checked_sub(written)
-                .is_some_and(|rest| rest <= LINE_MAX as u64)
+            && are_positions(written, reserved)
+    }
+}
+
+/// Tells whether these can be the positions of a ring ([`Header::written`], [`Header::reserved`]).
+#[must_use]
+pub const fn are_positions(written: u64, reserved: u64) -> bool {
+    let is_whole = written.is_multiple_of(ENTRY_SIZE as u64) && reserved.is_multiple_of(ENTRY_SIZE as u64);
+    match reserved.checked_sub(written) {
+        Some(rest) => is_whole && rest <= LINE_MAX as u64,
+        None => false,
+    }
+}
+
+/// The names of an area's partitions, and the registers that a report may be about.
+#[derive(Clone, Copy, Debug)]
+pub struct AreaNames<'a>(pub &'a Area, pub &'static [&'static RegisterFile]);
+
+impl Names for AreaNames<'_> {
+    fn add_name(&self, partition: u8, to: &mut PieceLine) {
+        let Self(area, _) = self;
+        let bytes = area
+            .partitions
+            .get(usize::from(partition))
+            .map(|place| &place.name);
+        for byte in bytes
+            .into_iter()
+            .flatten()
+            .map(|byte| byte.load(Ordering::Relaxed))
+        {
+            if byte == 0 {
+                break;
+            }
+            to.bytes(&[byte]);
+        }
+    }
+
+    fn files(&self) -> &[&RegisterFile] {
+        self.1
     }
 }
 

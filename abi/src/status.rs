@@ -33,6 +33,23 @@ numbered! {
     }
 }
 
+crate::numbered! {
+    /// The action that answers a health event.
+    HealthAction {
+        /// Let the partition go on: the access reads as zero, the write is ignored, the hypercall returns its
+        /// error. If the operation cannot be completed so, reflect it.
+        Log = 1, "log";
+        /// Reflect it into the partition as its architecture would report it.
+        Inject = 2, "inject";
+        /// Stop the partition; it is then `Failed`.
+        Stop = 3, "stop";
+        /// Stop the partition and start it cold.
+        Restart = 4, "restart";
+        /// Stop the partition and start it warm.
+        RestartWarm = 5, "restart-warm";
+    }
+}
+
 /// Result x1 of `PartitionStatus`: state in bits 7:0, [`HealthClass`] of the last health event in bits
 /// 15:8 (0 = none yet), restarts since boot in bits 31:16 (saturating), health events since boot in
 /// bits 63:32 (saturating).

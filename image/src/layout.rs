@@ -5,6 +5,7 @@
 //! for "no such record".
 
 pub use crate::number::{U32, U64};
+pub use bulkhead_abi::HealthAction;
 use bulkhead_arch_api::class::device;
 use bulkhead_arch_api::class::driver::{self, Role};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -724,20 +725,3 @@ pub const VIRTUAL_APIC: u32 = device::APIC.number;
 pub const VIRTUAL_LAN9118: u32 = device::LAN9118.number;
 /// [`VirtualDeviceRecord::kind`]: parallel flash; both windows: banks.
 pub const VIRTUAL_CFI_FLASH: u32 = device::CFI_FLASH.number;
-
-bulkhead_abi::numbered! {
-    /// The action that answers a health event.
-    HealthAction {
-        /// Let the partition go on: the access reads as zero, the write is ignored, the hypercall returns its
-        /// error. If the operation cannot be completed so, reflect it.
-        Log = 1, "log";
-        /// Reflect it into the partition as its architecture would report it.
-        Inject = 2, "inject";
-        /// Stop the partition; it is then `Failed`.
-        Stop = 3, "stop";
-        /// Stop the partition and start it cold.
-        Restart = 4, "restart";
-        /// Stop the partition and start it warm.
-        RestartWarm = 5, "restart-warm";
-    }
-}

@@ -9,6 +9,7 @@
 //! runs. Any error ends in [`lockdown`]: the reason on the console, all pCPUs stopped.
 
 use crate::cap::Capability;
+use crate::console::last_line;
 use crate::dispatch::Pcpu;
 use crate::log::LogLine;
 use crate::mailbox::bit;
@@ -23,7 +24,9 @@ use crate::terminal::Reader;
 use crate::time::Timebase;
 use crate::trace::Tracer;
 use bulkhead_abi::hypercall::SELF_CAPABILITY;
-use bulkhead_abi::log::Pcpu as Counters;
+use bulkhead_abi::log::entry::{IS_NOT_STARTED, IS_TASK};
+use bulkhead_abi::log::text::PLACED_VCPUS;
+use bulkhead_abi::log::{Entry, Kind, Pcpu as Counters};
 use bulkhead_abi::{Error, ObjectKind, PartitionState, Rights};
 use bulkhead_arch_api::class::DeviceRole;
 use bulkhead_arch_api::{
@@ -82,7 +85,7 @@ impl BootError {
     /// Returns the reason as a line of the log.
     fn describe(&self) -> LogLine {
         let mut line = LogLine::new();
-        match *self {
+        let (what, number, why, address) = match *self {
             Self::Image(error) => {
                 error.describe(&mut |part| {
                     match part {
@@ -90,41 +93,37 @@ impl BootError {
                         Phrase::Number(number) => line.decimal(number),
                     };
                 });
+                return line;
             }
-            Self::Policy(pcpu, error) => {
-                line.text("policy of pCPU ")
-                    .decimal(pcpu.0.into())
-                    .text(match error {
-                        PolicyError::TooManyVcpus => ": too many vCPUs",
-                        PolicyError::BadParameter => ": parameter out of range",
-                        PolicyError::NotSupported | PolicyError::DonationCycle => ": not supported",
-                    });
-            }
-            Self::Space(partition, error) => {
-                line.text("space of partition ").decimal(partition.0.into());
-                match error {
-                    BuildError::TablesExhausted => line.text(": no memory left for translation tables"),
-                    BuildError::BadRegion(GuestPhys(address)) => line.text(": bad region at ").hex(address),
-                    BuildError::Overlap(GuestPhys(address)) => line.text(": overlap at ").hex(address),
+            Self::Policy(PcpuId(pcpu), error) => {
+                let why = match error {
+                    PolicyError::TooManyVcpus => ": too many vCPUs",
+                    PolicyError::BadParameter => ": parameter out of range",
+                    PolicyError::NotSupported | PolicyError::DonationCycle => ": not supported",
                 };
+                ("policy of pCPU ", pcpu, why, None)
             }
-            Self::Capability(partition, _) => {
-                line.text("capabilities of partition ")
-                    .decimal(partition.0.into())
-                    .text(": slot taken");
+            Self::Space(PartitionId(partition), error) => {
+                let (why, address) = match error {
+                    BuildError::TablesExhausted => (": no memory left for translation tables", None),
+                    BuildError::BadRegion(address) => (": bad region at ", Some(address.0)),
+                    BuildError::Overlap(address) => (": overlap at ", Some(address.0)),
+                };
+                ("space of partition ", partition, why, address)
             }
-            Self::Start(pcpu, StartError { code }) => {
-                line.text("pCPU ")
-                    .decimal(pcpu.0.into())
-                    .text(" did not start, firmware says ");
-                line.text(if code < 0 { "-" } else { "" })
-                    .decimal(code.unsigned_abs());
+            Self::Capability(PartitionId(partition), _) => {
+                ("capabilities of partition ", partition, ": slot taken", None)
             }
-            Self::Unexpected(pcpu) => {
-                line.text("pCPU ")
-                    .decimal(pcpu.0.into())
-                    .text(" came up unexpectedly");
-            }
+            Self::Start(PcpuId(pcpu), _) => ("pCPU ", pcpu, " did not start, firmware says ", None),
+            Self::Unexpected(PcpuId(pcpu)) => ("pCPU ", pcpu, " came up unexpectedly", None),
+        };
+        line.text(what).decimal(number.into()).text(why);
+        if let Some(address) = address {
+            line.hex(address);
+        }
+        if let Self::Start(_, StartError { code }) = *self {
+            line.text(if code < 0 { "-" } else { "" })
+                .decimal(code.unsigned_abs());
         }
         line
     }
@@ -385,21 +384,33 @@ fn describe_system<A: Arch, D: Drivers>(
         .decimal(system.image.pcpus().len() as u64);
     say(machine, drivers, shared, &line);
     for (record, partition) in system.image.partitions().iter().zip(system.partitions()) {
-        let facts = system.facts_of(partition);
-        let mut line = LogLine::of("partition ");
-        line.text(system.name(partition)).text(match facts.kind {
-            PartitionKind::Vm => ": VM, vCPUs on pCPU",
-            PartitionKind::Task => ": task, vCPUs on pCPU",
-        });
-        for index in 0..facts.count {
-            line.text(" ")
-                .decimal(u64::from(system.binding_of(partition, index).pcpu.0));
-        }
+        let mut entry = describe_partition(system, partition);
         if record.flags.get() & FLAG_AUTOSTART == 0 {
-            line.text(", not started");
+            entry.flags |= IS_NOT_STARTED;
         }
-        say(machine, drivers, shared, &line);
+        let now = since_boot(machine, shared);
+        entry.time = now;
+        shared.recorder.entries(machine, 1, core::iter::once(entry));
+        shared.terminal.output.pump_all(&shared.recorder, drivers, now);
     }
+}
+
+/// Returns the entry that says which partition has a number, and where its vCPUs are.
+fn describe_partition(system: &System<'_>, partition: PartitionId) -> Entry {
+    let facts = system.facts_of(partition);
+    let mut entry = Entry::new(Kind::Partition, 0);
+    entry.partition = partition.0;
+    entry.detail = facts.count;
+    if facts.kind == PartitionKind::Task {
+        entry.flags = IS_TASK;
+    }
+    entry.put_bytes(system.name(partition).as_bytes());
+    let places = (0..facts.count.min(PLACED_VCPUS)).map(|index| system.binding_of(partition, index).pcpu);
+    let [.., pcpus, _] = &mut entry.facts;
+    for (pcpu, index) in places.zip(0_u32..) {
+        *pcpus |= u64::from(pcpu.0 & 15).wrapping_shl(index.saturating_mul(4));
+    }
+    entry
 }
 
 #[inline(never)]
@@ -634,7 +645,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 fn say<A: Arch, D: Drivers>(machine: &mut A, drivers: &mut D, shared: &Shared<'_, A::Relax>, line: &LogLine) {
     let now = since_boot(machine, shared);
     shared.recorder.line(machine, line, now);
-    shared.terminal.output.log_now(drivers, line, now);
+    shared.terminal.output.pump_all(&shared.recorder, drivers, now);
 }
 
 /// Writes the last line of this life.
@@ -645,8 +656,10 @@ fn last_words<A: Arch, D: Drivers>(
     line: &LogLine,
 ) {
     let now = since_boot(machine, shared);
+    let open = shared.terminal.output.drain(&shared.recorder, drivers, now);
     shared.recorder.line(machine, line, now);
-    shared.terminal.output.last_words(drivers, line, now);
+    shared.recorder.skip();
+    last_line(drivers, open, line, now);
 }
 
 /// Returns the nanoseconds since boot, also when boot has not come far.

@@ -2,9 +2,9 @@
 //! Console output: all consoles share the board's one transmitter.
 //!
 //! ```text
-//! partition --put--> ring --+
-//! partition --put--> ring --+-- pump --> tag, escape --> stage --> transmitter
-//! log -------log---> ring --+
+//! partition --put--> ring ------+
+//! partition --put--> ring ------+-- pump --> tag, escape --> stage --> transmitter
+//! recorder: entries --> text ---+
 //! ```
 //!
 //! **Model.** Each console has a ring of its own. The exits of a partition put its bytes into the ring.
@@ -24,16 +24,20 @@
 //! console with a line waits for at most two turns of each other console. A flood of the log or of a console
 //! halves the share of the others, but cannot take that share.
 //!
-//! **Losses.** Partitions lose nothing: a full ring is reported as no room. A log line that finds no place is
-//! dropped and counted, and the count is shown. The log has a ring of its own, so only the log can fill that
-//! ring.
+//! **Text of the log.** The log holds entries ([`bulkhead_abi::log`]). An entry becomes text when the
+//! transmitter has room, a piece of its line at a time. So an event costs a few words, and each call of
+//! [`Multiplexer::pump`] writes a few bytes, however long the line is.
+//!
+//! **Losses.** Partitions lose nothing: a full ring is reported as no room. An entry of the log that is
+//! overwritten before it was shown is counted, and the count is shown. Only the log can fill its ring.
 
 mod line;
 mod ring;
 
-use crate::log::{LINE_LEN, LogLine};
+use crate::log::LogLine;
 use crate::table::PerPartition;
 use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
+use bulkhead_abi::log::{ENTRIES, Entry, Kind, LINE_MAX, Names, PieceLine};
 use bulkhead_abi::size::limit;
 use bulkhead_arch_api::{Console, MAX_PARTITIONS, PartitionId};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
@@ -45,14 +49,12 @@ use spin::once::Once;
 
 /// The size of a console's ring: bytes that wait for the console's turn.
 pub const RING: usize = limit(128, 512);
-/// The size of the log's ring: bytes that wait for the log's turn.
-const LOG_RING: usize = limit(512, 8192);
-/// The most bytes that a line of the log takes, with its end.
-const LOG_LINE: usize = LINE_LEN + 2;
-/// The most bytes that one call of [`Multiplexer::pump`] sends: a line of usual length and its tag. So such a
-/// line leaves in the exit that ended it, if the transmitter is free. On a microcontroller an interrupt of a
-/// partition may wait meanwhile.
-pub const PUMP_BYTES: usize = limit(48, 128);
+/// The most bytes that one call of [`Multiplexer::pump`] sends. An interrupt of a partition may wait
+/// meanwhile. So a long line leaves in several steps: more than a UART of 115,200 baud sends in the time
+/// between them ([`DRAIN_PERIOD_NS`]).
+pub const PUMP_BYTES: usize = limit(16, 24);
+/// The bytes of text that are framed at a time.
+const AT_ONCE: usize = 16;
 /// The bytes of an unfinished line after which another console may have the transmitter.
 pub const BURST: u32 = 256;
 /// The age at which a piece of a line is sent although its end is missing.
@@ -61,11 +63,73 @@ pub const PARTIAL_AGE_NS: u64 = 10_000_000;
 pub const DRAIN_PERIOD_NS: u64 = 500_000;
 
 const PARTIAL_AGE_US: u32 = (PARTIAL_AGE_NS / 1000) as u32;
-/// The number of times that [`Multiplexer::last_words`] tries to get the transmitter from another pCPU. That
+/// The number of times that [`Multiplexer::drain`] tries to get the transmitter from another pCPU. That
 /// pCPU needs a thousand steps at most, unless it died there.
 const LAST_TRIES: usize = 100_000;
+/// The upper limit of calls that send the lines of the boot so far.
+const BOOT_PUMPS: usize = ENTRIES;
 /// The upper limit of rounds in which everything that can wait is sent, with one byte in each round.
-const LAST_ROUNDS: usize = 8 * (LOG_RING + MAX_PARTITIONS * RING);
+const LAST_ROUNDS: usize = 8 * (ENTRIES * LINE_MAX + MAX_PARTITIONS * RING);
+
+/// The log, as a reader that turns its entries into text sees it.
+pub trait Log: Names {
+    /// Returns the number of entries that were not taken yet.
+    fn waiting(&self) -> u32;
+    /// Returns the number of entries that the log takes now without loss.
+    fn room(&self) -> u32;
+    /// Takes the oldest entry. Only the holder of the transmitter calls this.
+    fn take(&self) -> Option<Entry>;
+}
+
+/// The entry of the log that is being shown.
+#[derive(Debug)]
+struct Shown {
+    /// The entry that is not shown to its end yet.
+    entry: Option<Entry>,
+    /// The next piece of the entry.
+    next: u8,
+    /// The piece before.
+    piece: PieceLine,
+}
+
+impl Shown {
+    /// Takes the next entry, if none is being shown. Returns the time of the entry.
+    fn load(&mut self, log: &impl Log, now: u64) -> u64 {
+        if self.entry.is_none() {
+            self.entry = log.take();
+            self.next = 0;
+        }
+        match &self.entry {
+            Some(entry) if entry.kind != Kind::Lost => entry.time,
+            _ => now,
+        }
+    }
+
+    /// Adds pieces of the entry's text to the stage: about [`AT_ONCE`] bytes. Returns the number of bytes, and
+    /// whether they end a line.
+    #[inline(never)]
+    fn add_pieces(&mut self, log: &dyn Names, stage: &mut Stage) -> (u32, bool) {
+        let mut taken = 0_usize;
+        while taken < AT_ONCE
+            && let Some(entry) = &self.entry
+        {
+            let has_piece = entry.piece(log, &mut self.next, &mut self.piece);
+            let ends = !has_piece && !entry.has_more();
+            if ends {
+                self.piece.text("\r\n");
+            }
+            let bytes = self.piece.as_bytes();
+            // The log has no bytes that must be escaped: its texts are here, and names are checked.
+            stage.push(bytes);
+            taken = taken.saturating_add(bytes.len());
+            if !has_piece {
+                self.entry = None;
+                return (taken as u32, ends);
+            }
+        }
+        (taken as u32, false)
+    }
+}
 
 /// The source of output: a partition by number, or the log.
 type Source = u8;
@@ -94,15 +158,24 @@ struct Transmitter {
     turn: u8,
     /// True if the log had its turn last.
     log_had_turn: bool,
+    /// The log's text on its way.
+    shown: Shown,
+}
+
+/// What is left behind a call that sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    Nothing,
+    /// The call has sent as much as a call may.
+    Waits,
+    /// The transmitter has taken less than it was given.
+    Refused,
 }
 
 /// The output of all consoles.
 #[derive(Debug)]
 pub struct Multiplexer<'n, R> {
     ports: PerPartition<Port<'n, R>>,
-    log: Ring<LOG_RING>,
-    /// The number of lines that were lost before. A pCPU that adds a log line holds this lock.
-    log_writer: TicketMutex<u32, R>,
     /// The partitions whose rings are not empty, as a bitmap.
     waiting: AtomicU32,
     /// True if the stage holds bytes that the transmitter has not taken.
@@ -130,8 +203,6 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
                     }
                 }; MAX_PARTITIONS],
             ),
-            log: Ring::new(),
-            log_writer: TicketMutex::new(0),
             waiting: AtomicU32::new(0),
             staged: AtomicBool::new(false),
             transmitter: SpinMutex::new(Transmitter {
@@ -141,6 +212,11 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
                 burst: 0,
                 turn: 0,
                 log_had_turn: false,
+                shown: Shown {
+                    entry: None,
+                    next: 0,
+                    piece: PieceLine::new(),
+                },
             }),
         }
     }
@@ -176,30 +252,6 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
         taken
     }
 
-    /// Adds a line to the log. A line that finds no place is counted. The next line that finds a place
-    /// follows a line with the count.
-    pub fn log(&self, line: &LogLine) {
-        let view = self.log.view();
-        let mut lost = self.log_writer.lock();
-        let end: &[u8] = b"\r\n";
-        let parts = [line.as_bytes(), end];
-        let fits = match *lost {
-            0 => view.push_all(&parts),
-            lost => push_behind_report(view, lost, &parts),
-        };
-        if fits {
-            *lost = 0;
-        } else {
-            *lost = lost.saturating_add(1);
-        }
-    }
-
-    /// Tells whether the log takes a line of any length now.
-    #[must_use]
-    pub fn has_log_room(&self) -> bool {
-        self.log.view().length() <= LOG_RING.saturating_sub(LOG_LINE)
-    }
-
     /// Returns the number of bytes that the partition's ring takes now.
     #[must_use]
     pub fn room(&self, partition: PartitionId) -> usize {
@@ -227,8 +279,8 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
     /// Returns the number of nanoseconds within which some pCPU must call [`Multiplexer::pump`]. Returns
     /// `None` if nothing waits.
     #[must_use]
-    pub fn due(&self, now: u64) -> Option<u64> {
-        if self.staged.load(Ordering::Relaxed) || self.log.view().length() != 0 {
+    pub fn due(&self, log: &impl Log, now: u64) -> Option<u64> {
+        if self.staged.load(Ordering::Relaxed) || log.waiting() != 0 {
             return Some(DRAIN_PERIOD_NS);
         }
         let mut rest = self.waiting.load(Ordering::Acquire);
@@ -257,62 +309,65 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
     }
 
     /// Hands at most [`PUMP_BYTES`] bytes to the transmitter. Does nothing if another pCPU is just doing
-    /// that. Never waits.
-    pub fn pump(&self, console: &mut impl Console, now: u64) {
+    /// that. Never waits. Returns whether the transmitter has taken all that it was given, and more waits.
+    pub fn pump(&self, log: &impl Log, console: &mut impl Console, now: u64) -> bool {
         let Some(mut transmitter) = self.transmitter.try_lock() else {
-            return;
+            return false;
         };
-        self.send(&mut transmitter, console, now, false);
+        let rest = self.send(&mut transmitter, log, console, now, false);
         drop(transmitter);
         fence(Ordering::SeqCst);
+        rest == Rest::Waits
     }
 
-    /// Adds a line to the log and sends what the transmitter takes at once. This is for boot, when no
-    /// partition loses time.
-    pub fn log_now(&self, console: &mut impl Console, line: &LogLine, now: u64) {
-        self.log(line);
-        for _ in 0..LOG_RING / PUMP_BYTES {
-            if self.due(now).is_none() {
+    /// Sends what the transmitter takes at once. This is for boot, when no partition loses time.
+    pub fn pump_all(&self, log: &impl Log, console: &mut impl Console, now: u64) {
+        for _ in 0..BOOT_PUMPS {
+            if self.due(log, now).is_none() {
                 break;
             }
-            self.pump(console, now);
+            self.pump(log, console, now);
         }
     }
 
-    /// Sends everything that waits, then `line`, and returns when `line` has left. This is for the end of the
-    /// hypervisor, when nobody prints any more. If a pCPU died while it was sending, its unfinished work is
-    /// left behind.
-    pub fn last_words(&self, console: &mut impl Console, line: &LogLine, now: u64) {
-        let mut open = true;
+    /// Sends everything that waits. This is for the end of the hypervisor, when nobody prints any more. If a
+    /// pCPU died while it was sending, its unfinished work is left behind. Returns whether the last line that
+    /// was sent may be unfinished.
+    pub fn drain(&self, log: &impl Log, console: &mut impl Console, now: u64) -> bool {
         for _ in 0..LAST_TRIES {
             if let Some(mut transmitter) = self.transmitter.try_lock() {
                 for _ in 0..LAST_ROUNDS {
-                    if !self.send(&mut transmitter, console, now, true) {
+                    if self.send(&mut transmitter, log, console, now, true) == Rest::Nothing {
                         break;
                     }
                     console.flush();
                 }
-                open = transmitter.open;
-                transmitter.open = false;
-                break;
+                return core::mem::replace(&mut transmitter.open, false);
             }
             R::relax();
         }
-        let mut stage = Stage::new();
-        tag(&mut stage, open, now, HYPERVISOR_CONSOLE.as_bytes());
-        send_all(console, stage.unsent(usize::MAX));
-        send_all(console, line.as_bytes());
-        send_all(console, b"\r\n");
+        true
     }
 
-    /// Sends up to [`PUMP_BYTES`]. With `all`, pieces of lines are sent too. Returns false if nothing is left
-    /// to send.
-    fn send(&self, transmitter: &mut Transmitter, console: &mut impl Console, now: u64, all: bool) -> bool {
+    /// Sends up to [`PUMP_BYTES`]. With `all`, pieces of lines are sent too.
+    fn send(
+        &self,
+        transmitter: &mut Transmitter,
+        log: &impl Log,
+        console: &mut impl Console,
+        now: u64,
+        all: bool,
+    ) -> Rest {
         let mut budget = PUMP_BYTES;
         while budget != 0 {
-            if transmitter.stage.is_empty() && !self.fill(transmitter, now, all) {
+            if transmitter.stage.is_empty() && !self.fill(transmitter, log, now, all) {
                 self.staged.store(false, Ordering::Relaxed);
-                return false;
+                return Rest::Nothing;
+            }
+            // The end of an entry whose line goes on has no text.
+            if transmitter.stage.is_empty() {
+                budget = budget.saturating_sub(1);
+                continue;
             }
             let sent = console.send(transmitter.stage.unsent(budget));
             if sent == 0 {
@@ -322,20 +377,25 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
             budget = budget.saturating_sub(sent);
         }
         self.staged.store(true, Ordering::Relaxed);
-        true
+        if budget == 0 { Rest::Waits } else { Rest::Refused }
     }
 
     /// Frames the next bytes into the empty stage. Returns false if there are no bytes to send yet.
-    fn fill(&self, transmitter: &mut Transmitter, now: u64, all: bool) -> bool {
-        let Some(source) = self.choose(transmitter, micros(now), all) else {
+    fn fill(&self, transmitter: &mut Transmitter, log: &impl Log, now: u64, all: bool) -> bool {
+        let log_waits = transmitter.shown.entry.is_some() || log.waiting() != 0;
+        let Some(source) = self.choose(transmitter, log_waits, micros(now), all) else {
             return false;
+        };
+        let time = match source {
+            LOG => transmitter.shown.load(log, now),
+            _ => now,
         };
         if !(transmitter.open && transmitter.owner == Some(source)) {
             let name = match source {
                 LOG => HYPERVISOR_CONSOLE.as_bytes(),
                 partition => self.name(PartitionId(partition)).unwrap_or(b"?"),
             };
-            tag(&mut transmitter.stage, transmitter.open, now, name);
+            tag(&mut transmitter.stage, transmitter.open, time, name);
             transmitter.owner = Some(source);
             transmitter.open = true;
             transmitter.burst = 0;
@@ -344,26 +404,35 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
                 transmitter.turn = source;
             }
         }
-        let stage = &mut transmitter.stage;
-        let room = stage.room();
-        let (taken, ended) = stage.text(|sink| self.view(source).take_line(room, |byte| sink.put(byte)));
+        let Transmitter { stage, shown, .. } = &mut *transmitter;
+        let (taken, ended) = match source {
+            LOG => shown.add_pieces(log, stage),
+            _ => {
+                let room = stage.room().min(AT_ONCE);
+                let sent = stage.text(|sink| self.view(source).take_line(room, |byte| sink.put(byte)));
+                self.settle(source);
+                sent
+            }
+        };
         transmitter.burst = transmitter.burst.saturating_add(taken);
         transmitter.open = !ended;
-        self.settle(source);
         true
     }
 
     /// Chooses the source of the next bytes.
-    fn choose(&self, transmitter: &mut Transmitter, now: u32, all: bool) -> Option<Source> {
+    fn choose(&self, transmitter: &mut Transmitter, log_waits: bool, now: u32, all: bool) -> Option<Source> {
+        let has_more = |owner: Source| match owner {
+            LOG => log_waits,
+            partition => self.view(partition).length() != 0,
+        };
         let owner = transmitter
             .owner
-            .filter(|owner| transmitter.open && self.view(*owner).length() != 0);
+            .filter(|owner| transmitter.open && has_more(*owner));
         if let Some(owner) = owner
             && transmitter.burst < BURST
         {
             return Some(owner);
         }
-        let log_waits = self.log.view().length() != 0;
         if log_waits && !transmitter.log_had_turn {
             return Some(LOG);
         }
@@ -402,7 +471,7 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
 
     /// Takes away the mark of a ring that is empty.
     fn settle(&self, source: Source) {
-        if source == LOG || self.view(source).length() != 0 {
+        if self.view(source).length() != 0 {
             return;
         }
         self.waiting.fetch_and(!mark(source), Ordering::AcqRel);
@@ -411,11 +480,8 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
         }
     }
 
-    fn view(&self, source: Source) -> View<'_> {
-        match source {
-            LOG => self.log.view(),
-            partition => self.ports.of(PartitionId(partition)).ring.view(),
-        }
+    fn view(&self, partition: Source) -> View<'_> {
+        self.ports.of(PartitionId(partition)).ring.view()
     }
 }
 
@@ -423,21 +489,20 @@ const fn mark(partition: u8) -> u32 {
     1_u32.wrapping_shl(partition as u32)
 }
 
-/// Puts in a report of the number of lines lost before, and then the line. Returns false if there is no place
-/// for both. This is a function of its own, so that the report is on the stack only when there is one.
-#[cold]
-#[inline(never)]
-fn push_behind_report(log: ring::View<'_>, lost: u32, line: &[&[u8]; 2]) -> bool {
-    let mut report = LogLine::of("log lines lost: ");
-    report.decimal(u64::from(lost));
-    let [line, end] = *line;
-    log.push_all(&[report.as_bytes(), end, line, end])
-}
-
 /// Returns the time for the age of a piece of a line, in microseconds. This time wraps after more than an
 /// hour. No piece of a line becomes that old.
 const fn micros(nanoseconds: u64) -> u32 {
     ((nanoseconds / 1000) & 0xFFFF_FFFF) as u32
+}
+
+/// Sends the last line of the hypervisor, and returns when the line has left. The flag `open` says whether the
+/// line before may be unfinished.
+pub fn last_line(console: &mut impl Console, open: bool, line: &LogLine, now: u64) {
+    let mut stage = Stage::new();
+    tag(&mut stage, open, now, HYPERVISOR_CONSOLE.as_bytes());
+    send_all(console, stage.unsent(usize::MAX));
+    send_all(console, line.as_bytes());
+    send_all(console, b"\r\n");
 }
 
 /// Sends all bytes and waits for the transmitter. Takes at most two rounds per byte: a flushed transmitter

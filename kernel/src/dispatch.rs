@@ -16,7 +16,7 @@
 //! Each file below this one holds one group of methods of [`Pcpu`]: `basis` (waits whose capability was taken
 //! away), `call` (hypercalls), `circle` (waits that would have no end), `device` (virtual devices, consoles),
 //! `exit` (handling of exits), `fault` (health events), `find` (capabilities by name), `gate` (events),
-//! `lifecycle` (start, stop, load), `report` (lines for the log), `schedule` (windows, schedules). `short`
+//! `lifecycle` (start, stop, load), `report` (the log, and work between decisions), `schedule` (windows, schedules). `short`
 //! has the calls that need no decision and no exit. A part of the kernel that a system can leave out
 //! (`crate::parts`) has a folder of its own, with its state and its methods of [`Pcpu`].
 
@@ -69,10 +69,7 @@ pub enum Next {
     /// Do one chunk of work in the time of this vCPU: of loading its partition, of a revocation, of looking
     /// why the vCPU was woken, or its upcall.
     Load(Slot, VcpuId),
-    /// Write one line of the report that is pending, in the time of this vCPU or, with `None`, while the pCPU
-    /// is idle.
-    Report(Option<Slot>),
-    /// Write one line, or hand output on, because the time for that has come.
+    /// Hand output on, because the time for that has come.
     Chore,
     /// Wait: no vCPU is ready.
     Idle,
@@ -276,7 +273,6 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
                 self.load_chunk(slot, vcpu);
                 self.trace_block(slot, vcpu);
             }
-            Next::Report(slot) => self.report_in_turn(slot),
             Next::Chore => self.do_chore(),
             Next::Idle => {
                 let exit = self.machine.wait();
@@ -300,17 +296,18 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
             return Next::Chore;
         }
         let Some(slot) = self.local.running() else {
-            return if self.local.reports.is_empty() {
-                Next::Idle
+            // The output of all partitions may use up the time that none of them wants.
+            return if self.local.may_pump {
+                Next::Chore
             } else {
-                Next::Report(None)
+                Next::Idle
             };
         };
         let state = self.local.slot(slot);
         match state.activity {
-            Activity::Loading(_) if self.local.reports.has_told_states() => Next::Load(slot, state.vcpu),
-            Activity::Loading(_) | Activity::Reporting => Next::Report(Some(slot)),
-            Activity::Revoking(..) | Activity::Calling | Activity::Looking(_) => Next::Load(slot, state.vcpu),
+            Activity::Loading(_) | Activity::Revoking(..) | Activity::Calling | Activity::Looking(_) => {
+                Next::Load(slot, state.vcpu)
+            }
             _ => Next::Run(slot, state.vcpu),
         }
     }

@@ -63,7 +63,6 @@ mod policy;
 pub mod port;
 mod port_id;
 mod record;
-mod reports;
 mod semihosting;
 mod service;
 mod shared;
@@ -72,6 +71,7 @@ mod table;
 mod terminal;
 pub mod time;
 pub mod trace;
+mod untold;
 mod upcall;
 
 /// The type that a class binary gives to [`boot::primary`] to have all policies of the manifest.

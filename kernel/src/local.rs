@@ -20,9 +20,9 @@ use crate::network::Intake;
 use crate::orders::Orders;
 use crate::port::PortId;
 use crate::record::add_ticks;
-use crate::reports::Reports;
 use crate::time::Timebase;
 use crate::trace::Tracer;
+use crate::untold::Untold;
 use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::log::{NONE, Pcpu, Vcpu, in_steps};
 use bulkhead_abi::trace::{BlockReason, Event};
@@ -43,8 +43,6 @@ pub enum Activity {
     Ready,
     /// The partition of the vCPU is being loaded in the time of the vCPU.
     Loading(Cursor),
-    /// The vCPU is ready, but a report about it comes first, in its time.
-    Reporting,
     /// The vCPU revokes, in its time, all that was derived from the capability with this index. If the flag
     /// is true, it also revokes that capability.
     Revoking(u64, bool),
@@ -107,12 +105,7 @@ impl Activity {
     pub const fn is_ready(self) -> bool {
         matches!(
             self,
-            Self::Ready
-                | Self::Loading(_)
-                | Self::Reporting
-                | Self::Revoking(..)
-                | Self::Calling
-                | Self::Looking(_)
+            Self::Ready | Self::Loading(_) | Self::Revoking(..) | Self::Calling | Self::Looking(_)
         )
     }
 
@@ -135,7 +128,6 @@ impl Activity {
             Self::Off
             | Self::Ready
             | Self::Loading(_)
-            | Self::Reporting
             | Self::Revoking(..)
             | Self::Calling
             | Self::Looking(_)
@@ -233,6 +225,8 @@ pub struct Local<P = AnyPolicy> {
     pub(crate) chore: Chore,
     /// True if a line has just been written that the transmitter has not been given.
     pub(crate) has_line: bool,
+    /// True if more output waits and the transmitter took all of the last call's.
+    pub(crate) may_pump: bool,
     /// The place for the records of this pCPU.
     pub tracer: Tracer,
     slots: [SlotState; MAX_SLOTS],
@@ -247,8 +241,8 @@ pub struct Local<P = AnyPolicy> {
     /// By slot that lends: the slot that it lends to.
     borrowers: [Slot; MAX_SLOTS],
     policy: P,
-    /// The reports that the log is still to be told.
-    pub reports: Reports,
+    /// The watchers that are still to be told of states.
+    pub untold: Untold,
     /// The time that frames from outside may take.
     intake: Intake,
     /// The stops that other pCPUs ordered. There are none where there is only one pCPU.
@@ -278,7 +272,8 @@ impl<P: PcpuPolicy> Local<P> {
             drain_due: Ticks::NEVER,
             chore: Chore::None,
             has_line: false,
-            reports: Reports::new(),
+            may_pump: false,
+            untold: Untold::new(),
             intake: Intake::UNLIMITED,
             orders: [const { Orders::NONE }; (MAX_PCPUS > 1) as usize],
             tracer,
@@ -373,7 +368,7 @@ impl<P: PcpuPolicy> Local<P> {
     pub fn urge(&mut self, slot: Slot, now: Ticks) {
         if matches!(
             self.slot(slot).activity,
-            Activity::Ready | Activity::Reporting | Activity::Revoking(..) | Activity::Looking(_)
+            Activity::Ready | Activity::Revoking(..) | Activity::Looking(_)
         ) {
             let vcpu = self.slot(slot).vcpu.0;
             self.tracer.record(now, Event::Critical { vcpu });
@@ -443,7 +438,6 @@ impl<P: PcpuPolicy> Local<P> {
     pub fn can_borrow(&self, slot: Slot) -> bool {
         match self.slot(slot).activity {
             Activity::Ready
-            | Activity::Reporting
             | Activity::Revoking(..)
             | Activity::Calling
             | Activity::Looking(_)

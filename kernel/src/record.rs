@@ -11,17 +11,20 @@
 //! these only after it has found them consistent. A position that makes no sense costs the old lines, never
 //! more.
 
-use crate::log::{LogLine, STAMP_LEN, stamp, store_in_ring};
+use crate::console::Log;
+use crate::log::LogLine;
 use crate::system::System;
 use bulkhead_abi::atomic::AtomicU64;
+use bulkhead_abi::log::entry::TEXT_LEN;
 use bulkhead_abi::log::{
-    AREA_SIZE, Area, CRASH_LOCKDOWN, CRASH_NEW, CRASH_TOLD, Exits, LINE_MAX, MESSAGE_LEN, NONE, PARTITIONS,
-    PCPUS, Partition, Pcpu, RING_SIZE, VCPUS, Vcpu, count, store_bytes,
+    AREA_SIZE, Area, AreaNames, CRASH_LOCKDOWN, CRASH_NEW, CRASH_TOLD, ENTRIES, ENTRY_SIZE, Entry, Exits,
+    LINE_ENTRIES, LINE_MAX, MESSAGE_LEN, NONE, Names, PARTITIONS, PCPUS, Partition, Pcpu, PieceLine,
+    RING_SIZE, RegisterFile, StoredEntry, VCPUS, Vcpu, count, entry, store_bytes,
 };
 use bulkhead_abi::{HealthClass, PartitionState};
 use bulkhead_arch_api::{Arch, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, PcpuId, Ticks, VcpuId};
 use core::mem::offset_of;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU32, Ordering, fence};
 use spin::RelaxStrategy;
 use spin::mutex::{SpinMutex, SpinMutexGuard};
 use spin::once::Once;
@@ -30,7 +33,9 @@ const _: () = assert!(
     PARTITIONS >= MAX_PARTITIONS && VCPUS >= MAX_VCPUS && PCPUS >= MAX_PCPUS,
     "everything has a place"
 );
-const _: () = assert!(crate::log::LINE_LEN + 32 <= LINE_MAX);
+
+/// The most entries that wait to be shown. Others may be overwritten while they are read.
+const KEPT: u32 = (ENTRIES - LINE_ENTRIES) as u32;
 
 /// The number of times that a line tries to get the ring from another pCPU. That pCPU needs a few thousand
 /// steps, unless it died there.
@@ -49,9 +54,12 @@ pub struct Found {
 /// The log area, once it is known.
 #[derive(Debug)]
 pub struct Recorder<R> {
-    area: Once<&'static Area, R>,
+    /// The area, with the register files of reports.
+    area: Once<AreaNames<'static>, R>,
     /// The lock that is held while a line is stored.
     writer: SpinMutex<(), R>,
+    /// The number of entries, as it wraps, that the console has shown or will show no more.
+    shown: AtomicU32,
 }
 
 impl<R: RelaxStrategy> Recorder<R> {
@@ -59,12 +67,13 @@ impl<R: RelaxStrategy> Recorder<R> {
         Self {
             area: Once::new(),
             writer: SpinMutex::new(()),
+            shown: AtomicU32::new(0),
         }
     }
 
     /// Takes the area over at boot, and returns what was in the area.
     pub fn open<A: Arch>(&self, machine: &mut A) -> Found {
-        let area = *self.area.call_once(|| machine.log_area());
+        let AreaNames(area, _) = *self.area.call_once(|| AreaNames(machine.log_area(), A::FILES));
         area.make_if_invalid();
         let gap = close_gap(area);
         let header = &area.header;
@@ -78,12 +87,13 @@ impl<R: RelaxStrategy> Recorder<R> {
         // The part of the ring that `close_gap` wrote is the only part that has changed.
         machine.keep(0, offset_of!(Area, ring));
         keep_ring(machine, gap);
+        self.shown.store(number_of(&header.written), Ordering::Relaxed);
         Found { boot, crash }
     }
 
     /// Names the things that are counted.
     pub fn describe(&self, system: &System<'_>) {
-        let Some(area) = self.area.get() else { return };
+        let Some(area) = self.area() else { return };
         let header = &area.header;
         store_bytes(&header.board, system.image.board_name().as_bytes());
         for (partition, place) in system.partitions().zip(&area.partitions) {
@@ -114,33 +124,47 @@ impl<R: RelaxStrategy> Recorder<R> {
             .store(board.trace_records.get(), Ordering::Release);
     }
 
-    /// Stores a line in the ring. `now` is nanoseconds since boot.
+    /// Stores a line of text in the ring. `now` is nanoseconds since boot. This is for boot and for the end,
+    /// when no other pCPU logs.
     pub fn line<A: Arch>(&self, machine: &mut A, line: &LogLine, now: u64) {
-        let Some(area) = self.area.get() else { return };
+        let mut rest = line.as_bytes();
+        while !rest.is_empty() {
+            let mut entry = Entry::text(now, rest);
+            rest = rest.get(TEXT_LEN..).unwrap_or(&[]);
+            entry.flags = if rest.is_empty() { 0 } else { entry::MORE };
+            self.entries(machine, 1, core::iter::once(entry));
+        }
+    }
+
+    /// Stores `count` entries, [`LINE_ENTRIES`] at most.
+    pub fn entries<A: Arch>(&self, machine: &mut A, count: usize, entries: impl Iterator<Item = Entry>) {
+        let Some(area) = self.area() else { return };
         let Some(_writer) = self.claim() else { return };
-        let mut time = [0; STAMP_LEN];
-        let parts: [&[u8]; 5] = [b"[", stamp(now, &mut time), b"] ", line.as_bytes(), b"\n"];
         let start = area.header.written.load(Ordering::Relaxed);
-        let length = parts
-            .iter()
-            .fold(0_usize, |sum, part| sum.saturating_add(part.len()));
+        let length = count.saturating_mul(ENTRY_SIZE);
         let end = start.wrapping_add(length as u64);
         area.header.noted.store(machine.now().0, Ordering::Relaxed);
         area.header.reserved.store(end, Ordering::Release);
         keep_header(machine);
-        let mut position = start;
-        for part in parts {
-            store_in_ring(&area.ring, in_ring(position), part);
-            position = position.wrapping_add(part.len() as u64);
+        for (entry, number) in entries.zip(number_of(&area.header.written)..).take(count) {
+            store(place_of(area, number), &entry);
         }
         keep_ring(machine, (start, length));
         area.header.written.store(end, Ordering::Release);
         keep_header(machine);
     }
 
+    /// Notes that the console will show none of the entries so far.
+    pub fn skip(&self) {
+        if let Some(area) = self.area() {
+            self.shown
+                .store(number_of(&area.header.written), Ordering::Relaxed);
+        }
+    }
+
     /// Notes that the hypervisor gives up, for a reason that it can name.
     pub fn lockdown<A: Arch>(&self, machine: &mut A, reason: &LogLine) {
-        let Some(area) = self.area.get() else { return };
+        let Some(area) = self.area() else { return };
         let pcpu = u32::from(machine.current().0);
         area.crash
             .begin(CRASH_LOCKDOWN, pcpu, machine.now().0, reason.as_bytes());
@@ -179,16 +203,20 @@ impl<R: RelaxStrategy> Recorder<R> {
 
     /// Returns the counters of a vCPU.
     pub fn vcpu(&self, vcpu: VcpuId) -> Option<&'static Vcpu> {
-        self.area.get()?.vcpus.get(usize::from(vcpu.0))
+        self.area()?.vcpus.get(usize::from(vcpu.0))
     }
 
     /// Returns the counters of a pCPU.
     pub fn pcpu(&self, pcpu: PcpuId) -> Option<&'static Pcpu> {
-        self.area.get()?.pcpus.get(usize::from(pcpu.0))
+        self.area()?.pcpus.get(usize::from(pcpu.0))
+    }
+
+    fn area(&self) -> Option<&'static Area> {
+        self.area.get().map(|AreaNames(area, _)| *area)
     }
 
     fn partition(&self, partition: PartitionId) -> Option<&'static Partition> {
-        self.area.get()?.partitions.get(usize::from(partition.0))
+        self.area()?.partitions.get(usize::from(partition.0))
     }
 
     /// Takes the right to store a line. Returns `None` if the holder of the right seems to have died with it.
@@ -212,20 +240,88 @@ pub fn add_ticks(counter: &AtomicU64, ticks: Ticks) {
     );
 }
 
-/// Turns bytes that were announced but not stored into line ends, because the announced line has overwritten
-/// the oldest bytes. Returns the place and the length of the line ends.
+impl<R: RelaxStrategy> Names for Recorder<R> {
+    fn add_name(&self, partition: u8, to: &mut PieceLine) {
+        if let Some(area) = self.area.get() {
+            area.add_name(partition, to);
+        }
+    }
+
+    fn files(&self) -> &[&RegisterFile] {
+        self.area.get().map_or(&[], Names::files)
+    }
+}
+
+impl<R: RelaxStrategy> Log for Recorder<R> {
+    fn waiting(&self) -> u32 {
+        let written = self.area().map(|area| number_of(&area.header.written));
+        let shown = self.shown.load(Ordering::Relaxed);
+        written.unwrap_or(shown).wrapping_sub(shown)
+    }
+
+    fn room(&self) -> u32 {
+        KEPT.saturating_sub(self.waiting())
+    }
+
+    fn take(&self) -> Option<Entry> {
+        let area = self.area()?;
+        let (waiting, shown) = (self.waiting(), self.shown.load(Ordering::Relaxed));
+        if waiting == 0 {
+            return None;
+        }
+        let words = place_of(area, shown)
+            .each_ref()
+            .map(|word| word.load(Ordering::Relaxed));
+        fence(Ordering::Acquire);
+        // Other pCPUs may have overwritten the entry while it was read.
+        let stored = number_of(&area.header.reserved).wrapping_sub(shown);
+        let lost = match waiting.saturating_sub(KEPT) {
+            0 => u32::from(stored > ENTRIES as u32),
+            lost => lost,
+        };
+        self.shown
+            .store(shown.wrapping_add(lost.max(1)), Ordering::Relaxed);
+        match Entry::decode(words) {
+            Some(entry) if lost == 0 => Some(entry),
+            _ => Some(Entry::lost(lost.max(1))),
+        }
+    }
+}
+
+/// Returns the number of entries that a position stands for, as it wraps.
+fn number_of(position: &AtomicU64) -> u32 {
+    (position.load(Ordering::Acquire) / ENTRY_SIZE as u64) as u32
+}
+
+/// Returns the place of an entry in the ring.
+fn place_of(area: &Area, number: u32) -> &StoredEntry {
+    const { assert!(ENTRIES.is_power_of_two()) }
+    let [first, ..] = &area.ring;
+    area.ring
+        .get(number as usize & ENTRIES.wrapping_sub(1))
+        .unwrap_or(first)
+}
+
+fn store(place: &StoredEntry, entry: &Entry) {
+    for (word, value) in place.iter().zip(entry.encode()) {
+        word.store(value, Ordering::Relaxed);
+    }
+}
+
+/// Turns entries that were announced but not stored into empty ones, because the announced line has
+/// overwritten the oldest entries. Returns the place and the length of these entries in bytes.
 fn close_gap(area: &Area) -> (u64, usize) {
     let header = &area.header;
     let start = header.written.load(Ordering::Relaxed);
-    let length = header.reserved.load(Ordering::Relaxed).wrapping_sub(start);
-    let length = usize::try_from(length).unwrap_or(LINE_MAX).min(LINE_MAX);
-    store_in_ring(
-        &area.ring,
-        in_ring(start),
-        [b'\n'; LINE_MAX].get(..length).unwrap_or(&[]),
-    );
-    let end = start.wrapping_add(length as u64);
-    header.reserved.store(end, Ordering::Release);
+    let end = header.reserved.load(Ordering::Relaxed);
+    let length = usize::try_from(end.wrapping_sub(start))
+        .unwrap_or(LINE_MAX)
+        .min(LINE_MAX);
+    for number in (number_of(&header.written)..).take(length / ENTRY_SIZE) {
+        place_of(area, number)
+            .iter()
+            .for_each(|word| word.store(0, Ordering::Relaxed));
+    }
     header.written.store(end, Ordering::Release);
     (start, length)
 }
@@ -303,4 +399,64 @@ fn keep_ring<A: Arch>(machine: &mut A, (start, length): (u64, usize)) {
 const fn in_ring(position: u64) -> usize {
     const { assert!(RING_SIZE.is_power_of_two()) }
     (position & RING_SIZE.wrapping_sub(1) as u64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::boxed::Box;
+
+    fn recorder() -> (Recorder<spin::Spin>, &'static Area) {
+        let recorder = Recorder::new();
+        let area: &'static Area = Box::leak(Box::new(Area::new()));
+        recorder.area.call_once(|| AreaNames(area, &[]));
+        (recorder, area)
+    }
+
+    /// Stores entries whose times are `numbers`.
+    fn put(area: &Area, numbers: core::ops::Range<u32>) {
+        for number in numbers {
+            store(place_of(area, number), &Entry::text(number.into(), b""));
+            let written = u64::from(number + 1) * ENTRY_SIZE as u64;
+            area.header.reserved.store(written, Ordering::Relaxed);
+            area.header.written.store(written, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn entries_are_taken_once_and_in_order() {
+        let (recorder, area) = recorder();
+        assert_eq!((recorder.waiting(), recorder.take()), (0, None));
+        put(area, 0..3);
+        assert_eq!((recorder.waiting(), recorder.room()), (3, KEPT - 3));
+        for number in 0..3 {
+            assert_eq!(recorder.take().map(|entry| entry.time), Some(number));
+        }
+        assert_eq!((recorder.waiting(), recorder.take()), (0, None));
+        put(area, 3..5);
+        recorder.skip();
+        assert_eq!((recorder.waiting(), recorder.take()), (0, None));
+    }
+
+    #[test]
+    fn entries_that_were_overwritten_are_counted() {
+        let (recorder, area) = recorder();
+        put(area, 0..KEPT + 19);
+        assert_eq!(recorder.room(), 0);
+        assert_eq!(recorder.take(), Some(Entry::lost(19)));
+        assert_eq!(recorder.take().map(|entry| entry.time), Some(19));
+        put(area, KEPT + 19..5000);
+        assert_eq!(recorder.take(), Some(Entry::lost(5000 - 20 - KEPT)));
+        assert_eq!(recorder.waiting(), KEPT);
+    }
+
+    #[test]
+    fn an_entry_that_changes_while_it_is_read_is_lost() {
+        let (recorder, area) = recorder();
+        put(area, 0..KEPT);
+        let ahead = (ENTRIES as u64 + 1) * ENTRY_SIZE as u64;
+        area.header.reserved.store(ahead, Ordering::Relaxed);
+        assert_eq!(recorder.take(), Some(Entry::lost(1)));
+        assert_eq!(recorder.take().map(|entry| entry.time), Some(1));
+    }
 }

@@ -10,6 +10,7 @@ use crate::console::DRAIN_PERIOD_NS;
 use crate::dispatch::Pcpu;
 use crate::dispatch::device::Change;
 use crate::local::Activity;
+use bulkhead_abi::log::entry::Failure;
 use bulkhead_arch_api::{Arch, Drivers, HOST_BYTES, HostCall, Reply, VcpuId};
 use bulkhead_sched::{PcpuPolicy, Slot};
 
@@ -46,7 +47,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 }
                 (Some(to), length)
             }
-            HostCall::Failed(code) => return self.fail(slot, vcpu, ": exit code ", code.into()),
+            HostCall::Failed(code) => return self.fail(slot, vcpu, Failure::Exit, code.into()),
         };
         if length == 0 {
             return self.wait_for_console(slot, vcpu);

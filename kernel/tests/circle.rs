@@ -202,6 +202,41 @@ fn who_takes_an_interrupt_can_serve_meanwhile_and_is_refused_when_it_waits_on() 
 }
 
 #[test]
+fn a_call_that_has_come_to_close_a_circle_can_be_given_up() {
+    for pcpu in [0, 1] {
+        let parts = [
+            serves(vm("a", &[(0, 10)]), 0, 1),
+            serves(task("b", pcpu, 20), 1, 0),
+        ];
+        let mut bench = bench(2, &parts);
+        bench.program(0, |_| {
+            marking(vec![
+                sleep(100_000),
+                Action::SetTimer(Some(150_000)),
+                request(Operation::PortSendReceive, 0),
+                Action::Acknowledge,
+                Action::SetTimer(None),
+                Action::Compute(100_000),
+                call(Operation::PortResume, &[0, 1]),
+                call(Operation::PortResume, &[0, 1]),
+                call(Operation::PortTryReceive, &[MINE, TO, 64]),
+            ])
+        });
+        bench.program(1, |_| {
+            marking(vec![
+                receive(),
+                sleep(200_000),
+                request(Operation::PortSendReceive, 0),
+            ])
+        });
+        bench.run(1_000_000);
+        let ended = [Error::Interrupted, Error::TimedOut, Error::WrongState].map(error_mark);
+        let expected = [&[0; 4][..], &ended, &[8, 0, 7, 0]];
+        assert_eq!(bench.marks(0), expected.concat(), "pCPU {pcpu}");
+    }
+}
+
+#[test]
 fn a_receiver_whose_capability_is_gone_hides_no_circle() {
     const OTHER: u64 = 8;
     const GRANTED: u64 = 1;

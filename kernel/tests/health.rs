@@ -102,7 +102,7 @@ fn a_touch_of_nothing_is_reflected_if_the_action_is_inject() {
 fn a_touch_of_nothing_ends_the_partition_if_the_action_is_stop() {
     let mut bench = bench(vm("part", &[(0, 5)]).action(HealthClass::Memory, HealthAction::Stop));
     bench.program(0, |_| toucher());
-    bench.run(1_000_000);
+    bench.run(30_000_000);
     assert_eq!(outcome(&bench), (1, vec![]));
     assert!(bench.logged("partition part: failed"));
 }
@@ -114,7 +114,7 @@ fn restarts_go_on_until_the_limit() {
         .with(|part| part.restart_limit = 3);
     let mut bench = bench(part);
     bench.program(0, |_| toucher());
-    bench.run(1_000_000);
+    bench.run(30_000_000);
     assert_eq!(outcome(&bench), (4, vec![]));
     assert!(
         bench.logged("event=4 action=stop (restart limit reached)"),
@@ -186,7 +186,7 @@ fn a_task_that_faults_is_stopped_or_restarted_whatever_the_action_says() {
         bench.program(0, |_| {
             script([Action::Fault(report(HealthClass::Task)), Action::Mark(1)])
         });
-        bench.run(1_000_000);
+        bench.run(30_000_000);
         assert_eq!(outcome(&bench), (starts, vec![]), "{action:?}");
         assert!(bench.logged("partition part: failed"));
     }
@@ -422,7 +422,7 @@ fn a_backend_failure_ends_the_partition_only() {
 fn a_million_faults_leave_a_short_log() {
     let mut bench = bench(vm("part", &[(0, 5)]).action(HealthClass::Memory, HealthAction::Log));
     bench.program(0, |_| |_, _| READ_NOWHERE);
-    bench.run(3_000_000);
+    bench.run(100_000_000);
     neighbour_is_fine(&bench);
     let reports: Vec<String> = bench
         .log()
@@ -430,22 +430,4 @@ fn a_million_faults_leave_a_short_log() {
         .filter(|line| line.starts_with("health: "))
         .collect();
     assert!((20..40).contains(&reports.len()), "{}", reports.len());
-}
-
-#[test]
-fn the_registers_of_a_fifth_fault_at_once_are_left_out() {
-    let names = ["a", "b", "c", "d", "e"];
-    let parts = names.map(|name| vm(name, &[(0, 5)]).action(HealthClass::Memory, HealthAction::Stop));
-    let mut bench = Bench::new(1, &parts);
-    for vcpu in 0..5 {
-        bench.program(vcpu, |_| toucher());
-    }
-    bench.run(100_000_000);
-    for (name, left_out) in names.into_iter().zip([false, false, false, false, true]) {
-        let of_its = |text: &str| bench.logged(&format!("registers: partition={name} vcpu=0 {text}"));
-        assert!(bench.logged(&format!("partition {name}: failed")));
-        assert_eq!(of_its("r0="), !left_out, "{name}: {:?}", bench.log());
-        assert_eq!(of_its("sp="), !left_out, "{name}");
-        assert_eq!(of_its("left out"), left_out, "{name}");
-    }
 }

@@ -138,7 +138,7 @@ fn a_health_action_restarts_warm_or_cold_and_names_the_class() {
                 size: 4,
             })
         });
-        bench.run(1_000_000);
+        bench.run(30_000_000);
         let expected: Vec<_> = lives
             .into_iter()
             .zip(1..)

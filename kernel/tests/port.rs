@@ -506,6 +506,43 @@ fn a_client_with_room_is_never_refused_whatever_it_gives_up() {
     }
 }
 
+/// Lets a client without room of its own give up more calls than the port takes, at two ports in turn.
+#[test]
+fn calls_that_a_vcpu_gave_up_take_the_place_of_one() {
+    for pcpu in [0, 1] {
+        let parts = [
+            with_port(task("client", pcpu, 10), Rights::WRITE),
+            with_port(task("other", 0, 5), Rights::WRITE),
+            with_port(task("server", 0, 30), Rights::READ),
+        ];
+        let mut bench = bench(2, 4, &parts);
+        bench.program(0, |_| {
+            let calls = (1..=20).map(|round| {
+                let port = if round % 2 == 0 { PORT } else { OTHER };
+                call(
+                    Operation::PortSendReceive,
+                    &[port, FROM, 8, TO, 64, 10_000 + 1_000 * round],
+                )
+            });
+            marking(calls.collect())
+        });
+        bench.program(1, |_| {
+            marking(vec![sleep(100_000), send(8), send(8), send(8), send(8)])
+        });
+        bench.program(2, |_| {
+            let mut actions = vec![sleep(200_000)];
+            actions.extend([try_receive(); 4]);
+            marking(actions)
+        });
+        bench.run(1_000_000);
+        assert_eq!(bench.marks(0), [mark(Error::TimedOut); 20], "pCPU {pcpu}");
+        let other = [&[0; 16][..], &[mark(Error::NoSpace)]].concat();
+        assert_eq!(bench.marks(1), other, "one place is the client's, pCPU {pcpu}");
+        let server = [&[0; 4][..], &[8, 0, 0, 0].repeat(3), &[mark(Error::TimedOut)]].concat();
+        assert_eq!(bench.marks(2), server, "pCPU {pcpu}");
+    }
+}
+
 /// Returns a guest that is busy from before a call on, or never.
 fn busy_from_390_000(is_busy: bool) -> impl Guest {
     let mut step = 0;

@@ -176,10 +176,10 @@ impl Model {
                 }
                 vec![length, 0, 0, 0, stored(length, value)]
             }
+            // A call takes the place of one that the caller has given up, and is given up there.
+            Step::Call { port, .. } if !self.stale[port].is_empty() => answer(Err(Error::TimedOut)),
             Step::Call { port, .. } => match self.put(port, None) {
                 Ok(()) => answer(Err(Error::TimedOut)),
-                // A call takes the place of one that the caller has given up, and is given up there.
-                Err(_) if !self.stale[port].is_empty() => answer(Err(Error::TimedOut)),
                 refused => answer(refused),
             },
         }

@@ -3,28 +3,19 @@
 
 mod support;
 
-use bulkhead_abi::log::{Area, CRASH_LOCKDOWN, CRASH_NEW, CRASH_TOLD, LINE_MAX, MAGIC, NONE, RING_SIZE};
+use bulkhead_abi::log::{
+    Area, CRASH_LOCKDOWN, CRASH_NEW, CRASH_TOLD, ENTRIES, ENTRY_SIZE, LINE_MAX, MAGIC, NONE, RING_SIZE,
+};
 use bulkhead_abi::{HealthClass, PartitionState};
 use bulkhead_arch_sim::Action;
 use bulkhead_image::layout::HealthAction;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
-use support::{Bench, NOWHERE, caller, vm};
+use support::{Bench, NOWHERE, caller, log_text, vm};
 
 const READ: Action = Action::Read {
     address: NOWHERE,
     size: 4,
 };
-
-/// Returns the text of a ring, as a reader finds it.
-fn text(area: &Area) -> String {
-    let (written, reserved) = (
-        area.header.written.load(Relaxed),
-        area.header.reserved.load(Relaxed),
-    );
-    let first = reserved.saturating_sub(RING_SIZE as u64);
-    let bytes = (first..written).map(|at| area.ring[at as usize % RING_SIZE].load(Relaxed));
-    String::from_utf8(bytes.collect()).unwrap()
-}
 
 fn bench(area: &'static Area) -> Bench {
     let parts = [
@@ -42,8 +33,8 @@ fn area() -> &'static Area {
 }
 
 fn noise(area: &Area) {
-    for (place, value) in area.ring.iter().zip(0_u32..) {
-        place.store(value.wrapping_mul(2_654_435_761).to_le_bytes()[3], Relaxed);
+    for (place, value) in area.ring.iter().flatten().zip(1_u64..) {
+        place.store(value.wrapping_mul(0x9E37_79B9_7F4A_7C15), Relaxed);
     }
     area.header.written.store(u64::MAX - 3, Relaxed);
     area.header.reserved.store(77, Relaxed);
@@ -56,9 +47,9 @@ fn the_ring_holds_what_the_console_showed_and_a_reset_keeps_it() {
     let area = area();
     let mut first = bench(area);
     first.run(1_000_000);
-    let lines = text(area);
-    for line in first.log() {
-        assert!(lines.contains(&line), "{line}\nis not in\n{lines}");
+    let lines = log_text(area);
+    for line in first.console("bulkhead").lines() {
+        assert!(lines.contains(line), "{line}\nis not in\n{lines}");
     }
     assert_eq!(area.header.boots.load(Relaxed), 1);
     assert!(
@@ -72,7 +63,7 @@ fn the_ring_holds_what_the_console_showed_and_a_reset_keeps_it() {
         "{:?}",
         second.log()
     );
-    assert!(text(area).starts_with(&lines));
+    assert!(log_text(area).starts_with(&lines));
     assert_eq!(area.header.boots.load(Relaxed), 2);
 }
 
@@ -85,25 +76,26 @@ fn garbage_is_not_taken_for_a_log() {
     assert_eq!(area.header.magic.load(Relaxed), MAGIC);
     assert_eq!(area.header.boots.load(Relaxed), 1);
     assert!(!bench.logged("crashed"));
-    assert!(text(area).starts_with("[0.000000] Bulkhead test class sim\n"));
+    assert!(log_text(area).starts_with("[0.000000] Bulkhead test class sim\n"));
 }
 
 #[test]
 fn a_line_that_power_loss_cut_off_leaves_only_whole_ones() {
     let area = area();
     bench(area).run(100_000);
-    let before = text(area);
+    let before = log_text(area);
     let header = &area.header;
     let written = header.written.load(Relaxed);
-    header.reserved.store(written + 50, Relaxed);
-    area.ring[written as usize % RING_SIZE].store(b'x', Relaxed);
+    header.reserved.store(written + 2 * ENTRY_SIZE as u64, Relaxed);
+    area.ring[written as usize / ENTRY_SIZE % ENTRIES][1].store(u64::MAX, Relaxed);
     bench(area).run(100_000);
-    let after = text(area);
-    let rest = after.strip_prefix(&before).unwrap().trim_start_matches('\n');
+    let after = log_text(area);
+    let rest = after.strip_prefix(&before).unwrap();
     assert!(rest.starts_with("[0.000000] Bulkhead"), "{rest}");
-    header
-        .reserved
-        .store(header.written.load(Relaxed) + LINE_MAX as u64 + 1, Relaxed);
+    header.reserved.store(
+        header.written.load(Relaxed) + (LINE_MAX + ENTRY_SIZE) as u64,
+        Relaxed,
+    );
     bench(area).run(100_000);
     assert_eq!(header.boots.load(Relaxed), 1, "positions that make no sense");
 }
@@ -114,8 +106,9 @@ fn a_full_ring_loses_its_oldest_lines() {
     for _ in 0..200 {
         bench(area).run(20_000);
     }
-    let lines = text(area);
-    assert!(lines.len() > RING_SIZE - LINE_MAX, "{}", lines.len());
+    let lines = log_text(area);
+    let written = area.header.written.load(Relaxed);
+    assert!(written > 2 * RING_SIZE as u64, "{written}");
     assert!(lines.contains("boot 200, ") && !lines.contains("boot 2, "));
     assert!(
         lines.lines().skip(1).all(|line| line.starts_with("[0.")),
@@ -153,7 +146,7 @@ fn a_lockdown_is_told_in_the_next_life_once() {
     broken.run(100_000);
     assert_eq!(area.crash.state.load(Relaxed), CRASH_NEW);
     assert_eq!(area.crash.kind.load(Relaxed), CRASH_LOCKDOWN);
-    assert!(text(area).contains("LOCKDOWN: "));
+    assert!(log_text(area).contains("LOCKDOWN: "));
     let mut next = bench(area);
     next.run(100_000);
     assert!(
@@ -165,4 +158,23 @@ fn a_lockdown_is_told_in_the_next_life_once() {
     let mut after = bench(area);
     after.run(100_000);
     assert!(!after.logged("crashed"));
+}
+
+#[test]
+fn registers_that_find_no_room_are_left_out() {
+    let area = area();
+    let parts = ["a", "b", "c", "d", "e", "f"]
+        .map(|name| vm(name, &[(0, 5)]).action(HealthClass::Memory, HealthAction::Log));
+    let mut bench = Bench::new(1, &parts);
+    bench.world().log_area = area;
+    bench.world().transmitter_depth = 0;
+    for vcpu in 0..6 {
+        bench.program(vcpu, |_| caller(vec![READ; 16]));
+    }
+    bench.run(10_000_000);
+    let lines = log_text(area);
+    let count = |what: &str| lines.matches(what).count();
+    let (whole, left_out) = (count(" pc="), count(" left out, others are being written\n"));
+    assert!(count("health: ") >= 50, "the oldest are overwritten");
+    assert!(left_out != 0 && whole >= 30, "{whole} and {left_out}\n{lines}");
 }

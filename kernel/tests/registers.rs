@@ -94,7 +94,7 @@ fn an_owner_reaches_its_registers_and_nothing_beside_them() {
     let events = events
         .iter()
         .filter(|line| line.contains("health: partition=first"));
-    assert_eq!(events.count(), 5);
+    assert_eq!(events.count(), 5, "{:?}", bench.log());
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::fp::{self, CPTR_OPEN, CPTR_TRAP};
 use crate::irq::PcpuIrq;
 use crate::sysreg::{instruction, write_guest_register};
 use bulkhead_abi::log::Pcpu;
+use bulkhead_abi::log::{RegisterFile, registers};
 use bulkhead_abi::trace::Entry;
 use bulkhead_arch_api::{Arch, ClassFacts, MAX_PARTITIONS, MAX_VCPUS, PcpuId, VcpuId, VcpuSet, class};
 
@@ -53,6 +54,7 @@ pub struct Machine {
 impl Arch for Machine {
     type Relax = Relax;
     const CAPS: ClassFacts = class::AARCH64;
+    const FILES: &'static [&'static RegisterFile] = &[&registers::AARCH64, &registers::AARCH32];
 }
 
 impl Machine {

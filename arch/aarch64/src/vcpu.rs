@@ -15,6 +15,7 @@ use crate::state::{Auxiliary, El1State, RESET_PSTATE, TASK_PSTATE};
 use crate::timer::{self, Timers};
 use crate::{inject, irq, log, space, state, undescribed};
 use bulkhead_abi::hypercall::UPCALL_WORDS;
+use bulkhead_abi::log::registers;
 use bulkhead_abi::{Error, HealthClass};
 use bulkhead_arch_aarch64_core::aarch32;
 use bulkhead_arch_aarch64_core::data::stored;
@@ -503,8 +504,7 @@ impl Vcpus for Machine {
     fn dump(&mut self, vcpu: VcpuId) -> Dump {
         let mut dump = Dump {
             general: [0; DUMP_REGISTERS],
-            numbered: 0,
-            names: &[],
+            file: &registers::AARCH64,
             sp: 0,
             pc: 0,
             state: 0,
@@ -519,10 +519,9 @@ impl Vcpus for Machine {
             }
             (dump.pc, dump.state) = (context.pc, context.pstate);
             if context.is_aarch32() {
-                dump.names = &aarch32::REGISTER_NAMES;
+                dump.file = &registers::AARCH32;
                 dump.sp = context.read_general(aarch32::stack_pointer(context.pstate));
             } else {
-                (dump.numbered, dump.names) = (31, &["far", "elr", "esr", "vbar"]);
                 dump.sp = context.el1.stack_pointer(context.pstate);
             }
         });

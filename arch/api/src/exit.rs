@@ -3,6 +3,7 @@
 
 use crate::{AddressSpace, DUMP_REGISTERS, GuestPhys, Line, Ticks, VcpuSet};
 use bulkhead_abi::HealthClass;
+use bulkhead_abi::log::RegisterFile;
 use bulkhead_abi::size::Register;
 
 /// Why [`crate::Vcpus::run`] returned. Everything that only one CPU class knows has been finished
@@ -218,10 +219,8 @@ pub struct Dump {
     /// Registers in the class's order: the general ones without the stack pointer, and those that say which
     /// exception the vCPU took last.
     pub general: [Register; DUMP_REGISTERS],
-    /// The number of registers at the beginning that are called `r` and their number.
-    pub numbered: usize,
-    /// The names of the registers after these. There are no other registers.
-    pub names: &'static [&'static str],
+    /// The register file that these are.
+    pub file: &'static RegisterFile,
     /// Stack pointer.
     pub sp: Register,
     /// Program counter.

@@ -8,7 +8,7 @@ use crate::{
 };
 use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::hypercall::UPCALL_WORDS;
-use bulkhead_abi::log::Area;
+use bulkhead_abi::log::{Area, RegisterFile};
 use bulkhead_abi::trace::Entry;
 use core::sync::atomic::Ordering;
 
@@ -18,6 +18,8 @@ pub trait Arch: Cpus + Vcpus + Spaces + Irqs + Clock + Frames + Traces {
     type Relax: spin::RelaxStrategy;
     /// The facts of this class.
     const CAPS: ClassFacts;
+    /// The register files that the reports of its vCPUs have.
+    const FILES: &'static [&'static RegisterFile];
 }
 
 /// Physical CPUs.

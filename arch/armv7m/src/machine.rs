@@ -9,6 +9,7 @@ use crate::lines::Interrupts;
 use crate::pool::Pool;
 use crate::protection::{Plain, SpaceTable};
 use crate::window::Loan;
+use bulkhead_abi::log::{RegisterFile, registers};
 use bulkhead_arch_api::{Arch, ClassFacts, Exit, MAX_PARTITIONS, PartitionId, Ticks, VcpuId, VcpuSet, class};
 use bulkhead_arch_armv7m_core::Model;
 use bulkhead_drivers::cmsdk::DualTimer;
@@ -78,6 +79,7 @@ impl spin::RelaxStrategy for Relax {
 impl Arch for Machine {
     type Relax = Relax;
     const CAPS: ClassFacts = class::ARMV7M;
+    const FILES: &'static [&'static RegisterFile] = &[&registers::ARMV7M];
 }
 
 impl Machine {

@@ -8,6 +8,7 @@ use crate::live::Live;
 use crate::log;
 use crate::machine::Machine;
 use crate::protection::Space;
+use bulkhead_abi::log::registers;
 use bulkhead_arch_api::{
     Clock, DUMP_REGISTERS, Dump, Exit, FaultReport, PartitionId, Reply, Ticks, VcpuId, VcpuPlan, VcpuReset,
     VcpuSet, Vcpus, VirtualLine,
@@ -18,11 +19,6 @@ use bulkhead_arch_armv7m_core::{Fault, Guest, VirtualCore, answer_hypercall, fra
 const FAILED_NOT_ADOPTED: u64 = 1;
 /// xPSR.T.
 const THUMB: u32 = 1 << 24;
-/// Names of the general registers.
-const NAMES: &[&str] = &[
-    "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "lr", "from", "cfsr",
-];
-
 /// Writes the registers of a first instruction, below the initial stack pointer. Returns false if that is not
 /// the guest's memory.
 fn first_frame(registers: &mut Registers, space: &Space, reset: &VcpuReset, argument: u32) -> bool {
@@ -217,8 +213,7 @@ impl Vcpus for Machine {
     fn dump(&mut self, vcpu: VcpuId) -> Dump {
         let mut dump = Dump {
             general: [0; DUMP_REGISTERS],
-            numbered: 0,
-            names: NAMES,
+            file: &registers::ARMV7M,
             sp: 0,
             pc: 0,
             state: 0,

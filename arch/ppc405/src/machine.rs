@@ -6,6 +6,7 @@ use crate::buffer::Buffer;
 use crate::context::{Context, ContextTable, Registers};
 use crate::lines::Lines;
 use crate::regions::{Space, SpaceTable};
+use bulkhead_abi::log::{RegisterFile, registers};
 use bulkhead_arch_api::{Arch, ClassFacts, Exit, MAX_PARTITIONS, PartitionId, Ticks, VcpuId, class};
 
 /// The machine.
@@ -51,6 +52,7 @@ impl spin::RelaxStrategy for Relax {
 impl Arch for Machine {
     type Relax = Relax;
     const CAPS: ClassFacts = class::PPC405;
+    const FILES: &'static [&'static RegisterFile] = &[&registers::PPC405];
 }
 
 impl Machine {

@@ -6,6 +6,7 @@ use crate::entry::bulkhead_enter;
 use crate::machine::Machine;
 use crate::sysreg;
 use bulkhead_abi::hypercall::UPCALL_WORDS;
+use bulkhead_abi::log::registers;
 use bulkhead_arch_api::{
     Dump, Exit, FaultReport, GuestPhys, PartitionId, Reply, Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet,
     Vcpus, VirtualLine,
@@ -20,13 +21,6 @@ const STACK: usize = 1;
 /// Bytes of the first frame on a task's stack (System V ABI, PowerPC supplement, section 3): a back chain
 /// that ends, and a word for LR.
 const FIRST_FRAME: u32 = 16;
-/// Names of the general registers besides the stack pointer.
-const NAMES: &[&str] = &[
-    "r0", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "r16",
-    "r17", "r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r26", "r27", "r28", "r29", "r30", "r31",
-    "srr0", "esr", "evpr",
-];
-
 impl Context {
     /// Shows the guest the fault that led to its last exit.
     fn reflect(&mut self) {
@@ -222,8 +216,7 @@ impl Vcpus for Machine {
     fn dump(&mut self, vcpu: VcpuId) -> Dump {
         let mut dump = Dump {
             general: [0; bulkhead_arch_api::DUMP_REGISTERS],
-            numbered: 0,
-            names: NAMES,
+            file: &registers::PPC405,
             sp: 0,
             pc: 0,
             state: 0,

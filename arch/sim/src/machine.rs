@@ -8,6 +8,8 @@ use crate::uplink::NETWORK_LINE;
 use crate::world::{CONSOLE_LINE, What, World};
 use bulkhead_abi::Operation;
 use bulkhead_abi::hypercall::UPCALL_WORDS;
+use bulkhead_abi::log::RegisterFile;
+use bulkhead_abi::log::registers;
 use bulkhead_abi::log::{AREA_SIZE, Area, Exits, count};
 use bulkhead_abi::trace::Entry;
 use bulkhead_arch_api::{
@@ -102,6 +104,7 @@ const fn counter<'a>(exits: &'a Exits, exit: &Exit) -> &'a AtomicU32 {
 impl<C: SimClass> Arch for SimMachine<C> {
     type Relax = spin::Spin;
     const CAPS: ClassFacts = *C::FACTS;
+    const FILES: &'static [&'static RegisterFile] = &[&registers::SIMULATED];
 }
 
 impl<C: SimClass> Cpus for SimMachine<C> {
@@ -313,8 +316,7 @@ impl<C: SimClass> Vcpus for SimMachine<C> {
         self.world().vcpu(vcpu, self.pcpu);
         Dump {
             general: [0; DUMP_REGISTERS],
-            numbered: DUMP_REGISTERS,
-            names: &[],
+            file: &registers::SIMULATED,
             sp: 0,
             pc: 0,
             state: 0,

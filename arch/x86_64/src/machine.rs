@@ -4,6 +4,7 @@
 
 use crate::board::Relax;
 use crate::context::{CONTEXTS, Context};
+use bulkhead_abi::log::{RegisterFile, registers};
 use bulkhead_arch_api::{Arch, ClassFacts, MAX_VCPUS, PcpuId, Ticks, VcpuId, VcpuSet, class};
 
 /// A pCPU's machine.
@@ -32,6 +33,7 @@ pub struct Machine {
 impl Arch for Machine {
     type Relax = Relax;
     const CAPS: ClassFacts = class::X86_64;
+    const FILES: &'static [&'static RegisterFile] = &[&registers::X86_64];
 }
 
 impl Machine {

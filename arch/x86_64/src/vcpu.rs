@@ -9,6 +9,7 @@ use crate::machine::Machine;
 use crate::space::TASK_ROOT;
 use crate::{direct, emulate, entry, log, platform, ports, registers, space, svm, sysreg, traps};
 use bulkhead_abi::hypercall::UPCALL_WORDS;
+
 use bulkhead_arch_api::class::x86_64::{BOOT_GDT, BOOT_GDT_SIZE, FLAT_32, LONG_64, LONG_MODE_ROOT};
 use bulkhead_arch_api::{
     DUMP_REGISTERS, Dump, Exit, FaultReport, GuestPhys, PartitionId, PartitionKind, Reply, Ticks, VcpuId,
@@ -54,13 +55,6 @@ const RFLAGS_COMPUTED: u64 = 0xCD5;
 /// The registers of an upcall's place: the registers of a call, then the others that a function need not
 /// keep.
 const CALLING: [usize; 9] = [RDI, RSI, RDX, RCX, R8, R9, RAX, R10, R11];
-
-/// Names of the registers of a dump.
-static NAMES: &[&str] = &[
-    "rax", "rcx", "rdx", "rbx", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
-    "cr0", "cr2", "cr3", "cr4", "efer", "cs", "cs-base", "ss", "ds", "gdt", "idt", "tr", "event", "info1",
-    "info2", "exit",
-];
 
 impl Context {
     /// Sets all registers as a reset leaves them.
@@ -395,8 +389,7 @@ impl Vcpus for Machine {
     fn dump(&mut self, vcpu: VcpuId) -> Dump {
         let mut dump = Dump {
             general: [0; DUMP_REGISTERS],
-            numbered: 0,
-            names: NAMES,
+            file: &bulkhead_abi::log::registers::X86_64,
             sp: 0,
             pc: 0,
             state: 0,

@@ -8,9 +8,12 @@
 
 use crate::log::exits::{self, CAUSES, ExitCounts, brief};
 use crate::log::never_ran::NeverRan;
+use bulkhead_abi::log::line::{STAMP_LEN, stamp};
+use bulkhead_abi::log::registers;
 use bulkhead_abi::log::{
-    Area, CLOCK_STEP, CRASH_EXCEPTION, CRASH_NEW, CRASH_PANIC, CRASH_TOLD, Crash, Header, LARGE, LINE_MAX,
-    Layout, MAGIC, NONE, Partition, Pcpu, Prompt, SMALL, VERSION, Vcpu, in_steps,
+    Area, CLOCK_STEP, CRASH_EXCEPTION, CRASH_NEW, CRASH_PANIC, CRASH_TOLD, Crash, ENTRY_SIZE, Entry, Header,
+    Kind, LARGE, Layout, MAGIC, NONE, Names, Partition, Pcpu, PieceLine, Prompt, RegisterFile, SMALL,
+    VERSION, Vcpu, are_positions, in_steps,
 };
 use bulkhead_abi::trace::{RING_MAX, RING_MIN};
 use bulkhead_abi::{HealthClass, PartitionState};
@@ -310,10 +313,7 @@ impl<'a> LogArea<'a> {
 
     fn is_valid(&self) -> bool {
         let (written, reserved) = self.positions();
-        self.word(offset_of!(Header, version)) == VERSION
-            && reserved
-                .checked_sub(written)
-                .is_some_and(|rest| rest <= LINE_MAX as u64)
+        self.word(offset_of!(Header, version)) == VERSION && are_positions(written, reserved)
     }
 
     fn word(&self, at: usize) -> u32 {
@@ -345,17 +345,25 @@ impl<'a> LogArea<'a> {
         self.word(offset_of!(Header, boots))
     }
 
-    /// Returns the lines of the log, oldest first. A line whose start was overwritten is left out.
+    /// Returns the lines of the log, oldest first. A line whose start was
+    /// overwritten has only its end.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let (written, reserved) = self.positions();
         let (start, size) = self.layout.ring;
-        let first = reserved.saturating_sub(size as u64);
-        let ring = &self.bytes[start..start + size];
-        let bytes: Vec<u8> = (first..written).map(|at| ring[at as usize % size]).collect();
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let lines = text.split('\n').skip(usize::from(first != 0));
-        lines.filter(|line| !line.is_empty()).map(printable).collect()
+        let first = reserved.saturating_sub(size as u64) / ENTRY_SIZE as u64;
+        let word = |at: usize| self.long(start + at % size);
+        let entries = (first..written / ENTRY_SIZE as u64).map(|number| {
+            let at = (number % (size / ENTRY_SIZE) as u64) as usize * ENTRY_SIZE;
+            Entry::decode(std::array::from_fn(|index| word(at + 8 * index)))
+        });
+        let entries: Vec<Option<Entry>> = entries.collect();
+        let is_partition = |entry: &Entry| entry.kind == Kind::Partition;
+        let names = match entries.iter().flatten().any(is_partition) {
+            true => Vec::new(),
+            false => self.tables().0,
+        };
+        lines_of(entries, PartitionNames(names))
     }
 
     /// Returns the time in nanoseconds by which the clock of each pCPU has interrupted it late, at most. A
@@ -700,6 +708,70 @@ impl Counts {
 /// Returns the mark for a figure that the last line of the table explains.
 fn mark(needed: bool) -> &'static str {
     if needed { "*" } else { " " }
+}
+
+/// The names of the partitions in the life of the hypervisor whose entries are read. The area itself has only
+/// the names of the last life.
+struct PartitionNames(Vec<String>);
+
+impl PartitionNames {
+    /// Takes the name from an entry that says it.
+    fn learn(&mut self, entry: &Entry) {
+        if entry.partition == 0 {
+            self.0.clear();
+        }
+        self.0.resize(usize::from(entry.partition), String::new());
+        let bytes = entry.bytes();
+        let name = bytes[..bulkhead_abi::log::NAME_LEN]
+            .split(|byte| *byte == 0)
+            .next();
+        self.0
+            .push(String::from_utf8_lossy(name.unwrap_or(&[])).into_owned());
+    }
+}
+
+impl Names for PartitionNames {
+    fn add_name(&self, partition: u8, to: &mut PieceLine) {
+        match self.0.get(usize::from(partition)).filter(|name| !name.is_empty()) {
+            Some(name) => to.text(name),
+            None => {
+                to.text("#");
+                to.decimal(partition.into());
+            }
+        }
+    }
+
+    fn files(&self) -> &[&RegisterFile] {
+        &registers::ALL
+    }
+}
+
+/// Returns the lines of entries.
+fn lines_of(entries: Vec<Option<Entry>>, names: PartitionNames) -> Vec<String> {
+    let mut names = names;
+    let mut lines = Vec::new();
+    let mut line: Option<Vec<u8>> = None;
+    for entry in entries {
+        let Some(entry) = entry else {
+            line = None;
+            continue;
+        };
+        if entry.kind == Kind::Partition {
+            names.learn(&entry);
+        }
+        let text = line.get_or_insert_with(|| {
+            let mut time = [0; STAMP_LEN];
+            [b"[", stamp(entry.time, &mut time), b"] "].concat()
+        });
+        let (mut next, mut piece) = (0, PieceLine::new());
+        while entry.piece(&names, &mut next, &mut piece) {
+            text.extend(piece.as_bytes());
+        }
+        if !entry.has_more() {
+            lines.extend(line.take().map(|text| printable(&String::from_utf8_lossy(&text))));
+        }
+    }
+    lines
 }
 
 /// Replaces characters that could control a terminal.

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Framed bytes on their way to the transmitter.
 
-use crate::log::{STAMP_LEN, put, stamp};
 use bulkhead_abi::framing::{DLE, ESCAPE_MASK, RS, US, needs_escape};
+use bulkhead_abi::log::line::{STAMP_LEN, put, stamp};
+use bulkhead_abi::log::text::PIECE_LEN;
 use bulkhead_image::layout::NAME_LEN;
 
 /// The length of the longest tag: RS, CR LF, `[`, time, `] `, name, `: `, US.
 const TAG_MAX: usize = 1 + 2 + 1 + STAMP_LEN + 2 + NAME_LEN + 2 + 1;
-/// The size of the stage in bytes: a tag and some text.
-const STAGE: usize = 160;
-const _: () = assert!(
-    TAG_MAX + 2 <= STAGE,
-    "behind every tag there is room for a byte of text"
-);
+/// The size of the stage in bytes: a tag, and some text and a piece of text, all of whose bytes may be escaped.
+const STAGE: usize = TAG_MAX + 2 * (super::AT_ONCE + PIECE_LEN);
 
 /// A short stretch of framed bytes.
 #[derive(Debug)]
@@ -66,8 +63,9 @@ impl Stage {
         result
     }
 
+    /// Adds bytes of which none needs to be escaped.
     #[inline(never)]
-    fn push(&mut self, bytes: &[u8]) {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         self.length = self
             .length
             .saturating_add(put(&mut self.bytes, self.length, bytes));

@@ -6,7 +6,6 @@
 //! after it has written or read the bytes that the position counts. So the other side sees either the old
 //! ring or the new ring.
 
-use crate::log::store_in_ring;
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 #[derive(Debug)]
@@ -107,19 +106,6 @@ impl View<'_> {
         bytes.len()
     }
 
-    /// Puts in all of these bytes, or none. Returns false if there is no room. Only the writer calls this,
-    /// and only for a ring whose lines and age nobody asks.
-    pub(super) fn push_all(self, parts: &[&[u8]]) -> bool {
-        let needed = parts
-            .iter()
-            .fold(0, |sum: usize, part| sum.saturating_add(part.len()));
-        let fits = needed <= self.bytes.len().saturating_sub(self.length());
-        if fits {
-            parts.iter().for_each(|part| self.append(part));
-        }
-        fits
-    }
-
     /// Puts in bytes that there is room for. Only the writer calls this.
     #[inline(never)]
     fn append(self, bytes: &[u8]) {
@@ -171,6 +157,18 @@ impl View<'_> {
 
     const fn index(self, position: u32) -> usize {
         position as usize & self.bytes.len().wrapping_sub(1)
+    }
+}
+
+/// Stores `bytes` in a ring, from `start` on and at most once round. The bytes of a ring are atomics, because
+/// that is Rust's word for memory that two CPUs touch. A relaxed access costs as much as a plain access.
+fn store_in_ring(ring: &[AtomicU8], start: usize, bytes: &[u8]) {
+    let (before, behind) = ring.split_at_checked(start).unwrap_or((&[], ring));
+    let (first, rest) = bytes.split_at_checked(behind.len()).unwrap_or((bytes, &[]));
+    for (places, bytes) in [(behind, first), (before, rest)] {
+        for (place, byte) in places.iter().zip(bytes) {
+            place.store(*byte, Ordering::Relaxed);
+        }
     }
 }
 
@@ -226,16 +224,6 @@ mod tests {
     }
 
     #[test]
-    fn whole_or_nothing() {
-        let ring = Ring::<8>::new();
-        let view = ring.view();
-        assert!(view.push_all(&[b"abc", b"\r\n"]));
-        assert!(!view.push_all(&[b"ab", b"\r\n"]));
-        assert_eq!(view.length(), 5);
-        assert!(view.push_all(&[b"x", b"\r\n"]));
-    }
-
-    #[test]
     fn age_is_that_of_the_piece_at_the_end() {
         let ring = Ring::<64>::new();
         let view = ring.view();
@@ -249,5 +237,19 @@ mod tests {
         while !take(view, 100).is_empty() {}
         view.push(b"d", 50);
         assert_eq!(view.age(110), 60);
+    }
+
+    #[test]
+    fn a_ring_is_filled_across_its_end_and_once_round() {
+        let ring = [const { AtomicU8::new(b'-') }; 8];
+        let text = || ring.each_ref().map(|place| place.load(Ordering::Relaxed));
+        store_in_ring(&ring, 2, b"abc");
+        assert_eq!(text(), *b"--abc---");
+        store_in_ring(&ring, 6, b"1234");
+        assert_eq!(text(), *b"34abc-12");
+        store_in_ring(&ring, 8, b"x");
+        assert_eq!(text(), *b"x4abc-12", "the end is the beginning");
+        store_in_ring(&ring, 7, b"0123456789");
+        assert_eq!(text(), *b"12345670");
     }
 }

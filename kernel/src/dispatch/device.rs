@@ -3,14 +3,14 @@
 //! terminal.
 
 use super::Pcpu;
-use crate::log::LogLine;
 use crate::mailbox::bits;
 use crate::parts::{Part, has};
+use crate::shared::Shared;
 use bulkhead_abi::PartitionState;
 use bulkhead_arch_api::class::DeviceRole;
 use bulkhead_arch_api::{
-    Access, AccessKind, AddressSpace, Arch, Drivers, PartitionId, RegisterAccess, Reply, Ticks, VcpuId,
-    VcpuSet, VirtualDevice, VirtualLine,
+    Access, AccessKind, AddressSpace, Arch, Drivers, PartitionId, RegisterAccess, Reply, VcpuId, VcpuSet,
+    VirtualDevice, VirtualLine,
 };
 use bulkhead_devices::pl011::FIFO_DEPTH;
 use bulkhead_devices::uart::Uart;
@@ -282,7 +282,10 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
     }
 
     fn pump_at(&mut self, now: u64) {
-        self.shared.terminal.output.pump(&mut self.drivers, now);
+        let Shared {
+            terminal, recorder, ..
+        } = self.shared;
+        self.local.may_pump = terminal.output.pump(recorder, &mut self.drivers, now);
         self.mind_output(now);
         for partition in bits(self.shared.take_starved()).map(PartitionId) {
             let room = self.shared.terminal.output.room(partition);
@@ -297,7 +300,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
     /// Makes this pCPU look after output that its partition left behind: at a low rate, by its own clock.
     fn mind_output(&mut self, now: u64) {
         if !self.local.has_output()
-            && let Some(delay) = self.shared.terminal.output.due(now)
+            && let Some(delay) = self.shared.terminal.output.due(&self.shared.recorder, now)
         {
             let due = self.machine.now().plus(self.system.time.duration(delay));
             self.local.drain_by(due);
@@ -305,23 +308,8 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
         }
     }
 
-    /// Writes a line to the hypervisor's log.
-    pub(crate) fn log(&mut self, line: &LogLine) {
-        let now = self.machine.now();
-        self.log_at(line, now);
-    }
-
-    /// Writes a line about an event at the time `then`. The transmitter gets the line in a step of its own,
-    /// with a look at interrupts before and after the step.
-    pub(crate) fn log_at(&mut self, line: &LogLine, then: Ticks) {
-        let then = self.system.time.nanoseconds(then);
-        self.shared.recorder.line(&mut self.machine, line, then);
-        self.shared.terminal.output.log(line);
-        self.local.has_line = true;
-        self.come_at_once();
-    }
-
-    fn now_ns(&self) -> u64 {
+    /// Returns the nanoseconds since boot.
+    pub(crate) fn now_ns(&self) -> u64 {
         self.system.time.nanoseconds(self.machine.now())
     }
 }

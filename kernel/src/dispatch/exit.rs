@@ -246,7 +246,6 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Activity::Ready => self.look_for_upcall(slot),
             Activity::Off
             | Activity::Loading(_)
-            | Activity::Reporting
             | Activity::Revoking(..)
             | Activity::Calling
             | Activity::Looking(_)
@@ -335,7 +334,6 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Activity::Ready => self.look_for_upcall(slot),
             Activity::Off
             | Activity::Loading(_)
-            | Activity::Reporting
             | Activity::Revoking(..)
             | Activity::Calling
             | Activity::Looking(_)

@@ -16,8 +16,10 @@
 
 use super::Pcpu;
 use crate::health::Verdict;
-use crate::log::LogLine;
 use crate::partition::{Launch, Request};
+use bulkhead_abi::log::entry::{Failure, HAS_ADDRESS, HAS_VIRTUAL, LIMIT_REACHED};
+use bulkhead_abi::log::text::EVENT;
+use bulkhead_abi::log::{Entry, Kind};
 use bulkhead_abi::trace::Event;
 use bulkhead_abi::{Error, HealthClass, PartitionState, StartCause, StartMode};
 use bulkhead_arch_api::{
@@ -25,6 +27,9 @@ use bulkhead_arch_api::{
 };
 use bulkhead_image::layout::HealthAction;
 use bulkhead_sched::{PcpuPolicy, Slot};
+
+/// The flags that say which facts of a fault are known.
+const FLAGS: [u8; 4] = [HAS_ADDRESS, HAS_VIRTUAL, 0, 0];
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Handles an operation of the vCPU that cannot be completed.
@@ -42,7 +47,6 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             HealthAction::Stop => self.end_own(slot, Request::Fail),
             HealthAction::Restart | HealthAction::RestartWarm => self.restart_own(slot, action, report.class),
         }
-        self.report_first(slot, vcpu);
         self.look_behind_line();
     }
 
@@ -65,7 +69,6 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 self.restart_own(slot, action, access.report.class)
             }
         }
-        self.report_first(slot, vcpu);
         self.look_behind_line();
     }
 
@@ -99,15 +102,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     #[inline(never)]
     fn tell_malformed(&mut self, vcpu: VcpuId, call: &Hypercall, error: Error, verdict: Verdict) {
         let [x1, ..] = call.arguments;
-        let mut line = LogLine::new();
-        self.report_head(&mut line, vcpu, HealthClass::Hypercall);
-        line.key("operation")
-            .hex(u64::from(call.operation))
-            .key("capability")
-            .hex(x1)
-            .key("error")
-            .text(error_name(error));
-        self.report_tail(vcpu, &mut line, verdict, None);
+        let mut entry = self.entry(Kind::Refused, vcpu);
+        entry.facts = [call.operation.into(), x1, error as i64 as u64, 0, 0, 0];
+        self.log_event(&mut entry, HealthClass::Hypercall, verdict, None);
     }
 
     /// Handles the deadline of a watchdog. A kick on another pCPU only writes down its time, so the period
@@ -150,10 +147,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let verdict = self.decide_action(server, HealthClass::Watchdog);
         if verdict.logged {
             let first = self.system.facts_of(server).first;
-            let mut line = LogLine::new();
-            self.report_head(&mut line, first, HealthClass::Watchdog);
-            line.key("unanswered").text(self.system.name(client));
-            self.report_tail(first, &mut line, verdict, None);
+            let mut entry = self.entry(Kind::Unanswered, first);
+            entry.facts = [client.0.into(), 0, 0, 0, 0, 0];
+            self.log_event(&mut entry, HealthClass::Watchdog, verdict, None);
         }
         let request = match verdict.action {
             HealthAction::Log => return,
@@ -169,32 +165,25 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     #[inline(never)]
     fn tell_watchdog(&mut self, vcpu: VcpuId, period: Ticks, verdict: Verdict) {
         let period = self.system.time.nanoseconds(self.system.time.boot().plus(period));
-        let mut line = LogLine::new();
-        self.report_head(&mut line, vcpu, HealthClass::Watchdog);
-        line.key("period_ns").decimal(period);
-        self.report_tail(vcpu, &mut line, verdict, None);
+        let mut entry = self.entry(Kind::Watchdog, vcpu);
+        entry.facts = [period, 0, 0, 0, 0, 0];
+        self.log_event(&mut entry, HealthClass::Watchdog, verdict, None);
     }
 
     /// Handles a vCPU that the backend gives up. The partition of the vCPU cannot go on. The others can.
     #[inline(never)]
     pub(crate) fn backend_failed(&mut self, slot: Slot, vcpu: VcpuId, code: u64) {
-        self.fail(slot, vcpu, ": backend failure ", code);
+        self.fail(slot, vcpu, Failure::Backend, code);
     }
 
-    /// Ends the vCPU's partition, which has failed. The number `code` is the reason.
-    pub(crate) fn fail(&mut self, slot: Slot, vcpu: VcpuId, what: &str, code: u64) {
-        self.tell_failure(vcpu, what, code);
-        self.end_own(slot, Request::Fail);
-    }
-
-    /// Writes the line about a failure. A function that makes lines is not inlined, so the stack holds one
-    /// line at a time.
+    /// Ends the vCPU's partition, which has failed. The number `code` belongs to the reason.
     #[inline(never)]
-    fn tell_failure(&mut self, vcpu: VcpuId, what: &str, code: u64) {
-        let name = self.system.name(self.system.binding(vcpu).partition);
-        let mut line = LogLine::of("partition ");
-        line.text(name).text(what).hex(code);
-        self.log(&line);
+    pub(crate) fn fail(&mut self, slot: Slot, vcpu: VcpuId, reason: Failure, code: u64) {
+        let mut entry = self.entry(Kind::Failed, vcpu);
+        entry.detail = reason as u8;
+        entry.facts = [code, 0, 0, 0, 0, 0];
+        self.log(&entry);
+        self.end_own(slot, Request::Fail);
     }
 
     fn restart_own(&mut self, slot: Slot, action: HealthAction, class: HealthClass) {
@@ -224,19 +213,22 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     #[inline(never)]
     fn tell_fault(&mut self, vcpu: VcpuId, report: &FaultReport, verdict: Verdict) {
-        let mut line = LogLine::new();
-        self.report_head(&mut line, vcpu, report.class);
-        if let Some(GuestPhys(address)) = report.address {
-            line.key("address").hex(address);
+        let mut entry = self.entry(Kind::Fault, vcpu);
+        let address = report.address.map(|GuestPhys(address)| address);
+        let facts = [
+            address,
+            report.virtual_address,
+            Some(report.pc),
+            Some(report.syndrome),
+        ];
+        for ((place, fact), flag) in entry.facts.iter_mut().zip(facts).zip(FLAGS) {
+            *place = fact.unwrap_or(0);
+            entry.flags |= if fact.is_some() { flag } else { 0 };
         }
-        if let Some(address) = report.virtual_address {
-            line.key("virtual").hex(address);
-        }
-        line.key("pc").hex(report.pc).key("syndrome").hex(report.syndrome);
         // The address of an event of class `system` is the number of a register.
         let address = report.address.filter(|_| report.class != HealthClass::System);
-        self.report_tail(vcpu, &mut line, verdict, address);
-        self.keep_registers(vcpu);
+        self.log_event(&mut entry, report.class, verdict, address);
+        self.log_registers(vcpu);
     }
 
     fn decide_action(&self, partition: PartitionId, class: HealthClass) -> Verdict {
@@ -252,35 +244,23 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             .event(class, facts.action(class), facts.restart_limit)
     }
 
-    fn report_head(&self, line: &mut LogLine, vcpu: VcpuId, class: HealthClass) {
-        let binding = self.system.binding(vcpu);
-        line.text("health: partition=")
-            .text(self.system.name(binding.partition))
-            .key("vcpu")
-            .decimal(u64::from(binding.index))
-            .key("class")
-            .text(class.name());
-    }
-
-    fn report_tail(
+    /// Logs an event with the verdict on it. An address says which line of the manifest to look at.
+    fn log_event(
         &mut self,
-        vcpu: VcpuId,
-        line: &mut LogLine,
+        entry: &mut Entry,
+        class: HealthClass,
         verdict: Verdict,
         address: Option<GuestPhys>,
     ) {
-        let partition = self.system.binding(vcpu).partition;
-        line.key("line")
-            .decimal(u64::from(self.manifest_line(partition, address)))
-            .key("event")
-            .decimal(u64::from(verdict.number))
-            .key("action")
-            .text(if verdict.limit_reached {
-                "stop (restart limit reached)"
-            } else {
-                verdict.action.name()
-            });
-        self.log(line);
+        entry.detail = class as u8;
+        entry.line = self.manifest_line(PartitionId(entry.partition), address);
+        if verdict.limit_reached {
+            entry.flags |= LIMIT_REACHED;
+        }
+        if let Some(place) = entry.facts.get_mut(usize::from(EVENT)) {
+            *place = u64::from(verdict.number) | (verdict.action as u64) << 32;
+        }
+        self.log(entry);
     }
 
     /// Returns the line of the manifest that a user should look at. If the address is in a mapping, a
@@ -316,21 +296,4 @@ const fn health_restart(action: HealthAction, class: HealthClass) -> Request {
         _ => StartMode::Cold,
     };
     Request::Restart(Launch::again(mode, StartCause::Health(class)))
-}
-
-const fn error_name(error: Error) -> &'static str {
-    match error {
-        Error::NotSupported => "not-supported",
-        Error::NoCapability => "no-capability",
-        Error::WrongKind => "wrong-kind",
-        Error::NoRight => "no-right",
-        Error::InvalidArgument => "invalid-argument",
-        Error::NoSpace => "no-space",
-        Error::WrongState => "wrong-state",
-        Error::TimedOut => "timed-out",
-        Error::Interrupted => "interrupted",
-        Error::Revoked => "revoked",
-        Error::DonationCycle => "donation-cycle",
-        Error::OutOfReach => "out-of-reach",
-    }
 }

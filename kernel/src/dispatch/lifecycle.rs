@@ -4,13 +4,13 @@
 use super::device::Change;
 use super::report::TOLD_AT_ONCE;
 use super::{Pcpu, SEVERAL_VCPUS};
-use crate::boot::{all_stopped, end_if_all_stopped, end_system};
+use crate::boot::{end_if_all_stopped, end_system};
 use crate::load::{Chunk, Cursor};
 use crate::local::{Activity, Pause};
-use crate::log::LogLine;
 use crate::mailbox::bits;
 use crate::partition::{Effects, Request};
 use crate::parts::{Part, has};
+use bulkhead_abi::log::entry::Failure;
 use bulkhead_abi::status::state_change_event;
 use bulkhead_abi::trace::Event;
 use bulkhead_abi::{Error, PartitionState};
@@ -93,12 +93,12 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             state,
         });
         if self.shared.partition(partition).health.announce(state) {
-            self.keep_state(partition, state);
+            self.log_state(partition, state);
         }
         let event = state_change_event(partition.0);
         let mut told = 0;
         for watcher in bits(self.system.facts_of(partition).watchers) {
-            if told < TOLD_AT_ONCE || !self.local.reports.defer(watcher, event) {
+            if told < TOLD_AT_ONCE || !self.local.untold.defer(watcher, event) {
                 self.raise(PartitionId(watcher), event);
             } else if told == TOLD_AT_ONCE {
                 self.come_at_once();
@@ -106,16 +106,12 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             told = told.saturating_add(1);
         }
         if matches!(state, PartitionState::Stopped | PartitionState::Failed) {
-            if all_stopped(self.shared, self.system) {
-                self.finish_reports();
-            }
             end_if_all_stopped(&mut self.machine, &mut self.drivers, self.shared, self.system);
         }
     }
 
     /// Ends the system because the virtual time that the image allows is over.
     pub(crate) fn time_is_up(&mut self) {
-        self.finish_reports();
         end_system(
             &mut self.machine,
             &mut self.drivers,
@@ -280,12 +276,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if let Err(CopyError { address }) = result {
             // The image check has made sure that this cannot happen. Without its memory the partition must
             // not run.
-            let mut line = LogLine::of("partition ");
-            line.text(self.system.name(partition))
-                .text(": cannot load at ")
-                .hex(address.0);
-            self.log(&line);
-            self.end_own(slot, Request::Fail);
+            self.fail(slot, vcpu, Failure::Load, address.0);
         }
         self.look();
     }

@@ -142,7 +142,6 @@ fn a_partition_that_is_being_loaded_is_not_urged() {
     let in_domain = |domain| VcpuParameters { domain, ..vcpu(3) };
     for (activity, urged) in [
         (Activity::Loading(Cursor::default()), false),
-        (Activity::Reporting, true),
         (Activity::Ready, true),
     ] {
         let (mut local, _) = local(&[in_domain(1), in_domain(2)], &parameters);

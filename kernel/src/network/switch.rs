@@ -8,10 +8,10 @@
 //! (`Network::open_network`).
 
 use crate::dispatch::Pcpu;
-use crate::log::LogLine;
 use crate::network::{Address, Frames, NicFacts, NicId, NicWindow, OUTSIDE, word_at};
 use crate::parts::{Part, has};
 use bulkhead_abi::PartitionState;
+use bulkhead_abi::log::Kind;
 use bulkhead_arch_api::{
     Access, AccessKind, Arch, Drivers, Exit, FrameWords, HostPhys, PartitionId, Reply, VcpuId, VcpuSet,
 };
@@ -186,10 +186,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             state.refused
         };
         if refused == 1 {
-            let mut line = LogLine::of("partition ");
-            line.text(self.system.name(partition))
-                .text(": sends frames that do not have its address; they are dropped");
-            self.log(&line);
+            let first = self.system.facts_of(partition).first;
+            let entry = self.entry(Kind::WrongSender, first);
+            self.log(&entry);
         }
     }
 

@@ -94,8 +94,11 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             return Some(Err(Error::WrongState));
         }
         let server = server.or_else(|| self.only_server(port));
+        // A wait whose time is over ends, so it closes no circle.
+        let waits = self.deadline_of(until) > self.machine.now();
         if let Some(server) = server
             && state == CallState::Open
+            && waits
         {
             if self.closes_circle(vcpu, server) {
                 self.shared.seats.of(vcpu).lock().call.waits = false;
@@ -428,8 +431,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         result
     }
 
-    /// Leaves a message in a port, behind the last one or in place of a call that the same caller has given
-    /// up.
+    /// Leaves a message in a port: in place of a call that the same caller has given up, or else behind the
+    /// last one. So the calls in a port that nobody waits for are as few as the vCPUs that call there.
     fn leave_message(
         &self,
         queue: &mut Queue,
@@ -437,14 +440,15 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         (from, letter): (GuestPhys, &Letter),
     ) -> Result<(), Error> {
         let sender = letter.sender;
-        let room = queue.room_for(facts, sender);
-        let position = match room {
-            Some(_) => Some(queue.end(facts)),
-            None => letter
-                .caller
-                .and_then(|caller| self.given_up(queue, facts, caller)),
+        let given_up = letter
+            .caller
+            .and_then(|caller| self.given_up(queue, facts, caller.vcpu));
+        let room = match given_up {
+            Some(_) => None,
+            None => Some(queue.room_for(facts, sender).ok_or(Error::NoSpace)?),
         };
-        let (header, body) = self.shared.messages.entry(facts, position.ok_or(Error::NoSpace)?);
+        let position = given_up.unwrap_or_else(|| queue.end(facts));
+        let (header, body) = self.shared.messages.entry(facts, position);
         self.machine
             .load_message((sender, from), usize::from(letter.length), body)
             .map_err(|_| Error::InvalidArgument)?;
@@ -452,6 +456,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Some(room) => {
                 letter.write(header, room);
                 queue.push_from(sender, room);
+                if let Some(caller) = letter.caller {
+                    queue.note_call(caller.vcpu);
+                }
             }
             None => letter.write(header, Room::read(header)),
         }
@@ -475,16 +482,15 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
     }
 
-    /// Returns the position of an earlier call of the same vCPU, which the vCPU has given up. Bounded by the
-    /// depth of the port.
-    #[cold]
-    fn given_up(&self, queue: &Queue, facts: &PortFacts, caller: Caller) -> Option<u16> {
+    /// Returns the position of an earlier call of the same vCPU, which has given the call up: it begins another
+    /// one. Bounded by the depth of the port.
+    fn given_up(&self, queue: &Queue, facts: &PortFacts, vcpu: VcpuId) -> Option<u16> {
+        if !queue.has_call_of(vcpu) {
+            return None;
+        }
         queue.positions(facts).find(|position| {
             let (header, _) = self.shared.messages.entry(facts, *position);
-            let other = Mark::read(header).is_none().then(|| Letter::read(header).caller);
-            other
-                .flatten()
-                .is_some_and(|other| other.vcpu == caller.vcpu && other.number != caller.number)
+            Letter::is_call_of(header, vcpu)
         })
     }
 
@@ -535,13 +541,13 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             let has_given_up =
                 |caller: Caller| !shared.seats.of(caller.vcpu).lock().call.is_open(caller.number);
             if letter.caller.is_some_and(has_given_up) {
-                queue.pop(facts, header);
+                queue.pop_call(facts, header, letter.caller);
                 continue;
             }
             self.machine
                 .store_message((own, buffer.to), usize::from(letter.length), body)
                 .map_err(|_| Error::InvalidArgument)?;
-            queue.pop(facts, header);
+            queue.pop_call(facts, header, letter.caller);
             queue.server = Some(vcpu);
             let mut woken = VcpuSet::EMPTY;
             let results = self.give_contents(vcpu, facts, &letter, &mut woken);

@@ -259,6 +259,14 @@ impl Letter {
         }
     }
 
+    /// Tells whether the message behind these words is a call of `vcpu`.
+    #[inline]
+    #[must_use]
+    pub fn is_call_of(header: &[AtomicU64], vcpu: VcpuId) -> bool {
+        let first = header.first().map_or(0, |word| word.load(Ordering::Relaxed));
+        first & HAS_CALLER != 0 && (first >> 24) as u8 == vcpu.0
+    }
+
     /// Returns the letter in the words before its message.
     #[inline]
     pub fn read(header: &[AtomicU64]) -> Self {
@@ -307,6 +315,8 @@ pub struct Queue {
     left: [u8; MAX_PARTITIONS],
     /// The vCPUs that wait for a message.
     waiters: VcpuSet,
+    /// The vCPUs with a call that waits here, given up or not: one each.
+    callers: VcpuSet,
     /// The vCPU that received last, or the only one that may.
     pub server: Option<VcpuId>,
 }
@@ -319,6 +329,7 @@ impl Queue {
             kept: 0,
             left: [0; MAX_PARTITIONS],
             waiters: VcpuSet::EMPTY,
+            callers: VcpuSet::EMPTY,
             server: None,
         }
     }
@@ -383,6 +394,26 @@ impl Queue {
             self.let_go();
         }
         self.push();
+    }
+
+    /// Notes that the message behind the last one is a call of `vcpu`.
+    pub const fn note_call(&mut self, vcpu: VcpuId) {
+        self.callers.insert_all(VcpuSet::of(vcpu));
+    }
+
+    /// Takes the oldest message out, which is a call of `caller` if there is one, and has these words before
+    /// it.
+    pub fn pop_call(&mut self, facts: &PortFacts, header: &[AtomicU64], caller: Option<Caller>) {
+        if let Some(Caller { vcpu, .. }) = caller {
+            self.callers.0 &= !VcpuSet::of(vcpu).0;
+        }
+        self.pop(facts, header);
+    }
+
+    /// Tells whether a call of `vcpu` waits, given up or not.
+    #[inline]
+    pub const fn has_call_of(&self, vcpu: VcpuId) -> bool {
+        self.callers.contains(vcpu)
     }
 
     /// Keeps room for a message of one more line. Returns false if there is none.

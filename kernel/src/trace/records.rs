@@ -61,7 +61,6 @@ const fn block_reason(activity: Activity) -> Option<BlockReason> {
         Activity::Blocked(Pause::Lock(..)) => Some(BlockReason::Lock),
         Activity::Ready
         | Activity::Loading(_)
-        | Activity::Reporting
         | Activity::Calling
         | Activity::Revoking(..)
         | Activity::Looking(_) => None,

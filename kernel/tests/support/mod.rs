@@ -3,7 +3,9 @@
 #![allow(dead_code, reason = "each test file uses its own part of the bench")]
 
 use bulkhead_abi::framing::{RS, US};
-use bulkhead_abi::log::AREA_SIZE;
+use bulkhead_abi::log::line::{STAMP_LEN, stamp};
+use bulkhead_abi::log::registers::ALL;
+use bulkhead_abi::log::{AREA_SIZE, Area, AreaNames, ENTRIES, ENTRY_SIZE, Entry, PieceLine, RING_SIZE};
 use bulkhead_abi::parts::Parts;
 use bulkhead_abi::{ObjectKind, Rights};
 use bulkhead_arch_api::{PartitionId, PcpuId, Reply, VcpuId, VcpuReset};
@@ -26,6 +28,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::format;
 use std::prelude::rust_2024::*;
 use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// The address at which RAM of every partition starts.
 pub const RAM: u64 = 0x4000_0000;
@@ -525,9 +528,16 @@ impl<P: PcpuPolicy, C: SimClass> Bench<P, C> {
         });
     }
 
-    /// Returns the hypervisor's own log.
+    /// Returns the lines of the hypervisor's own log in its last life, without their times. The console may
+    /// not have shown all of them yet.
     pub fn log(&self) -> Vec<String> {
-        self.console("bulkhead").lines().map(str::to_owned).collect()
+        let text = log_text(self.look().log_area);
+        let lines = text
+            .lines()
+            .map(|line| line.split_once("] ").map_or(line, |(_, text)| text));
+        let lines: Vec<String> = lines.map(str::to_owned).collect();
+        let begin = lines.iter().rposition(|line| line.starts_with("Bulkhead test"));
+        lines[begin.unwrap_or(0)..].to_vec()
     }
 
     /// Returns everything that a console has shown.
@@ -575,6 +585,37 @@ impl<P: PcpuPolicy, C: SimClass> Bench<P, C> {
     }
 }
 
+/// Returns the text of a ring, as a reader finds it: a line for each entry, or for those that belong together.
+pub fn log_text(area: &Area) -> String {
+    let names = AreaNames(area, &ALL);
+    let (written, reserved) = (
+        area.header.written.load(Relaxed),
+        area.header.reserved.load(Relaxed),
+    );
+    let first = reserved.saturating_sub(RING_SIZE as u64) / ENTRY_SIZE as u64;
+    let mut text = String::new();
+    let mut begins = true;
+    for number in first..written / ENTRY_SIZE as u64 {
+        let words = area.ring[number as usize % ENTRIES]
+            .each_ref()
+            .map(|word| word.load(Relaxed));
+        let Some(entry) = Entry::decode(words) else {
+            continue;
+        };
+        if begins {
+            let time = stamp(entry.time, &mut [0; STAMP_LEN]).to_vec();
+            text += &format!("[{}] ", String::from_utf8(time).unwrap());
+        }
+        let (mut next, mut piece) = (0, PieceLine::new());
+        while entry.piece(&names, &mut next, &mut piece) {
+            text += core::str::from_utf8(piece.as_bytes()).unwrap();
+        }
+        begins = !entry.has_more();
+        text += if begins { "\n" } else { "" };
+    }
+    text
+}
+
 /// Takes a step of a pCPU, or a part of one that ends at `horizon`.
 fn drive<P: PcpuPolicy, C: SimClass>(
     world: &Rc<RefCell<World>>,
@@ -599,7 +640,7 @@ fn drive<P: PcpuPolicy, C: SimClass>(
         let vcpu = match next {
             Next::Run(_, vcpu) => Some(Some(vcpu)),
             Next::Idle => Some(None),
-            Next::Load(..) | Next::Report(_) | Next::Chore | Next::Again => None,
+            Next::Load(..) | Next::Chore | Next::Again => None,
         };
         if vcpu.is_none_or(|vcpu| world.borrow_mut().advance(PcpuId(index), vcpu, horizon)) {
             pcpu.perform(next);

@@ -43,13 +43,6 @@ const STATUS_LONG: u64 = 1 << 9 | 0x10;
 const STATUS_SHORT: u64 = 0x8;
 const STATUS_WRITE: u64 = 1 << 11;
 
-/// x0..x30 as AArch32 names them (D1.20.1). The 16th is of Hyp mode, which no guest has.
-pub const REGISTER_NAMES: [&str; 31] = [
-    "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "sp_usr", "lr_usr",
-    "sp_hyp", "lr_irq", "sp_irq", "lr_svc", "sp_svc", "lr_abt", "sp_abt", "lr_und", "sp_und", "r8_fiq",
-    "r9_fiq", "r10_fiq", "r11_fiq", "r12_fiq", "sp_fiq", "lr_fiq",
-];
-
 /// Tells where x0..x30 keep register `number` of the mode in `pstate` (D1.20.1).
 ///
 /// A syndrome should name it that way already (D19.2.37, "the AArch64 view"), but QEMU 7.2 reports the number

@@ -2,10 +2,11 @@
 //! AArch32 state: banked registers, conditions of A32 and T32, coprocessor names, exception entry.
 
 use bulkhead_abi::HealthClass;
+use bulkhead_abi::log::registers::AARCH32;
 use bulkhead_arch_aarch64_core::Handler;
 use bulkhead_arch_aarch64_core::aarch32::{
-    Exception, REGISTER_NAMES, as_system_access, fault_status, passes, register_of_pair, stack_pointer,
-    start, view, with_view,
+    Exception, as_system_access, fault_status, passes, register_of_pair, stack_pointer, start, view,
+    with_view,
 };
 use bulkhead_arch_api::FaultReport;
 
@@ -48,12 +49,12 @@ fn each_mode_has_its_registers() {
                 _ => None,
             };
             let expected = banked.map_or(format!("r{number}"), |register| format!("{register}_{name}"));
-            let found = REGISTER_NAMES[usize::from(view(0x6000_01C0 | mode, number))];
+            let found = AARCH32.names[usize::from(view(0x6000_01C0 | mode, number))];
             assert_eq!(found, expected, "{mode:#x} {number}");
         }
         assert_eq!(view(mode, 15), 31, "the program counter is no general register");
         assert_eq!(
-            REGISTER_NAMES[usize::from(stack_pointer(mode))],
+            AARCH32.names[usize::from(stack_pointer(mode))],
             format!("sp_{name}")
         );
     }
@@ -264,7 +265,7 @@ fn each_exception_leaves_its_return_address_in_its_link_register() {
     ] {
         assert_eq!(exception.return_address(0x8000, USER), 0x8000 + a32);
         assert_eq!(exception.return_address(0x8000, USER | 1 << 5), 0x8000 + t32);
-        assert_eq!(REGISTER_NAMES[usize::from(exception.link_register())], link);
+        assert_eq!(AARCH32.names[usize::from(exception.link_register())], link);
     }
 }
 

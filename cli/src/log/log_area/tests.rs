@@ -2,7 +2,7 @@
 //! Damaged and undamaged areas, and the texts about them.
 
 use super::*;
-use bulkhead_abi::log::{AREA_SIZE, RING_SIZE, STACK_WORDS};
+use bulkhead_abi::log::{AREA_SIZE, ENTRIES, LINE_MAX, RING_SIZE, STACK_WORDS};
 
 fn area(put: &[(usize, &[u8])]) -> Vec<u8> {
     let mut bytes = vec![0; AREA_SIZE];
@@ -16,6 +16,15 @@ fn area(put: &[(usize, &[u8])]) -> Vec<u8> {
         bytes[*at..*at + value.len()].copy_from_slice(value);
     }
     bytes
+}
+
+/// Returns an entry as a CPU stores it.
+fn stored(entry: &Entry) -> Vec<u8> {
+    entry
+        .encode()
+        .iter()
+        .flat_map(|word| word.to_le_bytes())
+        .collect()
 }
 
 #[test]
@@ -37,11 +46,11 @@ fn the_area_of_a_microcontroller_is_shorter_and_as_readable() {
         (0, &MAGIC.to_le_bytes()),
         (offset_of!(Header, version), &VERSION.to_le_bytes()),
         (offset_of!(Header, size), &(SMALL.size as u32).to_le_bytes()),
-        (offset_of!(Header, written), &5_u64.to_le_bytes()),
-        (offset_of!(Header, reserved), &5_u64.to_le_bytes()),
+        (offset_of!(Header, written), &64_u64.to_le_bytes()),
+        (offset_of!(Header, reserved), &64_u64.to_le_bytes()),
         (offset_of!(Header, partitions), &[200]),
         (SMALL.partitions.0, b"rtos"),
-        (SMALL.ring.0, b"text\n"),
+        (SMALL.ring.0, &stored(&Entry::text(1_000_000_000, b"text"))),
         (0x100, &CRASH_NEW.to_le_bytes()),
     ];
     for (at, value) in put {
@@ -55,7 +64,7 @@ fn the_area_of_a_microcontroller_is_shorter_and_as_readable() {
     assert_eq!(asked, [(0x1000, SMALL.size)]);
     let memory = read.unwrap();
     let area = LogArea::at_start(&memory).unwrap();
-    assert_eq!(area.lines(), ["text"]);
+    assert_eq!(area.lines(), ["[1.000000] text"]);
     let counts = area.counts();
     assert_eq!(
         counts.partitions.len(),
@@ -74,16 +83,16 @@ fn the_area_of_a_microcontroller_is_shorter_and_as_readable() {
 fn every_area_is_found_and_none_controls_the_terminal() {
     let ring = offset_of!(Area, ring);
     let forged = area(&[
-        (offset_of!(Header, written), &6_u64.to_le_bytes()),
-        (offset_of!(Header, reserved), &6_u64.to_le_bytes()),
+        (offset_of!(Header, written), &64_u64.to_le_bytes()),
+        (offset_of!(Header, reserved), &64_u64.to_le_bytes()),
         (offset_of!(Header, board), b"\x1b[2J"),
-        (ring, b"a\x1b[mb\n"),
+        (ring, &stored(&Entry::text(0, b"a\x1b[mb"))),
     ]);
     let dump = [vec![0; 64], forged, area(&[])].concat();
     let found: Vec<_> = LogArea::find_all(&dump).collect();
     let places: Vec<_> = found.iter().map(|(at, _)| *at).collect();
     assert_eq!(places, [64, 64 + AREA_SIZE]);
-    assert_eq!(found[0].1.lines(), ["a\u{FFFD}[mb"]);
+    assert_eq!(found[0].1.lines(), ["[0.000000] a\u{FFFD}[mb"]);
     let all = found[0].1.text_of_all();
     assert!(all.chars().all(|c| c == '\n' || !c.is_control()), "{all:?}");
 }
@@ -106,9 +115,9 @@ fn noise_in_an_area_is_shown_without_harm() {
                 _ => [if random() % 4 == 0 { 0xff } else { 0 }; 8],
             })
             .collect();
-        // The area is not found without these fields, so they are not random.
-        let written = random() >> (random() % 56).max(1);
-        let reserved = written + random() % LINE_MAX as u64;
+        // Nobody finds the area without these fields, so they are not random.
+        let written = random() >> (random() % 56).max(1) & !(ENTRY_SIZE as u64 - 1);
+        let reserved = written + (random() % LINE_MAX as u64 & !(ENTRY_SIZE as u64 - 1));
         let header: [(usize, &[u8]); 5] = [
             (0, &MAGIC.to_le_bytes()),
             (offset_of!(Header, version), &VERSION.to_le_bytes()),
@@ -141,24 +150,87 @@ fn noise_in_an_area_is_shown_without_harm() {
     }
 }
 
-#[test]
-fn lines_across_the_wrap_and_a_line_in_the_making() {
-    let written = RING_SIZE as u64 + 4;
+/// Returns a fault of a partition in no time.
+fn fault(partition: u8) -> Entry {
+    let mut entry = Entry::new(Kind::Fault, 0);
+    entry.partition = partition;
+    entry
+}
+
+/// Returns an area whose ring holds these entries, and as many others before that a life of any length has.
+fn ring_of(entries: &[Entry], before: u64, names: &[&[u8]]) -> Vec<u8> {
+    let written = (before + entries.len() as u64) * ENTRY_SIZE as u64;
     let mut bytes = area(&[
         (offset_of!(Header, written), &written.to_le_bytes()),
-        (offset_of!(Header, reserved), &(written + 3).to_le_bytes()),
+        (offset_of!(Header, reserved), &written.to_le_bytes()),
+        (offset_of!(Header, partitions), &[names.len() as u8]),
     ]);
-    let ring = offset_of!(Area, ring);
-    bytes[ring..ring + RING_SIZE].fill(b'-');
-    bytes[ring..ring + 12].copy_from_slice(b"st\n?xx\nnext\n");
-    bytes[ring + RING_SIZE - 3..ring + RING_SIZE].copy_from_slice(b"\nla");
+    for (name, index) in names.iter().zip(0..) {
+        let at = LARGE.partitions.0 + index * size_of::<Partition>();
+        bytes[at..at + name.len()].copy_from_slice(name);
+    }
+    for (entry, number) in entries.iter().zip(before..) {
+        let at = LARGE.ring.0 + number as usize % ENTRIES * ENTRY_SIZE;
+        bytes[at..at + ENTRY_SIZE].copy_from_slice(&stored(entry));
+    }
+    bytes
+}
+
+#[test]
+fn lines_across_the_wrap_and_a_line_in_the_making() {
+    let mut long = [
+        Entry::text(7_000, b"one line of "),
+        Entry::text(8_000, b"two entries"),
+    ];
+    long[0].flags = bulkhead_abi::log::entry::MORE;
+    let entries = [long[0], long[1], Entry::text(0, b"last")];
+    let mut bytes = ring_of(&entries, ENTRIES as u64 - 1, &[]);
+    let reserved = (ENTRIES as u64 + 5) * ENTRY_SIZE as u64;
+    let at = offset_of!(Header, reserved);
+    bytes[at..at + 8].copy_from_slice(&reserved.to_le_bytes());
     let area = LogArea::find(&bytes).unwrap().1;
-    let lines = area.lines();
-    assert!(
-        lines[0].starts_with("---"),
-        "whether `next` is whole nobody can know"
+    assert_eq!(
+        area.lines(),
+        ["[0.000007] one line of two entries", "[0.000000] last"],
+        "entries that were never written are no lines"
     );
-    assert_eq!(lines[lines.len() - 2..], ["last", "?"]);
+    assert_eq!(RING_SIZE, ENTRIES * ENTRY_SIZE);
+}
+
+#[test]
+fn a_partition_has_the_name_that_it_had_in_the_life_of_the_entry() {
+    let named = |partition: u8, name: &[u8]| {
+        let mut entry = Entry::new(Kind::Partition, 0);
+        entry.partition = partition;
+        entry.put_bytes(name);
+        entry
+    };
+    let name = |line: &String| line.split(['=', ' ']).nth(3).unwrap_or("?").to_owned();
+    let entries = [
+        fault(0),
+        named(0, b"old"),
+        fault(0),
+        fault(1),
+        named(0, b"new"),
+        named(1, b"other"),
+        fault(0),
+        fault(1),
+    ];
+    let bytes = ring_of(&entries, 0, &[b"new", b"other"]);
+    let lines = LogArea::find(&bytes).unwrap().1.lines();
+    let faults: Vec<String> = lines
+        .iter()
+        .filter(|line| line.contains("health"))
+        .map(name)
+        .collect();
+    assert_eq!(faults, ["#0", "old", "#1", "new", "other"]);
+    let bytes = ring_of(&[fault(1)], 9000, &[b"new", b"other"]);
+    let lines = LogArea::find(&bytes).unwrap().1.lines();
+    assert_eq!(
+        name(lines.last().unwrap()),
+        "other",
+        "the names of the last life are kept"
+    );
 }
 
 #[test]

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Entries of the hypervisor's log: facts in numbers, which a reader turns into text ([`super::text`]).
+//!
+//! The hypervisor stores an entry in a bounded number of instructions, however long its line is. A line is one
+//! entry, or several of which all but the last have [`MORE`].
+
+/// Words of an entry.
+pub const ENTRY_WORDS: usize = 8;
+/// Bytes of an entry.
+pub const ENTRY_SIZE: usize = 8 * ENTRY_WORDS;
+/// Bytes of text of an entry of [`Kind::Text`] at most.
+pub const TEXT_LEN: usize = 8 * FACTS;
+/// Registers of an entry of [`Kind::Registers`] at most.
+pub const REGISTERS: usize = FACTS;
+/// Words of an entry that hold its facts.
+const FACTS: usize = ENTRY_WORDS - 2;
+
+/// The line goes on with the next entry.
+pub const MORE: u8 = 1 << 7;
+/// [`Kind::Fault`]: the guest-physical address is known.
+pub const HAS_ADDRESS: u8 = 1 << 0;
+/// [`Kind::Fault`]: the virtual address is known.
+pub const HAS_VIRTUAL: u8 = 1 << 1;
+/// A health event: the partition is restarted no more, because it has reached its limit.
+pub const LIMIT_REACHED: u8 = 1 << 2;
+/// [`Kind::State`]: the partition starts anew, with its memory as it was.
+pub const IS_WARM: u8 = 1 << 3;
+/// [`Kind::State`]: the facts hold the name of the payloads.
+pub const IS_NAMED: u8 = 1 << 4;
+/// [`Kind::State`]: the partition was started before.
+pub const IS_AGAIN: u8 = 1 << 5;
+/// [`Kind::Partition`]: a task.
+pub const IS_TASK: u8 = 1 << 0;
+/// [`Kind::Partition`]: the partition waits for somebody to start it.
+pub const IS_NOT_STARTED: u8 = 1 << 1;
+
+crate::numbered! {
+    /// What an entry tells.
+    Kind {
+        /// Text of the hypervisor's own: `detail` bytes in `facts`, the first one lowest.
+        Text = 1, "text";
+        /// A partition, at boot: its name in facts 0 to 3, the pCPUs of its `detail` vCPUs in fact 4, four
+        /// bits each.
+        Partition = 2, "partition";
+        /// A fault: address, virtual address, PC, syndrome; the class is `detail`.
+        Fault = 3, "fault";
+        /// A hypercall that was refused: number, capability, error.
+        Refused = 4, "refused";
+        /// A watchdog that has ended: its period in nanoseconds.
+        Watchdog = 5, "watchdog";
+        /// A server that did not answer in time: the partition of its client.
+        Unanswered = 6, "unanswered";
+        /// `detail` registers of the vCPU: their values. `line` has the file in bits 7:0, and the number of the
+        /// first of them there in bits 15:8 ([`super::registers`]).
+        Registers = 7, "registers";
+        /// A report of registers was left out.
+        LeftOut = 8, "left out";
+        /// A state that the partition has entered: its number and 1 as `detail`, the name of its payloads in
+        /// facts 0 to 3, the number of the start in fact 4.
+        State = 9, "state";
+        /// The partition has failed for the reason `detail` ([`Failure`]), with a number.
+        Failed = 10, "failed";
+        /// The partition sends frames that do not have its address.
+        WrongSender = 11, "wrong sender";
+        /// Entries were lost before they were shown: their number.
+        Lost = 12, "lost";
+    }
+}
+
+crate::numbered! {
+    /// Why a partition failed through no event of its own.
+    Failure {
+        /// The backend gave the vCPU up.
+        Backend = 1, "backend failure ";
+        /// Its payload could not be copied to an address.
+        Load = 2, "cannot load at ";
+        /// Its program ended with an exit code, through semihosting.
+        Exit = 3, "exit code ";
+    }
+}
+
+/// An entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Nanoseconds since boot.
+    pub time: u64,
+    /// What it tells.
+    pub kind: Kind,
+    /// The partition, by number.
+    pub partition: u8,
+    /// The vCPU, by its number in the partition.
+    pub vcpu: u8,
+    /// What the kind says.
+    pub detail: u8,
+    /// What the kind says, and [`MORE`].
+    pub flags: u8,
+    /// The line of the manifest, or 0. 24 bits are kept.
+    pub line: u32,
+    /// What the kind says.
+    pub facts: [u64; FACTS],
+}
+
+impl Entry {
+    /// Makes an entry without facts.
+    #[must_use]
+    pub const fn new(kind: Kind, time: u64) -> Self {
+        Self {
+            time,
+            kind,
+            partition: 0,
+            vcpu: 0,
+            detail: 0,
+            flags: 0,
+            line: 0,
+            facts: [0; FACTS],
+        }
+    }
+
+    /// Makes an entry of the first [`TEXT_LEN`] bytes of `text`.
+    #[must_use]
+    pub fn text(time: u64, text: &[u8]) -> Self {
+        let mut entry = Self::new(Kind::Text, time);
+        entry.detail = text.len().min(TEXT_LEN) as u8;
+        entry.put_bytes(text);
+        entry
+    }
+
+    /// Makes an entry that stands for so many others, which were lost.
+    #[must_use]
+    pub const fn lost(count: u32) -> Self {
+        let mut entry = Self::new(Kind::Lost, 0);
+        entry.facts = [count as u64, 0, 0, 0, 0, 0];
+        entry
+    }
+
+    /// Stores bytes as facts, from the first one on. Bytes without room are left out.
+    pub fn put_bytes(&mut self, bytes: &[u8]) {
+        for (fact, bytes) in self.facts.iter_mut().zip(bytes.chunks(8)) {
+            *fact = packed(bytes);
+        }
+    }
+
+    /// Returns the facts as bytes.
+    #[must_use]
+    pub fn bytes(&self) -> [u8; TEXT_LEN] {
+        let mut bytes = [0; TEXT_LEN];
+        let all = self.facts.iter().flat_map(|fact| fact.to_le_bytes());
+        for (place, byte) in bytes.iter_mut().zip(all) {
+            *place = byte;
+        }
+        bytes
+    }
+
+    /// Tells whether the line goes on with the next entry.
+    #[must_use]
+    pub const fn has_more(&self) -> bool {
+        self.flags & MORE != 0
+    }
+
+    /// Returns the words as they are stored.
+    #[must_use]
+    pub fn encode(&self) -> [u64; ENTRY_WORDS] {
+        let [a, b, c, d, e, f] = self.facts;
+        let head = self.kind as u64
+            | (self.partition as u64) << 8
+            | (self.vcpu as u64) << 16
+            | (self.detail as u64) << 24
+            | (self.flags as u64) << 32
+            | (self.line as u64) << 40;
+        [self.time, head, a, b, c, d, e, f]
+    }
+
+    /// Reads words back. Returns `None` if the words are no entry.
+    #[must_use]
+    pub fn decode(words: [u64; ENTRY_WORDS]) -> Option<Self> {
+        let [time, head, facts @ ..] = words;
+        let [kind, partition, vcpu, detail, flags, ..] = head.to_le_bytes();
+        Some(Self {
+            time,
+            kind: Kind::from_number(kind)?,
+            partition,
+            vcpu,
+            detail,
+            flags,
+            line: (head >> 40) as u32,
+            facts,
+        })
+    }
+}
+
+/// Returns up to eight bytes as a word, the first byte lowest.
+#[must_use]
+pub const fn packed(bytes: &[u8]) -> u64 {
+    let mut word = 0;
+    let mut shift = 0;
+    let mut rest = bytes;
+    while let [byte, behind @ ..] = rest
+        && shift < u64::BITS
+    {
+        word |= (*byte as u64) << shift;
+        shift = shift.wrapping_add(u8::BITS);
+        rest = behind;
+    }
+    word
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_comes_back_from_its_words() {
+        let entry = Entry {
+            time: u64::MAX - 1,
+            kind: Kind::Fault,
+            partition: 31,
+            vcpu: 7,
+            detail: 3,
+            flags: MORE | HAS_ADDRESS,
+            line: 0xAB_CDEF,
+            facts: [1, 2, 3, 4, 5, 6],
+        };
+        assert_eq!(Entry::decode(entry.encode()), Some(entry));
+        assert_eq!(Entry::decode([0; ENTRY_WORDS]), None, "what was never written");
+        assert_eq!(Entry::decode([u64::MAX; ENTRY_WORDS]), None);
+    }
+
+    #[test]
+    fn text_has_the_order_of_its_bytes_on_every_cpu() {
+        let entry = Entry::text(0, b"partition");
+        assert_eq!(entry.facts[0], u64::from_le_bytes(*b"partitio"));
+        assert_eq!(&entry.bytes()[..10], b"partition\0");
+        assert_eq!(usize::from(Entry::text(0, &[b'x'; 100]).detail), TEXT_LEN);
+    }
+}
