@@ -58,24 +58,34 @@ const RULES: [(Table, Rule); 30] = [
     (Table::Vcpus, partitions::vcpu),
     (Table::VirtualDevices, devices::device),
     (Table::Interrupts, devices::interrupt),
-    (Table::Nics, nics::nic),
+    (Table::Nics, of(Part::Networks, nics::nic)),
     (Table::Registers, registers::window),
     (Table::Residents, residents::resident),
     (Table::Lookalikes, residents::lookalike),
-    (Table::Schedules, schedules::schedule),
-    (Table::Schedules, schedules::last),
-    (Table::Windows, schedules::window),
-    (Table::Domains, schedules::domain),
+    (Table::Schedules, of(Part::Arinc653, schedules::schedule)),
+    (Table::Schedules, of(Part::Arinc653, schedules::last)),
+    (Table::Windows, of(Part::Arinc653, schedules::window)),
+    (Table::Domains, of(Part::Domains, schedules::domain)),
     (Table::Pcpus, schedules::pcpu),
     (Table::Vcpus, schedules::vcpu),
-    (Table::Ports, ports::port),
-    (Table::Locks, ports::lock),
-    (Table::Channels, channels::channel),
-    (Table::Sides, channels::side),
-    (Table::Served, served::window),
+    (Table::Ports, of(Part::Ports, ports::port)),
+    (Table::Locks, of(Part::Locks, ports::lock)),
+    (Table::Channels, of(Part::Channels, channels::channel)),
+    (Table::Sides, of(Part::Channels, channels::side)),
+    (Table::Served, of(Part::Services, served::window)),
     (Table::Capabilities, access::capability),
     (Table::Watches, access::watch),
 ];
+
+/// Returns a rule for the records of a part. A build without the part has no such record (`Shape::of`), so the
+/// rule is not linked.
+const fn of(part: Part, rule: Rule) -> Rule {
+    if PARTS.has(part) {
+        rule
+    } else {
+        |_, _| Err(Fault::BadCount)
+    }
+}
 
 impl<'a> Image<'a> {
     /// Checks everything but the contents of the payloads, for a board of this class. `bytes` is the image,

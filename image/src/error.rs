@@ -5,8 +5,8 @@
 //! than the short sentence that fits on a lockdown line.
 
 use crate::layout::Name;
-use Phrase::{Number, Text};
-use core::fmt;
+use Phrase::{Byte, Number, Text};
+use core::fmt::{self, Write};
 
 /// Why an image is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -310,6 +310,8 @@ impl Fault {
 /// A piece of the sentence that says what is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phrase<'a> {
+    /// A letter of the words between the facts.
+    Byte(u8),
     /// As it is.
     Text(&'a str),
     /// In decimal.
@@ -341,71 +343,71 @@ impl ImageError {
     /// Writes the sentence, piece by piece: the target has no use for [`core::fmt`] but this, and that is a
     /// lot of code.
     pub fn describe(&self, part: &mut dyn FnMut(Phrase<'_>)) {
-        let (texts, facts) = self.sentence();
-        for (text, fact) in texts.iter().zip(facts) {
-            part(Text(text));
-            part(fact);
+        let (words, facts) = self.sentence();
+        // Bytes and no slices: that is less code, and the hypervisor writes one such sentence in its life.
+        let mut facts = facts.iter();
+        for byte in words.bytes() {
+            part(match byte {
+                FACT => *facts.next().unwrap_or(&NOTHING),
+                _ => Byte(byte),
+            });
         }
-        let [.., last] = texts;
-        part(Text(last));
         if let Self::Record { fault, .. } = self {
             fault.describe(part);
         }
     }
 
-    /// Returns the words between, before and after the facts, and the facts.
-    fn sentence(&self) -> (&'static [&'static str; 3], [Phrase<'_>; 2]) {
+    /// Returns the words, with [`FACT`] in the place of each fact, and the facts.
+    fn sentence(&self) -> (&'static str, [Phrase<'_>; 2]) {
         let name = |name| Text(Name::text(name).unwrap_or("?"));
         match *self {
-            Self::Truncated { found, expected } => (
-                &["image truncated: ", " of ", " bytes"],
-                [Number(found), Number(expected)],
-            ),
+            Self::Truncated { found, expected } => {
+                ("image truncated: @ of @ bytes", [Number(found), Number(expected)])
+            }
             Self::NoEnd { expected } => (
-                &["image truncated: end mark missing, ", " bytes expected", ""],
+                "image truncated: end mark missing, @ bytes expected",
                 [Number(expected), NOTHING],
             ),
             Self::TooLong { found, expected } => (
-                &["image too long: ", " bytes, ", " expected"],
+                "image too long: @ bytes, @ expected",
                 [Number(found), Number(expected)],
             ),
-            Self::Misaligned => (&["not at a multiple of 8 bytes", "", ""], NOTHINGS),
-            Self::NotAnImage => (&["not a system image", "", ""], NOTHINGS),
+            Self::Misaligned => ("not at a multiple of 8 bytes", NOTHINGS),
+            Self::NotAnImage => ("not a system image", NOTHINGS),
             Self::Format { found } => (
-                &["image format ", ", this hypervisor reads ", ""],
+                "image format @, this hypervisor reads @",
                 [Number(found.into()), Number(crate::layout::FORMAT.into())],
             ),
             Self::Class { found, expected } => (
-                &["image for class ", ", this hypervisor is ", ""],
+                "image for class @, this hypervisor is @",
                 [Number(found.into()), Number(expected.into())],
             ),
-            Self::Lacks { part } => (&["hypervisor lacks part ", "", ""], [Text(part), NOTHING]),
-            Self::Lengths => (&["header: bad lengths", "", ""], NOTHINGS),
-            Self::TablesDigest => (&["tables: digest mismatch", "", ""], NOTHINGS),
-            Self::PayloadDigest { index, name: ref own } => {
-                (&["payload ", " \"", MISMATCH], [Number(index.into()), name(own)])
-            }
-            Self::ResidentDigest { index, name: ref own } => {
-                (&["resident ", " \"", MISMATCH], [Number(index.into()), name(own)])
-            }
+            Self::Lacks { part } => ("hypervisor lacks part @", [Text(part), NOTHING]),
+            Self::Lengths => ("header: bad lengths", NOTHINGS),
+            Self::TablesDigest => ("tables: digest mismatch", NOTHINGS),
+            Self::PayloadDigest { index, name: ref own } => (
+                "payload @ \"@\": digest mismatch",
+                [Number(index.into()), name(own)],
+            ),
+            Self::ResidentDigest { index, name: ref own } => (
+                "resident @ \"@\": digest mismatch",
+                [Number(index.into()), name(own)],
+            ),
             Self::Padding { index } => (
-                &["padding before payload ", " not zero", ""],
+                "padding before payload @ not zero",
                 [Number(index.into()), NOTHING],
             ),
-            Self::Misplaced(table) => (&["", " table: misplaced", ""], [Text(table.record()), NOTHING]),
-            Self::Count { table, found } => (
-                &["", " table: ", " records"],
-                [Text(table.record()), Number(found.into())],
-            ),
-            Self::Record { table, index, .. } => {
-                (&["", " ", ": "], [Text(table.record()), Number(index.into())])
+            Self::Misplaced(table) => ("@ table: misplaced", [Text(table.record()), NOTHING]),
+            Self::Count { table, found } => {
+                ("@ table: @ records", [Text(table.record()), Number(found.into())])
             }
+            Self::Record { table, index, .. } => ("@ @: ", [Text(table.record()), Number(index.into())]),
         }
     }
 }
 
-/// Of the bytes of a payload or of what is resident.
-const MISMATCH: &str = "\": digest mismatch";
+/// The place of a fact in a sentence.
+const FACT: u8 = b'@';
 /// No fact.
 const NOTHING: Phrase<'static> = Text("");
 const NOTHINGS: [Phrase<'static>; 2] = [NOTHING; 2];
@@ -427,6 +429,7 @@ fn display(f: &mut fmt::Formatter<'_>, describe: impl FnOnce(&mut dyn FnMut(Phra
     describe(&mut |part| {
         if result.is_ok() {
             result = match part {
+                Byte(byte) => f.write_char(byte.into()),
                 Text(text) => f.write_str(text),
                 Number(number) => write!(f, "{number}"),
             };

@@ -89,6 +89,7 @@ impl BootError {
             Self::Image(error) => {
                 error.describe(&mut |part| {
                     match part {
+                        Phrase::Byte(byte) => line.bytes(&[byte]),
                         Phrase::Text(text) => line.text(text),
                         Phrase::Number(number) => line.decimal(number),
                     };

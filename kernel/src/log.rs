@@ -37,6 +37,12 @@ impl LogLine {
         self
     }
 
+    /// Adds bytes of text.
+    pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
+        self.0.bytes(bytes);
+        self
+    }
+
     /// Adds a number in decimal.
     pub fn decimal(&mut self, number: u64) -> &mut Self {
         self.0.decimal(number);

@@ -442,6 +442,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let sender = letter.sender;
         let given_up = letter
             .caller
+            .filter(|caller| queue.has_call_of(caller.vcpu))
             .and_then(|caller| self.given_up(queue, facts, caller.vcpu));
         let room = match given_up {
             Some(_) => None,
@@ -484,10 +485,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Returns the position of an earlier call of the same vCPU, which has given the call up: it begins another
     /// one. Bounded by the depth of the port.
+    #[cold]
     fn given_up(&self, queue: &Queue, facts: &PortFacts, vcpu: VcpuId) -> Option<u16> {
-        if !queue.has_call_of(vcpu) {
-            return None;
-        }
         queue.positions(facts).find(|position| {
             let (header, _) = self.shared.messages.entry(facts, *position);
             Letter::is_call_of(header, vcpu)
