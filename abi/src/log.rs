@@ -33,7 +33,7 @@ pub mod line;
 pub mod registers;
 pub mod text;
 
-pub use entry::{ENTRY_SIZE, ENTRY_WORDS, Entry, Kind};
+pub use entry::{ENTRY_SIZE, ENTRY_WORDS, Entry, Kind, StoredEntry};
 pub use registers::RegisterFile;
 pub use text::{Names, PieceLine};
 
@@ -339,9 +339,6 @@ pub struct Exits {
     /// Anything else: refused fetches, undefined instructions, breakpoints, SErrors.
     pub other: AtomicU32,
 }
-
-/// The words of an [`Entry`].
-pub type StoredEntry = [AtomicU64; ENTRY_WORDS];
 
 /// The log area.
 #[derive(Debug)]

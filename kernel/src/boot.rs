@@ -391,7 +391,7 @@ fn describe_system<A: Arch, D: Drivers>(
         }
         let now = since_boot(machine, shared);
         entry.time = now;
-        shared.recorder.entries(machine, 1, core::iter::once(entry));
+        shared.recorder.entry(machine, &entry);
         shared.terminal.output.pump_all(&shared.recorder, drivers, now);
     }
 }

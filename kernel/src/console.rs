@@ -359,14 +359,18 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
         all: bool,
     ) -> Rest {
         let mut budget = PUMP_BYTES;
+        let mut is_filled = false;
         while budget != 0 {
-            if transmitter.stage.is_empty() && !self.fill(transmitter, log, now, all) {
-                self.staged.store(false, Ordering::Relaxed);
-                return Rest::Nothing;
-            }
-            // The end of an entry whose line goes on has no text.
             if transmitter.stage.is_empty() {
-                budget = budget.saturating_sub(1);
+                // One turn of text in a call: text takes more instructions than its bytes do.
+                if core::mem::replace(&mut is_filled, true) {
+                    budget = 0;
+                    break;
+                }
+                if !self.fill(transmitter, log, now, all) {
+                    self.staged.store(false, Ordering::Relaxed);
+                    return Rest::Nothing;
+                }
                 continue;
             }
             let sent = console.send(transmitter.stage.unsent(budget));

@@ -132,12 +132,22 @@ impl<R: RelaxStrategy> Recorder<R> {
             let mut entry = Entry::text(now, rest);
             rest = rest.get(TEXT_LEN..).unwrap_or(&[]);
             entry.flags = if rest.is_empty() { 0 } else { entry::MORE };
-            self.entries(machine, 1, core::iter::once(entry));
+            self.entry(machine, &entry);
         }
     }
 
-    /// Stores `count` entries, [`LINE_ENTRIES`] at most.
-    pub fn entries<A: Arch>(&self, machine: &mut A, count: usize, entries: impl Iterator<Item = Entry>) {
+    /// Stores an entry.
+    pub fn entry<A: Arch>(&self, machine: &mut A, entry: &Entry) {
+        self.entries(machine, 1, |_, place| entry.store(place));
+    }
+
+    /// Stores `count` entries, [`LINE_ENTRIES`] at most. `store` stores the entry with a number into its place.
+    pub fn entries<A: Arch>(
+        &self,
+        machine: &mut A,
+        count: usize,
+        mut store: impl FnMut(usize, &StoredEntry),
+    ) {
         let Some(area) = self.area() else { return };
         let Some(_writer) = self.claim() else { return };
         let start = area.header.written.load(Ordering::Relaxed);
@@ -146,8 +156,8 @@ impl<R: RelaxStrategy> Recorder<R> {
         area.header.noted.store(machine.now().0, Ordering::Relaxed);
         area.header.reserved.store(end, Ordering::Release);
         keep_header(machine);
-        for (entry, number) in entries.zip(number_of(&area.header.written)..).take(count) {
-            store(place_of(area, number), &entry);
+        for (number, index) in (number_of(&area.header.written)..).zip(0..count) {
+            store(index, place_of(area, number));
         }
         keep_ring(machine, (start, length));
         area.header.written.store(end, Ordering::Release);
@@ -302,12 +312,6 @@ fn place_of(area: &Area, number: u32) -> &StoredEntry {
         .unwrap_or(first)
 }
 
-fn store(place: &StoredEntry, entry: &Entry) {
-    for (word, value) in place.iter().zip(entry.encode()) {
-        word.store(value, Ordering::Relaxed);
-    }
-}
-
 /// Turns entries that were announced but not stored into empty ones, because the announced line has
 /// overwritten the oldest entries. Returns the place and the length of these entries in bytes.
 fn close_gap(area: &Area) -> (u64, usize) {
@@ -416,7 +420,7 @@ mod tests {
     /// Stores entries whose times are `numbers`.
     fn put(area: &Area, numbers: core::ops::Range<u32>) {
         for number in numbers {
-            store(place_of(area, number), &Entry::text(number.into(), b""));
+            Entry::text(number.into(), b"").store(place_of(area, number));
             let written = u64::from(number + 1) * ENTRY_SIZE as u64;
             area.header.reserved.store(written, Ordering::Relaxed);
             area.header.written.store(written, Ordering::Relaxed);

@@ -4,6 +4,9 @@
 //! The hypervisor stores an entry in a bounded number of instructions, however long its line is. A line is one
 //! entry, or several of which all but the last have [`MORE`].
 
+use crate::atomic::AtomicU64;
+use core::sync::atomic::Ordering;
+
 /// Words of an entry.
 pub const ENTRY_WORDS: usize = 8;
 /// Bytes of an entry.
@@ -14,6 +17,9 @@ pub const TEXT_LEN: usize = 8 * FACTS;
 pub const REGISTERS: usize = FACTS;
 /// Words of an entry that hold its facts.
 const FACTS: usize = ENTRY_WORDS - 2;
+
+/// The words of an [`Entry`] in the log.
+pub type StoredEntry = [AtomicU64; ENTRY_WORDS];
 
 /// The line goes on with the next entry.
 pub const MORE: u8 = 1 << 7;
@@ -157,17 +163,23 @@ impl Entry {
         self.flags & MORE != 0
     }
 
-    /// Returns the words as they are stored.
-    #[must_use]
-    pub fn encode(&self) -> [u64; ENTRY_WORDS] {
-        let [a, b, c, d, e, f] = self.facts;
-        let head = self.kind as u64
+    /// Stores the entry in its place of the log.
+    pub fn store(&self, place: &StoredEntry) {
+        let [time, head, facts @ ..] = place;
+        time.store(self.time, Ordering::Relaxed);
+        head.store(self.head(), Ordering::Relaxed);
+        for (word, fact) in facts.iter().zip(&self.facts) {
+            word.store(*fact, Ordering::Relaxed);
+        }
+    }
+
+    const fn head(&self) -> u64 {
+        self.kind as u64
             | (self.partition as u64) << 8
             | (self.vcpu as u64) << 16
             | (self.detail as u64) << 24
             | (self.flags as u64) << 32
-            | (self.line as u64) << 40;
-        [self.time, head, a, b, c, d, e, f]
+            | (self.line as u64) << 40
     }
 
     /// Reads words back. Returns `None` if the words are no entry.
@@ -220,7 +232,12 @@ mod tests {
             line: 0xAB_CDEF,
             facts: [1, 2, 3, 4, 5, 6],
         };
-        assert_eq!(Entry::decode(entry.encode()), Some(entry));
+        let place = [const { AtomicU64::new(0) }; ENTRY_WORDS];
+        entry.store(&place);
+        assert_eq!(
+            Entry::decode(place.each_ref().map(|word| word.load(Ordering::Relaxed))),
+            Some(entry)
+        );
         assert_eq!(Entry::decode([0; ENTRY_WORDS]), None, "what was never written");
         assert_eq!(Entry::decode([u64::MAX; ENTRY_WORDS]), None);
     }

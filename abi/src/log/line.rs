@@ -62,6 +62,15 @@ impl<const N: usize> Line<N> {
         self.bytes(hex(number, &mut [0; 18]));
     }
 
+    /// Adds a byte.
+    #[inline]
+    pub fn byte(&mut self, byte: u8) {
+        if let Some(place) = self.bytes.get_mut(self.length) {
+            *place = byte;
+            self.length = self.length.wrapping_add(1);
+        }
+    }
+
     /// Adds bytes.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.length = self
@@ -88,8 +97,8 @@ impl<const N: usize> Line<N> {
 pub fn put(place: &mut [u8], start: usize, bytes: &[u8]) -> usize {
     let room = place.get_mut(start..).unwrap_or(&mut []);
     let taken = room.len().min(bytes.len());
-    for (place, byte) in room.iter_mut().zip(bytes) {
-        *place = *byte;
+    if let (Some(to), Some(from)) = (room.get_mut(..taken), bytes.get(..taken)) {
+        to.copy_from_slice(from);
     }
     taken
 }
@@ -109,26 +118,22 @@ fn decimal(number: u64, place: &mut [u8; 20]) -> &[u8] {
     place.get(first..).unwrap_or(&[])
 }
 
-/// Writes a number in hexadecimal, with `0x`. The digits are at the end of `place`.
+/// Writes a number in hexadecimal, with `0x`, to the beginning of `place`.
 #[inline(never)]
 fn hex(number: u64, place: &mut [u8; 18]) -> &[u8] {
-    let mut rest = number;
-    let mut first = place.len();
-    for digit in place.iter_mut().skip(2).rev() {
-        let value = (rest & 15) as u8;
-        rest >>= 4;
+    let digits = (u64::BITS.wrapping_sub((number | 1).leading_zeros())).div_ceil(4);
+    // The first digit becomes the highest one.
+    let mut rest = number.wrapping_shl(u64::BITS.wrapping_sub(digits.wrapping_mul(4)));
+    let length = digits.wrapping_add(2) as usize;
+    let [zero, x, places @ ..] = place;
+    (*zero, *x) = (b'0', b'x');
+    for digit in places.iter_mut().take(digits as usize) {
+        let value = (rest >> 60) as u8;
         let base = if value < 10 { b'0' } else { b'a' - 10 };
         *digit = base.wrapping_add(value);
-        first = first.saturating_sub(1);
-        if rest == 0 {
-            break;
-        }
+        rest <<= 4;
     }
-    first = first.saturating_sub(2);
-    if let Some([zero, x, ..]) = place.get_mut(first..) {
-        (*zero, *x) = (b'0', b'x');
-    }
-    place.get(first..).unwrap_or(&[])
+    place.get(..length).unwrap_or(&[])
 }
 
 /// Writes a time in nanoseconds as seconds with six digits behind the point. The text is at the end of

@@ -125,32 +125,28 @@ impl Entry {
         while to.as_bytes().len() < BEFORE_LEN
             && let [first, behind @ ..] = rest
         {
-            let mut end = 0;
-            match (first, behind) {
+            rest = behind;
+            match (*first, behind) {
                 (b'<', [condition, text @ ..]) => {
-                    rest = text;
-                    if !self.is(*condition) {
-                        end = length_before(text, b">");
-                    }
+                    rest = if self.is(*condition) {
+                        text
+                    } else {
+                        split(text, b'>').1
+                    };
                 }
                 (b'{', [value, text @ ..]) => {
-                    end = length_before(text, b"}");
-                    let digit = if end == 0 {
-                        0
-                    } else {
-                        text.first().copied().unwrap_or(0)
+                    let (index, after) = match text {
+                        [b'}', after @ ..] => (0, after),
+                        [digit, _, after @ ..] => (digit.wrapping_sub(b'0'), after),
+                        _ => (0, text),
                     };
-                    self.add_value(*value, digit.wrapping_sub(b'0'), names, to);
-                    rest = text.get(end.saturating_add(1)..).unwrap_or(&[]);
+                    rest = after;
+                    self.add_value(*value, index, names, to);
                     break;
                 }
-                (b'>', _) => rest = behind,
-                _ => {
-                    end = length_before(rest, b"<{>").min(BEFORE_LEN.saturating_sub(to.as_bytes().len()));
-                    to.bytes(rest.get(..end).unwrap_or(&[]));
-                }
+                (b'>', _) => {}
+                (byte, _) => to.byte(byte),
             }
-            rest = rest.get(end..).unwrap_or(&[]);
         }
         *next = next.wrapping_add(length.wrapping_sub(rest.len()) as u8);
         length != 0
@@ -202,7 +198,7 @@ impl Entry {
     fn add_bytes(&self, length: usize, to: &mut PieceLine) {
         for fact in self.facts.iter().take(length.div_ceil(8)) {
             let bytes = fact.to_le_bytes();
-            to.bytes(bytes.get(..length_before(&bytes, b"\0")).unwrap_or(&[]));
+            to.bytes(split(&bytes, 0).0);
         }
     }
 
@@ -231,11 +227,9 @@ impl Entry {
 fn add_name(names: &str, number: u8, to: &mut PieceLine) {
     let mut rest = names.as_bytes();
     for _ in 1..number {
-        rest = rest
-            .get(length_before(rest, b"\n").saturating_add(1)..)
-            .unwrap_or(&[]);
+        rest = split(rest, b'\n').1;
     }
-    let name = rest.get(..length_before(rest, b"\n")).unwrap_or(&[]);
+    let (name, _) = split(rest, b'\n');
     to.bytes(if name.is_empty() || number == 0 {
         b"?"
     } else {
@@ -243,12 +237,18 @@ fn add_name(names: &str, number: u8, to: &mut PieceLine) {
     });
 }
 
-/// Returns the number of bytes before the first of these ends, or of all bytes.
+/// Returns the bytes before the first `end`, and those after it.
 #[inline(never)]
-fn length_before(text: &[u8], ends: &[u8]) -> usize {
-    text.iter()
-        .position(|byte| ends.contains(byte))
-        .unwrap_or(text.len())
+fn split(text: &[u8], end: u8) -> (&[u8], &[u8]) {
+    let mut rest = text;
+    while let [byte, behind @ ..] = rest {
+        if *byte == end {
+            let before = text.len().wrapping_sub(rest.len());
+            return (text.get(..before).unwrap_or(&[]), behind);
+        }
+        rest = behind;
+    }
+    (text, &[])
 }
 
 #[cfg(test)]

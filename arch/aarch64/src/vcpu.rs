@@ -513,9 +513,13 @@ impl Vcpus for Machine {
             let El1State {
                 far, elr, esr, vbar, ..
             } = context.el1;
-            let registers = context.general.into_iter().chain([far, elr, esr, vbar]);
-            for (place, register) in dump.general.iter_mut().zip(registers) {
-                *place = register;
+            // One after the other: a chain of both takes five times as many instructions.
+            let mut places = dump.general.iter_mut();
+            for (register, place) in context.general.iter().zip(places.by_ref()) {
+                *place = *register;
+            }
+            for (register, place) in [far, elr, esr, vbar].iter().zip(places) {
+                *place = *register;
             }
             (dump.pc, dump.state) = (context.pc, context.pstate);
             if context.is_aarch32() {

@@ -127,7 +127,8 @@ impl Spaces for Machine {
     fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<u64, CopyError> {
         /// As many bytes as a step of [`sysreg::clear_groups`] clears. A payload ends anywhere.
         const ZEROS: [u8; sysreg::GROUP] = [0; sysreg::GROUP];
-        let length = length.min(CLEAR_AT_ONCE);
+        // An instruction clears four bytes: half as much as elsewhere is as long a stretch.
+        let length = length.min(CLEAR_AT_ONCE / 2);
         self.pieces(partition, guest, length, |host, _, length| {
             let head = (host.next_multiple_of(ZEROS.len()) - host).min(length);
             let (groups, tail) = ((length - head) / ZEROS.len(), (length - head) % ZEROS.len());

@@ -97,16 +97,15 @@ impl TextSink<'_> {
 
 /// Adds a tag. `break_line` is set if another console's line is unfinished.
 pub(super) fn tag(stage: &mut Stage, break_line: bool, now: u64, name: &[u8]) {
-    stage.push(&[RS]);
-    if break_line {
-        stage.push(b"\r\n");
-    }
-    stage.push(b"[");
+    stage.push(if break_line {
+        &[RS, b'\r', b'\n', b'[']
+    } else {
+        &[RS, b'[']
+    });
     stage.push(stamp(now, &mut [0; STAMP_LEN]));
     stage.push(b"] ");
     stage.push(name);
-    stage.push(b": ");
-    stage.push(&[US]);
+    stage.push(&[b':', b' ', US]);
 }
 
 #[cfg(test)]

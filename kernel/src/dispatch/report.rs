@@ -32,9 +32,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Stores an entry in the log. The transmitter gets its text in a step of its own, with a look at
     /// interrupts before and after the step.
     pub(crate) fn log(&mut self, entry: &Entry) {
-        self.shared
-            .recorder
-            .entries(&mut self.machine, 1, core::iter::once(*entry));
+        self.shared.recorder.entry(&mut self.machine, entry);
         self.local.has_line = true;
         self.come_at_once();
     }
@@ -49,17 +47,23 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             return self.log(&entry);
         }
         entry.kind = Kind::Registers;
-        let general = dump.general.iter().take(dump.file.count());
-        let mut registers = general.chain([&dump.sp, &dump.pc, &dump.state]);
-        let entries = (0..total).step_by(entry::REGISTERS).map(|first| {
-            entry.line = u32::from(dump.file.number) | (first as u32) << 8;
-            entry.detail = total.saturating_sub(first).min(entry::REGISTERS) as u8;
-            for (fact, register) in entry.facts.iter_mut().zip(&mut registers) {
-                *fact = wide(*register);
-            }
-            entry
-        });
-        self.shared.recorder.entries(&mut self.machine, count, entries);
+        let (file, own) = (u32::from(dump.file.number), dump.file.count());
+        let common = [dump.sp, dump.pc, dump.state];
+        self.shared
+            .recorder
+            .entries(&mut self.machine, count, |index, place| {
+                let first = index.wrapping_mul(entry::REGISTERS);
+                entry.line = file | (first as u32) << 8;
+                entry.detail = total.saturating_sub(first).min(entry::REGISTERS) as u8;
+                for (fact, number) in entry.facts.iter_mut().zip(first..) {
+                    let register = match number.checked_sub(own) {
+                        None => dump.general.get(number),
+                        Some(number) => common.get(number),
+                    };
+                    *fact = register.map_or(0, |register| wide(*register));
+                }
+                entry.store(place);
+            });
         self.come_at_once();
     }
 

@@ -17,10 +17,9 @@ use std::fmt::Write as _;
 /// symbol.
 pub(super) const TAGS: &[(&str, &str)] = &[
     ("load", "10load_chunk"),
-    ("report line", "15write_registers"),
-    ("state line", "10tell_state"),
-    ("fault line", "10tell_fault"),
-    ("left-out line", "9leave_out"),
+    ("output", "11Multiplexer"),
+    ("registers", "13log_registers"),
+    ("state", "9log_state"),
     ("fault", "5fault"),
     ("no such address", "15no_such_address"),
     ("network", "7network"),
@@ -31,7 +30,6 @@ pub(super) const TAGS: &[(&str, &str)] = &[
     ("device access", "6access"),
     ("CPU on", "13handle_cpu_on"),
     ("hypercall", "11handle_call"),
-    ("console", "8pump_at"),
     ("virtual interrupt controller", "vgic"),
     ("slow switch", "13switch_slowly"),
     ("decision", "12decide_fully"),
