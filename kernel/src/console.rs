@@ -60,7 +60,7 @@ pub const BURST: u32 = 256;
 /// The age at which a piece of a line is sent although its end is missing.
 pub const PARTIAL_AGE_NS: u64 = 10_000_000;
 /// The time after which a pCPU looks again at bytes that the transmitter did not take.
-pub const DRAIN_PERIOD_NS: u64 = 500_000;
+pub const DRAIN_PERIOD_NS: u64 = 1_000_000;
 
 const PARTIAL_AGE_US: u32 = (PARTIAL_AGE_NS / 1000) as u32;
 /// The number of times that [`Multiplexer::drain`] tries to get the transmitter from another pCPU. That

@@ -18,7 +18,7 @@ pub(super) fn hypervisor_time(pcpus: &[PcpuTiming]) -> Table {
         "decision",
         "switch",
         "longest without a look at interrupts",
-        "output, each 500us",
+        "output, each millisecond",
     ]);
     for pcpu in pcpus.iter().filter(|pcpu| declares(pcpu)) {
         let overheads = &pcpu.overheads;

@@ -249,7 +249,7 @@ impl Basis {
 
 /// The least time between two steps of output in the time of vCPUs that run: `DRAIN_PERIOD_NS` of
 /// `kernel/src/console.rs`.
-pub const OUTPUT_SPACE_NS: u64 = 500_000;
+pub const OUTPUT_SPACE_NS: u64 = 1_000_000;
 
 impl Costs {
     /// Returns the costs on a pCPU with this many vCPUs.
