@@ -227,6 +227,10 @@ pub struct Local<P = AnyPolicy> {
     pub(crate) has_line: bool,
     /// True if more output waits and the transmitter took all of the last call's.
     pub(crate) may_pump: bool,
+    /// The slot that pays for more steps of output, because its own exit has left output.
+    pub(crate) payer: Option<Slot>,
+    /// The number of steps that the slot still pays for.
+    pub(crate) paid_steps: u8,
     /// The place for the records of this pCPU.
     pub tracer: Tracer,
     slots: [SlotState; MAX_SLOTS],
@@ -273,6 +277,8 @@ impl<P: PcpuPolicy> Local<P> {
             chore: Chore::None,
             has_line: false,
             may_pump: false,
+            payer: None,
+            paid_steps: 0,
             untold: Untold::new(),
             intake: Intake::UNLIMITED,
             orders: [const { Orders::NONE }; (MAX_PCPUS > 1) as usize],

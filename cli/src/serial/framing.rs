@@ -69,6 +69,8 @@ enum State {
 pub struct Demultiplexer {
     state: State,
     tag: Vec<u8>,
+    /// The console whose text comes, and whether its line has no end yet.
+    current: (String, bool),
 }
 
 impl Default for Demultiplexer {
@@ -76,6 +78,7 @@ impl Default for Demultiplexer {
         Self {
             state: State::Text,
             tag: Vec::with_capacity(TAG_MAX),
+            current: (UNTAGGED.to_owned(), false),
         }
     }
 }
@@ -88,7 +91,7 @@ impl Demultiplexer {
         for &byte in input {
             match (self.state, byte) {
                 (_, RS) => {
-                    flush(&mut text, &mut sink);
+                    self.flush(&mut text, &mut sink);
                     self.tag.clear();
                     self.state = State::Tag;
                 }
@@ -99,7 +102,18 @@ impl Demultiplexer {
                     self.state = State::Text;
                 }
                 (State::Tag, US) => {
-                    sink(read_tag(&self.tag).unwrap_or(LOST));
+                    let event = read_tag(&self.tag).unwrap_or(LOST);
+                    // Last words come in the place of the rest of a line: a crash does not wait for its end.
+                    if let (Event::Switch { console, .. }, (current, true)) = (event, &self.current)
+                        && console == current
+                        && self.tag.starts_with(LINE_END)
+                    {
+                        sink(Event::Text(LINE_END));
+                    }
+                    if let Event::Switch { console, .. } = event {
+                        self.current = (console.to_owned(), false);
+                    }
+                    sink(event);
                     self.state = State::Text;
                 }
                 (State::Tag, _) if self.tag.len() == TAG_MAX => {
@@ -112,21 +126,26 @@ impl Demultiplexer {
                 (State::Tag, _) => self.tag.push(byte),
             }
         }
-        flush(&mut text, &mut sink);
+        self.flush(&mut text, &mut sink);
+    }
+
+    fn flush(&mut self, text: &mut Vec<u8>, sink: &mut impl FnMut(Event<'_>)) {
+        if let Some(last) = text.last() {
+            let (_, is_open) = &mut self.current;
+            *is_open = *last != b'\n';
+            sink(Event::Text(text));
+            text.clear();
+        }
     }
 }
+
+/// The beginning of a tag that breaks a line.
+const LINE_END: &[u8] = b"\r\n";
 
 const LOST: Event<'static> = Event::Switch {
     console: UNTAGGED,
     time: None,
 };
-
-fn flush(text: &mut Vec<u8>, sink: &mut impl FnMut(Event<'_>)) {
-    if !text.is_empty() {
-        sink(Event::Text(text));
-        text.clear();
-    }
-}
 
 /// Reads `["\r\n"] "[" seconds "." microseconds "] " name ": "`. Only the hypervisor's own name may be
 /// without a time.
@@ -180,6 +199,31 @@ pub fn direct(console: &str, text: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn last_words_end_the_line_that_they_come_into() {
+        let said = |before: &str| {
+            let line = format!("\x1e[0.000001] bulkhead: \x1f{before}\x1e\r\n[0.000002] bulkhead: \x1fend\r\n");
+            let parts: Vec<_> = collect(&[line.as_bytes()])
+                .into_iter()
+                .map(|(_, _, text)| String::from_utf8(text).unwrap())
+                .collect();
+            parts.concat()
+        };
+        assert_eq!(said("partition a: ru"), "partition a: ru\r\nend\r\n");
+        assert_eq!(said("partition a: running\r\n"), "partition a: running\r\nend\r\n");
+    }
+
+    #[test]
+    fn a_line_goes_on_after_the_line_of_another_console() {
+        let line = "\x1e[0.000001] a: \x1fhal\x1e\r\n[0.000002] b: \x1fx\r\n\x1e[0.000003] a: \x1ff\r\n";
+        let of_a: Vec<_> = collect(&[line.as_bytes()])
+            .into_iter()
+            .filter(|(console, _, _)| console == "a")
+            .flat_map(|(_, _, text)| text)
+            .collect();
+        assert_eq!(of_a, b"half\r\n");
+    }
 
     fn collect(pieces: &[&[u8]]) -> Vec<(String, Option<u64>, Vec<u8>)> {
         let mut demultiplexer = Demultiplexer::default();

@@ -22,6 +22,10 @@ const QUIESCE_SIZE: u8 = 4;
 /// behind.
 const INPUT_BATCH: usize = 64;
 
+/// The steps of output that an exit which leaves output pays for, besides the first one. A line of a person's
+/// length leaves in the time of the partition that prints.
+const PAID_STEPS: u8 = 7;
+
 /// A change of a virtual UART beside accesses to its registers.
 pub(crate) enum Change<'b> {
     /// Output has room for this many bytes.
@@ -269,7 +273,10 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
     /// of the output that can be sent now.
     fn send_for(&mut self, partition: PartitionId, now: u64) {
         if self.shared.terminal.output.is_urgent(partition) {
+            self.local.payer = self.local.running();
+            self.local.paid_steps = PAID_STEPS;
             self.pump_at(now);
+            self.go_on_with_output();
         } else {
             self.mind_output(now);
         }
@@ -279,6 +286,17 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
     pub(crate) fn pump(&mut self) {
         let now = self.now_ns();
         self.pump_at(now);
+    }
+
+    /// Plans another step of output at once, if the vCPU that runs pays for one more.
+    pub(crate) fn go_on_with_output(&mut self) {
+        if self.local.may_pump
+            && self.local.payer == self.local.running()
+            && let Some(left) = self.local.paid_steps.checked_sub(1)
+        {
+            self.local.paid_steps = left;
+            self.come_at_once();
+        }
     }
 
     fn pump_at(&mut self, now: u64) {

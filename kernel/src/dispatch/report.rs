@@ -139,6 +139,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         } else {
             self.local.has_line = false;
             self.pump();
+            self.go_on_with_output();
         }
         self.look();
     }
