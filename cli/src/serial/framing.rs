@@ -203,7 +203,8 @@ mod tests {
     #[test]
     fn last_words_end_the_line_that_they_come_into() {
         let said = |before: &str| {
-            let line = format!("\x1e[0.000001] bulkhead: \x1f{before}\x1e\r\n[0.000002] bulkhead: \x1fend\r\n");
+            let line =
+                format!("\x1e[0.000001] bulkhead: \x1f{before}\x1e\r\n[0.000002] bulkhead: \x1fend\r\n");
             let parts: Vec<_> = collect(&[line.as_bytes()])
                 .into_iter()
                 .map(|(_, _, text)| String::from_utf8(text).unwrap())
@@ -211,7 +212,10 @@ mod tests {
             parts.concat()
         };
         assert_eq!(said("partition a: ru"), "partition a: ru\r\nend\r\n");
-        assert_eq!(said("partition a: running\r\n"), "partition a: running\r\nend\r\n");
+        assert_eq!(
+            said("partition a: running\r\n"),
+            "partition a: running\r\nend\r\n"
+        );
     }
 
     #[test]

@@ -2,7 +2,9 @@
 //! Damaged and undamaged areas, and the texts about them.
 
 use super::*;
+use bulkhead_abi::log::ENTRY_WORDS;
 use bulkhead_abi::log::{AREA_SIZE, ENTRIES, LINE_MAX, RING_SIZE, STACK_WORDS};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 fn area(put: &[(usize, &[u8])]) -> Vec<u8> {
     let mut bytes = vec![0; AREA_SIZE];
@@ -20,10 +22,11 @@ fn area(put: &[(usize, &[u8])]) -> Vec<u8> {
 
 /// Returns an entry as a CPU stores it.
 fn stored(entry: &Entry) -> Vec<u8> {
-    entry
-        .encode()
+    let place = [const { AtomicU64::new(0) }; ENTRY_WORDS];
+    entry.store(&place);
+    place
         .iter()
-        .flat_map(|word| word.to_le_bytes())
+        .flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes())
         .collect()
 }
 
