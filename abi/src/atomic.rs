@@ -44,7 +44,8 @@ mod halves {
             u64::from(self.high.load(order)) << 32 | u64::from(self.low.load(order))
         }
 
-        /// Stores a value. The function is a part of its caller: a call for each half costs more than the store.
+        /// Stores a value. The function is a part of its caller: a call for each half costs more than the
+        /// store.
         #[inline(always)]
         pub fn store(&self, value: u64, order: Ordering) {
             self.low.store(value as u32, order);

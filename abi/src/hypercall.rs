@@ -96,13 +96,14 @@ pub enum Operation {
     /// Port: block until a message comes, or until x4 (nanoseconds since boot, 0 = for ever); it is stored at
     /// x2. x3 = bytes there, at least the port's message size. Result x1: bytes of the message; x2: number of
     /// the sender plus one if the port identifies senders, else 0; x3: index of the capability to reply by, 0
-    /// = nobody waits for a reply; x4: index of the capability that came with it, 0 = none. Right: `READ`.
+    /// = the sender waits for no reply; x4: index of the capability that came with it, 0 = none. Right:
+    /// `READ`.
     PortReceive = 0x0701,
     /// Port: like `PortReceive`, but never blocks. Without a message the answer is `TimedOut`. Right: `READ`.
     PortTryReceive = 0x0702,
     /// Port: send the message of x3 bytes at x2, and block until the reply comes, or until x6 (nanoseconds
     /// since boot, 0 = for ever). The reply is stored at x4. x5 = bytes there. Results as `PortReceive`.
-    /// Answer `DonationCycle` if the receiver waits for the caller, through calls and locks on whatever CPUs.
+    /// Answer `DonationCycle` if the receiver waits for the caller, through calls and locks on any pCPUs.
     /// Right: `WRITE`.
     PortSendReceive = 0x0703,
     /// Port: like `PortSendReceive`. Until the reply comes, the receiver runs in the caller's place: at its
@@ -128,8 +129,8 @@ pub enum Operation {
     /// Lock: like `LockTake`, but never blocks. If another vCPU owns the lock, the answer is `TimedOut`.
     /// Right: `WRITE`.
     LockTryTake = 0x0901,
-    /// Lock: give it to the most important vCPU that waits, or to nobody. `WrongState` if the caller does not
-    /// own the lock. Right: `WRITE`.
+    /// Lock: give it to the most important vCPU that waits. If no vCPU waits, the lock is free. `WrongState`
+    /// if the caller does not own the lock. Right: `WRITE`.
     LockRelease = 0x0902,
     /// Device: map its registers at the window that the manifest gives the caller. Loads are allowed, and
     /// stores if the capability and the window allow them. Results as `ChannelPlace`; bit 16 of x3 is about
@@ -173,13 +174,12 @@ pub enum Operation {
     /// for a store; x3: the offset in the window; x4: what is stored. `TimedOut` if no client waits. Right:
     /// `READ`.
     ServiceTake = 0x0E00,
-    /// Service: answer the access with the number x2; x3 = what a load reads. `WrongState` if nobody waits
+    /// Service: answer the access with the number x2; x3 = what a load reads. `WrongState` if no client waits
     /// for the answer any more. Right: `WRITE`.
     ServiceAnswer = 0x0E01,
     /// Service: the windows with news, which are taken. Result x1: windows whose clients have notified them;
     /// x2: windows whose clients, or whose server, have started anew, and whose memory can be reached again;
-    /// x3: those of them whose clients have started anew. All are bitmaps.
-    /// Right: `READ`.
+    /// x3: the windows of x2 whose clients have started anew. All are bitmaps. Right: `READ`.
     ServiceNews = 0x0E02,
     /// Service: add the causes x3 of the interrupt of the window x2, and take the causes x4 away. The line of
     /// the client is high while there is a cause. `WrongState` as `ServiceRead`. Right: `WRITE`.
@@ -188,8 +188,8 @@ pub enum Operation {
     /// caller's own at x5. `WrongState` if the client has started anew and `ServiceNews` has not said so yet,
     /// or if it is not running. `OutOfReach` if the window grants no such memory. Right: `READ`.
     ServiceRead = 0x0E04,
-    /// Service: copy x4 bytes from the caller's own memory at x5 into that of the client of window x2 at x3,
-    /// else as `ServiceRead`. Right: `WRITE`.
+    /// Service: copy x4 bytes from the caller's own memory at x5 into the memory of the client of window x2
+    /// at x3, else as `ServiceRead`. Right: `WRITE`.
     ServiceWrite = 0x0E05,
     /// Service: where a device of the caller finds memory. x2: a window, for the memory that its client
     /// grants, or 255, for the mapping of the caller's own that has the address x3. Result x1: the first
@@ -533,7 +533,7 @@ impl Error {
         Self::ALL.iter().copied().find(|error| *error as i64 == code)
     }
 
-    /// Names of errors in logs and reports, from -1 on, each with a line feed behind it.
+    /// Names of errors in logs and reports, from -1 on, each with a line feed after it.
     pub const NAMES: &'static str = "not-supported\nno-capability\nwrong-kind\nno-right\ninvalid-argument\n\
         no-space\nwrong-state\ntimed-out\ninterrupted\nrevoked\ndonation-cycle\nout-of-reach\n";
 }

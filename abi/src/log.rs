@@ -19,11 +19,11 @@
 //!
 //! **Consistent at every store**, because the power can go at any: the magic number is stored last when the
 //! area is made. The entries of a line are announced in `reserved`, stored, and then counted in `written`; so
-//! the ring holds the entries from `reserved` - size (or 0) up to `written`. A crash record counts when its `state` says so,
-//! which is stored last.
+//! the ring holds the entries from `reserved` - size (or 0) up to `written`. A crash record counts when its
+//! `state` says so, which is stored last.
 //!
-//! An entry names a partition by its number. An entry of [`Kind::Partition`] for each partition, at the begin of
-//! each life of the hypervisor, says how the partitions of that life are called.
+//! An entry names a partition by its number. An entry of [`Kind::Partition`] for each partition, at the begin
+//! of each life of the hypervisor, says how the partitions of that life are called.
 //!
 //! All fields are atomics: any bytes are a value of this type, and
 //! readers on other CPUs see whole numbers. Numbers have the byte order of the CPU.
@@ -73,7 +73,7 @@ pub const PARTITIONS: usize = LAYOUT.partitions.1;
 pub const VCPUS: usize = LAYOUT.vcpus.1;
 /// Unused bytes before the ring.
 const UNUSED: usize = limit(0x1C0, 0x5600);
-/// Unused bytes behind a crash record.
+/// Unused bytes after a crash record.
 const CRASH_UNUSED: usize = limit(16, 432);
 /// "None" where a number is expected.
 pub const NONE: u32 = u32::MAX;
@@ -256,7 +256,7 @@ pub struct Pcpu {
     pub due: AtomicU32,
     /// Records ever stored in its ring of the trace.
     pub traced: AtomicU64,
-    /// Exceptions that came while no vCPU ran, and those of interrupts whose latency is fixed, which are
+    /// Exceptions that came while no vCPU ran, and exceptions of interrupts whose latency is fixed, which are
     /// taken once more on their way.
     pub exits: Exits,
     /// The most steps of [`CLOCK_STEP`] by which its clock has interrupted it late. Only where there are
@@ -278,7 +278,7 @@ pub struct Partition {
     pub events: [AtomicU32; 8],
     /// Interrupts whose latency the manifest fixes.
     pub prompt: Prompt,
-    /// Starts in this life of the board, whoever asked for them: each time that the partition is loaded.
+    /// Starts in this life of the board, for any reason: each time that the partition is loaded.
     pub starts: AtomicU32,
     unused: [AtomicU8; 36],
 }
@@ -323,14 +323,14 @@ pub struct Vcpu {
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Exits {
-    /// Physical interrupts, whoever they are for.
+    /// Physical interrupts, for any partition or for the hypervisor.
     pub interrupts: AtomicU32,
     /// Calls: HVC, SMC and SVC.
     pub calls: AtomicU32,
     /// Loads and stores that were refused.
     pub accesses: AtomicU32,
-    /// Instructions that the hypervisor carries out: those of system registers, on a microcontroller all that
-    /// an unprivileged program may not use.
+    /// Instructions that the hypervisor carries out: accesses to system registers, and on a microcontroller
+    /// all instructions that an unprivileged program may not use.
     pub instructions: AtomicU32,
     /// Instructions that wait.
     pub idle: AtomicU32,
@@ -628,7 +628,7 @@ pub fn count(counter: &AtomicU32) {
     counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
 }
 
-/// Stores `bytes` from the start of `place` on, and zeros behind them.
+/// Stores `bytes` from the start of `place` on, and zeros after them.
 pub fn store_bytes(place: &[AtomicU8], bytes: &[u8]) {
     let padded = bytes.iter().copied().chain(core::iter::repeat(0));
     for (to, from) in place.iter().zip(padded) {

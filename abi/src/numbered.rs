@@ -13,8 +13,8 @@ macro_rules! numbered {
         impl $name {
             /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
-            /// Their names, each with a line feed behind it. As a list of texts the names would be three
-            /// times as long.
+            /// Their names, each with a line feed after it. As a list of texts the names would be three times
+            /// as long.
             pub const NAMES: &'static str = concat!($($text, "\n"),*);
 
             /// Returns the value with this number.

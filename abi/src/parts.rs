@@ -25,7 +25,8 @@ macro_rules! parts {
             /// All parts.
             pub const ALL: &[Self] = &[$(Self::$part),*];
 
-            /// Returns the name of the part: that of its cargo feature, and the word for it in messages.
+            /// Returns the name of the part: the name of its cargo feature, and the word for the part in
+            /// messages.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -64,7 +65,7 @@ parts! {
     Lent = 4, "lent";
     /// Services: registers of a VM that another partition answers.
     Services = 5, "services";
-    /// Networks: interfaces of VMs, and the switch behind these.
+    /// Networks: interfaces of VMs, and the switch between these.
     Networks = 6, "networks";
     /// Flash: virtual memory of the kind that firmware keeps its variables in.
     Flash = 7, "flash";
@@ -178,7 +179,7 @@ pub struct Variant {
     pub parts: Parts,
 }
 
-/// The variant with everything. Its class binaries have no name but that of their class.
+/// The variant with everything. The name of its class binaries is the name of their class alone.
 pub const FULL: &str = "full";
 
 /// The variants, each within the next one.

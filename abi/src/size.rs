@@ -62,13 +62,13 @@ pub const fn own(name: &str, most: usize) -> usize {
     }
 }
 
-/// Returns the number behind `name=` in a list with commas.
+/// Returns the number after `name=` in a list with commas.
 const fn number(mut list: &[u8], name: &[u8]) -> Option<usize> {
     loop {
         if let Some(value) = value(list, name) {
             return Some(value);
         }
-        // The next entry is behind the next comma.
+        // The next entry is after the next comma.
         loop {
             match list {
                 [] => return None,

@@ -13,8 +13,8 @@
 //! | 1 | 24..32 | detail |
 //! | 1 | 32..64 | argument |
 //!
-//! Every record has exactly one encoding: [`Record::decode`] refuses whatever [`Record::encode`] cannot have
-//! written. Kind 0 is no record, so memory of zeros holds none.
+//! Every record has exactly one encoding: [`Record::decode`] refuses all words that [`Record::encode`] cannot
+//! have written. Kind 0 is no record, so memory of zeros holds none.
 //!
 //! In memory each pCPU has a ring of [`Entry`]s of its own, the newest overwriting the oldest. The number of
 //! records ever stored is in the log area ([`crate::log::Pcpu::traced`]), so a reader knows exactly how many
@@ -174,7 +174,7 @@ pub enum Event {
         /// As the cause says.
         argument: u32,
     },
-    /// The backend answered an exit on a short way, without the kernel. The time is that of the answer's end.
+    /// The backend answered an exit on a short way, without the kernel. The time is the end of the answer.
     /// Recorded only if the manifest asks for it.
     Short {
         /// The vCPU that ran on.
@@ -326,7 +326,7 @@ impl Fields {
         Ok(self.subject)
     }
 
-    /// Returns the argument of a record that may name nobody and has no detail.
+    /// Returns the argument of a record that must have no subject and no detail.
     const fn anonymous(self) -> Result<u32, BadRecord> {
         if self.subject != NOBODY {
             return Err(BadRecord::Subject(self.subject));

@@ -77,8 +77,8 @@ const RULES: [(Table, Rule); 30] = [
     (Table::Watches, access::watch),
 ];
 
-/// Returns a rule for the records of a part. A build without the part has no such record (`Shape::of`), so the
-/// rule is not linked.
+/// Returns a rule for the records of a part. A build without the part has no such record (`Shape::of`), so
+/// the rule is not linked.
 const fn of(part: Part, rule: Rule) -> Rule {
     if PARTS.has(part) {
         rule

@@ -725,8 +725,9 @@ pub(crate) fn all_stopped<R: RelaxStrategy>(shared: &Shared<'_, R>, system: &Sys
     system.partitions().all(stopped)
 }
 
-/// Ends the system if no partition runs or will run: then nobody is left who could start one. Several pCPUs
-/// may stop the last partitions at the same time. At least one of these pCPUs sees all partitions stopped.
+/// Ends the system if no partition runs or will run: then no partition is left that could start one. Several
+/// pCPUs may stop the last partitions at the same time. At least one of these pCPUs sees all partitions
+/// stopped.
 pub(crate) fn end_if_all_stopped<A: Arch, D: Drivers>(
     machine: &mut A,
     drivers: &mut D,

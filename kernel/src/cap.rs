@@ -5,7 +5,7 @@
 //! half a word: 14 kinds, 256 objects of each kind, 4 rights. Any pCPU reads this half word without a lock.
 //! The read is the check of every hypercall. The derivation relation changes under one lock.
 //!
-//! **Dead slots.** A capability that somebody else takes away leaves a dead slot. The first use of a dead
+//! **Dead slots.** A capability that another partition takes away leaves a dead slot. The first use of a dead
 //! slot is answered with [`Error::Revoked`] and frees the slot. Before that, nothing new comes into the
 //! slot. So an index never names something else without its holder having met the error. The holder knows
 //! what it takes away itself: slots in the space of the one who revokes or deletes are free at once.
@@ -13,10 +13,10 @@
 //! **One-time capabilities.** A reply capability is derived from nothing, and nothing can be derived from it.
 //! Its use empties its slot. If its call ends otherwise, the slot is dead.
 //!
-//! **Derivation.** A capability and everything derived from it, in whatever space, stand next to each other
-//! in a doubly linked list in pre-order. Each entry has its depth. The descendants of an entry are the
-//! entries behind it that are deeper. So a revocation takes away the next entry as long as that entry is
-//! deeper. Each step takes constant time, without recursion and without a search.
+//! **Derivation.** A capability and everything derived from it, in any space, stand next to each other in a
+//! doubly linked list in pre-order. Each entry has its depth. The descendants of an entry are the entries
+//! after it that are deeper. So a revocation takes away the next entry as long as that entry is deeper. Each
+//! step takes constant time, without recursion and without a search.
 //!
 //! **Work bounds.** A look-up is one load and one compare. Derive and grant take constant time, because the
 //! free slots of a space are a bitmap. Revoke and delete take one step per descendant, at most
@@ -58,7 +58,7 @@ pub struct Capability {
 
 impl Capability {
     /// Returns the capability in half a word: rights in bits 3:0, its kind in bits 7:4, the object in bits
-    /// 15:8. The kind is neither 0 nor that of a dead slot.
+    /// 15:8. The kind is neither 0 nor the kind of a dead slot.
     const fn encode(self) -> u16 {
         (self.rights.0 & 15) as u16 | (self.kind as u16) << 4 | (self.object as u16) << 8
     }
@@ -220,7 +220,7 @@ impl<R: RelaxStrategy> Spaces<R> {
     /// revocation.
     ///
     /// Nothing of the partition runs meanwhile. A capability that another partition grants to `holder` during
-    /// the pass may stay, in a slot behind the pass. So the pass has an end.
+    /// the pass may stay, in a slot that the pass has left already. So the pass has an end.
     pub fn reset(&self, holder: PartitionId, index: u32) -> (Option<u32>, u32) {
         let mut derivations = self.derivations.lock();
         for slot in index..CAPABILITY_SLOTS as u32 {
@@ -436,7 +436,7 @@ impl<R: RelaxStrategy> Spaces<R> {
     pub fn take_reply(&self, (holder, index): (PartitionId, u32), caller: VcpuId, is_used: bool) {
         let mut derivations = self.derivations.lock();
         let Some(at) = place(holder, index) else { return };
-        // Whatever its rights are.
+        // The rights of the capability do not matter.
         let it = reply_to(caller, Rights::NONE).encode();
         let word = self.words.get(usize::from(at));
         if word.is_some_and(|word| word.load(Ordering::Acquire) & !RIGHTS == it) {

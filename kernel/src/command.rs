@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The commands that hypercalls become: those of the core, and a group of each part.
+//! The commands that hypercalls become: the commands of the core, and a group of each part.
 
 use crate::cap::Capability;
 use crate::channel::command::{ChannelCommand, ChannelId};

@@ -105,8 +105,8 @@ impl Shown {
         }
     }
 
-    /// Adds pieces of the entry's text to the stage: about [`AT_ONCE`] bytes. Returns the number of bytes, and
-    /// whether they end a line.
+    /// Adds pieces of the entry's text to the stage: about [`AT_ONCE`] bytes. Returns the number of bytes,
+    /// and whether they end a line.
     #[inline(never)]
     fn add_pieces(&mut self, log: &dyn Names, stage: &mut Stage) -> (u32, bool) {
         let mut taken = 0_usize;
@@ -162,7 +162,7 @@ struct Transmitter {
     shown: Shown,
 }
 
-/// What is left behind a call that sends.
+/// The output that is left after a call that sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rest {
     Nothing,
@@ -330,9 +330,9 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
         }
     }
 
-    /// Sends everything that waits. This is for the end of the hypervisor, when nobody prints any more. If a
-    /// pCPU died while it was sending, its unfinished work is left behind. Returns whether the last line that
-    /// was sent may be unfinished.
+    /// Sends everything that waits. This is for the end of the hypervisor, when no partition prints any more.
+    /// If a pCPU died while it was sending, its unfinished work stays unfinished. Returns whether the last
+    /// line that was sent may be unfinished.
     pub fn drain(&self, log: &impl Log, console: &mut impl Console, now: u64) -> bool {
         for _ in 0..LAST_TRIES {
             if let Some(mut transmitter) = self.transmitter.try_lock() {
@@ -452,7 +452,7 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
         next
     }
 
-    /// Returns the first partition behind `turn`, in a circle, whose bytes can be sent.
+    /// Returns the first partition after `turn`, in a circle, whose bytes can be sent.
     fn next_partition(&self, turn: u8, now: u32, all: bool) -> Option<Source> {
         let waiting = self.waiting.load(Ordering::Acquire);
         let start = turn.wrapping_add(1);
@@ -499,8 +499,8 @@ const fn micros(nanoseconds: u64) -> u32 {
     ((nanoseconds / 1000) & 0xFFFF_FFFF) as u32
 }
 
-/// Sends the last line of the hypervisor, and returns when the line has left. The flag `open` says whether the
-/// line before may be unfinished.
+/// Sends the last line of the hypervisor, and returns when the line has left. The flag `open` says whether
+/// the line before may be unfinished.
 pub fn last_line(console: &mut impl Console, open: bool, line: &LogLine, now: u64) {
     let mut stage = Stage::new();
     tag(&mut stage, open, now, HYPERVISOR_CONSOLE.as_bytes());

@@ -16,9 +16,9 @@
 //! Each file below this one holds one group of methods of [`Pcpu`]: `basis` (waits whose capability was taken
 //! away), `call` (hypercalls), `circle` (waits that would have no end), `device` (virtual devices, consoles),
 //! `exit` (handling of exits), `fault` (health events), `find` (capabilities by name), `gate` (events),
-//! `lifecycle` (start, stop, load), `report` (the log, and work between decisions), `schedule` (windows, schedules). `short`
-//! has the calls that need no decision and no exit. A part of the kernel that a system can leave out
-//! (`crate::parts`) has a folder of its own, with its state and its methods of [`Pcpu`].
+//! `lifecycle` (start, stop, load), `report` (the log, and work between decisions), `schedule` (windows,
+//! schedules). `short` has the calls that need no decision and no exit. A part of the kernel that a system
+//! can leave out (`crate::parts`) has a folder of its own, with its state and its methods of [`Pcpu`].
 
 pub(crate) mod basis;
 mod call;
@@ -390,8 +390,8 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
         self.next_step()
     }
 
-    /// Lets only some devices interrupt the vCPU that runs: those of vCPUs whose readiness would change the
-    /// decision, and those with a critical line. The devices of all other partitions have to wait for the
+    /// Lets only some devices interrupt the vCPU that runs: devices of vCPUs whose readiness would change the
+    /// decision, and devices with a critical line. The devices of all other partitions have to wait for the
     /// next decision.
     #[inline(always)]
     fn admit(&mut self) {

@@ -25,7 +25,7 @@ pub const LOGGED_IN_FULL: u32 = 16;
 pub struct Record {
     events: AtomicU32,
     last: AtomicU8,
-    /// Restarts since boot, for whatever reason.
+    /// Restarts since boot, for any reason.
     restarts: AtomicU32,
     /// Restarts by a health action since another partition last started or restarted it.
     health_restarts: AtomicU32,
@@ -74,7 +74,7 @@ impl Record {
             action = HealthAction::Stop;
             limit_reached = true;
         }
-        // Nobody can take a refused call or a watchdog, so these end the partition.
+        // A refused call or a watchdog is no fault that a vCPU could take, so these end the partition.
         let has_nowhere_to_go = matches!(class, HealthClass::Hypercall | HealthClass::Watchdog);
         let ends = action == HealthAction::Stop || action == HealthAction::Inject && has_nowhere_to_go;
         // The end of a partition is always logged: there is one end per start by a capability holder.

@@ -2,7 +2,7 @@
 //! The way from registers to a command: the one place that checks a partition's hypercalls.
 //!
 //! [`decode`] turns a hypercall into a [`Command`], or into the error that the caller gets. The caller may
-//! name the objects of the command and holds the rights to them. The arguments are in range. No code behind
+//! name the objects of the command and holds the rights to them. The arguments are in range. No code after
 //! [`decode`] has to check again. The rules are a table, so that a reader sees on one screen which right
 //! allows which operation.
 

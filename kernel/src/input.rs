@@ -22,7 +22,7 @@ enum State {
 /// The meaning of a received byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received<'n> {
-    /// Part of a selection or an escape, or a byte for nobody.
+    /// Part of a selection or an escape, or a byte for no console.
     Nothing,
     /// The end of a selection. The caller looks for the partition with this name and tells it to
     /// [`Selector::select`].
@@ -46,7 +46,7 @@ impl Default for Selector {
 }
 
 impl Selector {
-    /// Makes a selector that has selected nobody.
+    /// Makes a selector that has selected no partition.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -56,7 +56,7 @@ impl Selector {
         }
     }
 
-    /// Directs the bytes that follow to `partition`, or to nobody.
+    /// Directs the bytes that follow to `partition`, or to no partition.
     pub const fn select(&mut self, partition: Option<PartitionId>) {
         self.focus = partition;
     }

@@ -165,7 +165,7 @@ impl Cursor {
         Chunk::Devices(u32::try_from(self.record).unwrap_or(u32::MAX))
     }
 
-    /// Notes that of a chunk of `length` bytes only the first `done` bytes are cleared.
+    /// Notes that only the first `done` bytes of a chunk of `length` bytes are cleared.
     pub const fn cleared(&mut self, length: u64, done: u64) {
         self.offset = self.offset.saturating_sub(length.saturating_sub(done) as Address);
     }
@@ -334,7 +334,7 @@ mod tests {
         }
     }
 
-    /// Returns a cursor behind the capabilities.
+    /// Returns a cursor after the capabilities.
     fn at_memory() -> Cursor {
         let mut cursor = Cursor::default();
         cursor.capabilities_reset(None);

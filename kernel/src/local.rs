@@ -210,7 +210,7 @@ pub struct Local<P = AnyPolicy> {
     /// A time before which no slot's own time comes.
     due: Ticks,
     /// The time at which something else is due: the end of the system's time (on the boot pCPU), output left
-    /// behind, or frames from outside.
+    /// unsent, or frames from outside.
     other_due: Ticks,
     /// The time at which the system's time ends, if this pCPU sees to that end.
     limit: Ticks,
@@ -218,7 +218,7 @@ pub struct Local<P = AnyPolicy> {
     pub reschedule: bool,
     /// The deadline that the clock is armed with. `NEVER` if the clock is not armed, 0 if it has fired.
     pub armed: Ticks,
-    /// The time at which output that this pCPU's partitions left behind is to be handed on. `NEVER` if there
+    /// The time at which output that this pCPU's partitions left unsent is to be handed on. `NEVER` if there
     /// is none.
     drain_due: Ticks,
     /// The line or output that is to be handed on before anything runs.
@@ -296,7 +296,7 @@ impl<P: PcpuPolicy> Local<P> {
         }
     }
 
-    /// Returns the policy, to be made that of this pCPU.
+    /// Returns the policy, to be set up for this pCPU.
     pub(crate) const fn policy_mut(&mut self) -> &mut P {
         &mut self.policy
     }
@@ -750,9 +750,9 @@ impl<P: PcpuPolicy> Local<P> {
         }
     }
 
-    /// Tells whether nothing is left behind: a decision is asked for, or the clock is armed for each time
-    /// that is noted and can change the decision, and a line of the log has a time or a chore. This must hold
-    /// for each step that is decided. Bounded by the slots in use.
+    /// Tells whether nothing is forgotten: a decision is asked for, or the clock is armed for each time that
+    /// is noted and can change the decision, and a line of the log has a time or a chore. This must hold for
+    /// each step that is decided. Bounded by the slots in use.
     #[must_use]
     pub fn leaves_nothing_behind(&self) -> bool {
         let SlotSet(concerned) = self.concerned();
@@ -823,7 +823,8 @@ impl<P: PcpuPolicy> Local<P> {
         self.find_other_due();
     }
 
-    /// Notes in the log area when the clock is to interrupt this pCPU. With one pCPU nobody asks.
+    /// Notes in the log area when the clock is to interrupt this pCPU. With one pCPU there is no other pCPU
+    /// that reads the time.
     #[inline]
     pub(crate) fn note_clock(&self) {
         if MAX_PCPUS > 1 {
@@ -902,19 +903,19 @@ impl<P: PcpuPolicy> Local<P> {
         is_due
     }
 
-    /// Makes sure that output left behind is handed on at the time `at`, or earlier if an earlier time is set
+    /// Makes sure that output left unsent is handed on at the time `at`, or earlier if an earlier time is set
     /// already.
     pub fn drain_by(&mut self, at: Ticks) {
         self.drain_due = self.drain_due.min(at);
         self.other_due = self.other_due.min(at);
     }
 
-    /// Tells whether output left behind is to be handed on at some time.
+    /// Tells whether output left unsent is to be handed on at some time.
     pub fn has_output(&self) -> bool {
         self.drain_due != Ticks::NEVER
     }
 
-    /// Tells whether output left behind is to be handed on now. Returns true once.
+    /// Tells whether output left unsent is to be handed on now. Returns true once.
     pub fn take_output(&mut self, now: Ticks) -> bool {
         let is_due = self.drain_due <= now;
         if is_due {
@@ -937,7 +938,7 @@ impl<P: PcpuPolicy> Local<P> {
         Ticks(self.in_force.until).min(self.other_due)
     }
 
-    /// Tells whether some slot's own time, or that of something else, has come.
+    /// Tells whether some slot's own time, or the time of something else, has come.
     #[inline(always)]
     pub fn is_due(&self, now: Ticks) -> bool {
         self.due.min(self.other_due) <= now

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The hypervisor's own log: its entries, and lines of text for boot and end.
 //!
-//! What happens while partitions run is told as an [`Entry`](bulkhead_abi::log::Entry): facts in numbers, in a
-//! bounded number of instructions. [`crate::record`] keeps the entries, and [`crate::console`] turns them into
-//! text when the transmitter has room. Text of the hypervisor's own ([`LogLine`]) is for boot, when no
-//! partition loses time, and for the end.
+//! An event that comes while partitions run is told as an [`Entry`](bulkhead_abi::log::Entry): facts in
+//! numbers, in a bounded number of instructions. [`crate::record`] keeps the entries, and [`crate::console`]
+//! turns them into text when the transmitter has room. Text of the hypervisor's own ([`LogLine`]) is for
+//! boot, when no partition loses time, and for the end.
 
 use bulkhead_abi::log::entry::TEXT_LEN;
 use bulkhead_abi::log::line::Line;

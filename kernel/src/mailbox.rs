@@ -136,7 +136,7 @@ impl Mailbox {
         self.post(&self.stop, partition.0, STOP);
     }
 
-    /// Posts "another schedule is wanted". Nobody has to be signalled, because there is a decision before the
+    /// Posts "another schedule is wanted". The owner needs no signal, because there is a decision before the
     /// frame ends.
     pub fn post_schedule(&self) {
         self.mark(SCHEDULE);
@@ -167,10 +167,10 @@ impl Mailbox {
     }
 
     /// Tells whether the mailbox has mail that a decision which runs or waits for these slots must not leave
-    /// behind. A mere look at any other slot waits for the next decision. Otherwise pCPUs that post without
+    /// unread. A mere look at any other slot waits for the next decision. Otherwise pCPUs that post without
     /// end would keep the owner deciding.
     pub fn is_pressing(&self, SlotSet(slots): SlotSet) -> bool {
-        // Acquire: a pCPU that sees a mark sees the bit behind that mark.
+        // Acquire: a pCPU that sees a mark sees the bit that the mark announces.
         let marks = self.marks.load(Ordering::Acquire);
         if marks & !(WAKE | START | SCHEDULE | REVIEW) != 0 {
             return true;

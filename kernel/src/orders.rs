@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The pace at which a pCPU carries out the stops that other pCPUs order.
 //!
-//! A stop interrupts the vCPU that runs, whatever that vCPU is. A partition on another pCPU that may
+//! A stop interrupts the vCPU that runs, however important that vCPU is. A partition on another pCPU that may
 //! `control` one here could order stops and restarts without end, and so take this pCPU from all others. So
 //! one such stop is carried out at once, and the next one not before [`ORDER_SPACE_NS`] have passed.
 //! Meanwhile the stops wait here, as one bit for each partition. A partition that waits for its stop is
 //! ordered no second time, so each partition adds at most one signal to that. Stops that this pCPU orders
 //! itself do not wait.
 //!
-//! The stops that wait take turns by the number of their partition, and a stop that is new waits behind
-//! them. So the last of n stops is carried out n spaces after its order at most, whatever the others order.
+//! The stops that wait take turns by the number of their partition, and a stop that is new waits until they
+//! have had their turn. So the last of n stops is carried out n spaces after its order at most, even if other
+//! partitions go on to order stops.
 
 use crate::mailbox::{bit, bits};
 use bulkhead_abi::hypercall::ORDER_SPACE_NS;

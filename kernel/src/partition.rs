@@ -10,11 +10,11 @@
 //!    +------- last confirmation -----+----> Loading (restart)
 //! ```
 //!
-//! Each partition has one small control block behind a lock of its own. The lock is held for a bounded number
-//! of instructions. Nobody ever waits. A request changes the block and says which pCPUs must be told. Each of
-//! these pCPUs takes the vCPUs of the partition off its policy at its next decision, and confirms. The last
-//! confirmation moves the block on. A stale message (load me, start me) finds a block that is not in the
-//! state that the message needs, and does nothing.
+//! Each partition has one small control block with a lock of its own. The lock is held for a bounded number
+//! of instructions. No pCPU ever waits for another one. A request changes the block and says which pCPUs must
+//! be told. Each of these pCPUs takes the vCPUs of the partition off its policy at its next decision, and
+//! confirms. The last confirmation moves the block on. A stale message (load me, start me) finds a block that
+//! is not in the state that the message needs, and does nothing.
 //!
 //! **Precedence.** While a partition is being stopped, one of its vCPUs may run on for a moment on another
 //! pCPU. The wishes and faults of that vCPU change nothing any more. Otherwise the partition could end its
@@ -23,8 +23,8 @@
 //!
 //! **Cold or warm.** A cold start loads memory. A warm start leaves memory alone. A warm start needs memory
 //! that an earlier start has loaded to the end, with the payloads that are wanted now. Otherwise the start is
-//! cold, and says so. The wanted payloads are those of the chosen *alternative*. A start or restart that
-//! names an alternative chooses it. Every other start keeps the choice.
+//! cold, and says so. The wanted payloads are the payloads of the chosen *alternative*. A start or restart
+//! that names an alternative chooses it. Every other start keeps the choice.
 //!
 //! The pCPU of vCPU 0 (the *home* pCPU) does the loading, in the time that the policy gives to that vCPU. So
 //! a partition that restarts for ever spends its own time on loading ([`crate::load`]).
@@ -181,7 +181,7 @@ pub struct Control {
     next: (StartMode, StartCause),
     /// The payloads to run from the next start on.
     chosen: u8,
-    /// The payloads whose complete copies are in memory, whatever the partition has made of the copies since.
+    /// The payloads whose complete copies are in memory, even if the partition has changed the copies since.
     contents: Option<u8>,
     /// The present start, or the last one.
     start: StartWord,
@@ -311,7 +311,7 @@ impl Control {
     }
 
     /// Switches vCPU `index` on, for its pCPU. Returns the entry and the argument of the vCPU, or `None` if
-    /// nobody asks for the vCPU any more.
+    /// the start is wanted no more.
     pub fn take_start(&mut self, index: u8) -> Option<(GuestPhys, u64)> {
         if self.state != PartitionState::Running {
             return None;

@@ -3,8 +3,8 @@
 //!
 //! A part is reached from the core at few places: a group of commands ([`crate::hypercall::Command`]), a kind
 //! of wait, an access to a register, a life that begins or ends. Each such place asks [`has`]. The answer is
-//! a constant, so a part that a build lacks costs no instruction. A table of it keeps one entry, which nobody
-//! uses.
+//! a constant, so a part that a build lacks costs no instruction. A table of the part keeps one entry, which
+//! is not used.
 
 use bulkhead_abi::parts::PARTS;
 pub(crate) use bulkhead_abi::parts::Part;
@@ -17,7 +17,8 @@ pub(crate) const fn has(part: Part) -> bool {
     PARTS.has(part)
 }
 
-/// Returns the entries of a table that belongs to a part. Without the part there is one, which nobody uses.
+/// Returns the entries of a table that belongs to a part. Without the part there is one entry, which is not
+/// used.
 pub(crate) const fn entries(part: Part, most: usize) -> usize {
     if has(part) && most != 0 { most } else { 1 }
 }

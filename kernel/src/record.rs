@@ -2,10 +2,11 @@
 //! The contents that stay in RAM: the log, the end of the hypervisor, and counters ([`bulkhead_abi::log`]).
 //!
 //! The area belongs to the backend and survives a warm reset. So at boot the area holds either the contents
-//! that an earlier life of the hypervisor left, or whatever RAM holds after power-on. [`Recorder::open`]
-//! tells the two apart by the header. Then the recorder goes on with the contents, or starts anew. From then
-//! on every log line is stored in the ring as well. The counters *are* those of the area: an exit adds one to
-//! a word of the area. So the counters can be read at any time, also when nothing moves any more.
+//! that an earlier life of the hypervisor left, or the bytes that RAM holds after power-on.
+//! [`Recorder::open`] tells the two apart by the header. Then the recorder goes on with the contents, or
+//! starts anew. From then on every log line is stored in the ring as well. The counters *are* the counters of
+//! the area: an exit adds one to a word of the area. So the counters can be read at any time, also when
+//! nothing moves any more.
 //!
 //! The hypervisor only stores. It believes nothing in the area but the numbers of the header, and it believes
 //! these only after it has found them consistent. A position that makes no sense costs the old lines, never
@@ -46,8 +47,8 @@ const TRIES: usize = 100_000;
 pub struct Found {
     /// The number of this life.
     pub boot: u32,
-    /// The end of the life before, if the hypervisor crashed and nobody has been told: the number of that
-    /// life, and the message.
+    /// The end of the life before, if the hypervisor crashed and the crash has not been told: the number of
+    /// that life, and the message.
     pub crash: Option<(u32, LogLine)>,
 }
 
@@ -141,7 +142,8 @@ impl<R: RelaxStrategy> Recorder<R> {
         self.entries(machine, 1, |_, place| entry.store(place));
     }
 
-    /// Stores `count` entries, [`LINE_ENTRIES`] at most. `store` stores the entry with a number into its place.
+    /// Stores `count` entries, [`LINE_ENTRIES`] at most. `store` stores the entry with a number into its
+    /// place.
     pub fn entries<A: Arch>(
         &self,
         machine: &mut A,
@@ -371,7 +373,7 @@ fn clear_exits(exits: &Exits) {
     }
 }
 
-/// Returns the message of a crash that nobody has been told of, and notes that the crash is told now.
+/// Returns the message of a crash that has not been told, and notes that the crash is told now.
 fn tell_crash(area: &Area) -> Option<(u32, LogLine)> {
     let crash = &area.crash;
     if crash.state.load(Ordering::Acquire) != CRASH_NEW {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The state that the pCPUs share: one value, a `static` of the class binary.
 //!
-//! Everything in this value is either constant after boot, an atomic, or behind a short lock of its own.
+//! Everything in this value is either constant after boot, an atomic, or guarded by a short lock of its own.
 //! There is no lock over all of it. The order of locks, where two are held: a virtual UART or network
 //! interface comes before the backend's own lock. A flash comes before no other lock. A port comes before a
 //! seat, and a seat before the capability spaces ([`crate::port`]). A lock of partitions comes before a seat.

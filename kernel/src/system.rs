@@ -57,7 +57,8 @@ struct Range {
 }
 
 /// A set of the board's lines. The interrupt controllers of boards have fewer than 1024 lines (Arm IHI 0048,
-/// 0069: 1020). Those of microcontrollers have fewer than 512 (Arm DDI 0403E, B3.4.2: 496).
+/// 0069: 1020). The interrupt controllers of microcontrollers have fewer than 512 (Arm DDI 0403E, B3.4.2:
+/// 496).
 #[derive(Debug)]
 struct LineSet([u32; limit(16, 32)]);
 
@@ -155,7 +156,7 @@ pub struct System<'i> {
     pub time_limit: Ticks,
     partitions: PerPartition<Facts>,
     bindings: PerVcpu<Binding>,
-    /// The virtual devices that the kernel answers. The devices of a partition are one behind the other.
+    /// The virtual devices that the kernel answers. The devices of a partition are one after the other.
     devices: [VirtualDevice; MAX_DEVICES],
     ports: PerPort<PortFacts>,
     bells: Bells,
@@ -469,8 +470,8 @@ impl<'i> System<'i> {
         self.binding(VcpuId(self.facts_of(partition).first.0.saturating_add(index)))
     }
 
-    /// Returns the register of the board behind an access of a partition to registers that are forwarded. The
-    /// work is bounded by the number of windows.
+    /// Returns the register of the board that an access of a partition reaches, if the register is forwarded.
+    /// The work is bounded by the number of windows.
     #[must_use]
     pub fn register_at(&self, partition: PartitionId, address: GuestPhys, size: u8) -> Option<HostPhys> {
         let windows = self.image.registers().iter();
@@ -486,8 +487,8 @@ impl<'i> System<'i> {
         })
     }
 
-    /// Returns the window behind an access of a partition that another partition answers, and the offset in
-    /// it. The work is bounded by the number of windows.
+    /// Returns the window for an access of a partition that another partition answers, and the offset in the
+    /// window. The work is bounded by the number of windows.
     #[must_use]
     pub fn served_at(
         &self,

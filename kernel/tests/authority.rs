@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The end of authority: whoever takes a capability away ends the waits that rest on it.
+//! The end of authority: a partition that takes a capability away ends the waits that rest on the capability.
 
 mod support;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Circles of calls and locks are refused, on whatever pCPUs they are.
+//! Circles of calls and locks are refused, on any pCPUs.
 
 mod support;
 

@@ -104,8 +104,8 @@ fn nothing_is_there<C: SimClass>() {
     assert!(bench.logged("part"), "{:?}", bench.log());
 }
 
-/// Tests that a device wakes its partition, whatever runs. A device of less urgency does not interrupt the
-/// vCPU that runs where lines are masked.
+/// Tests that a device wakes its partition, no matter which vCPU runs. A device of less urgency does not
+/// interrupt the vCPU that runs where lines are masked.
 fn devices_wake_who_may_run<C: SimClass>() {
     let parts = [vm("high", &[(0, 9)]), vm("low", &[(0, 1)])];
     let mut image = tables_of::<C>(1, &parts);
@@ -142,7 +142,7 @@ fn devices_wake_who_may_run<C: SimClass>() {
     assert_eq!(interrupts, expected, "whether the other line interrupts");
 }
 
-/// Tests that a critical line comes through, whatever runs.
+/// Tests that a critical line comes through, no matter which vCPU runs.
 fn critical_lines_are_open<C: SimClass>() {
     let parts = [vm("high", &[(0, 9)]), vm("low", &[(0, 1)])];
     let mut image = tables_of::<C>(1, &parts);
@@ -276,7 +276,7 @@ fn only_a_class_with_vectors_has_them_and_none_of_the_processors_own() {
     assert!(!refused(tables_of::<LikeX86>(1, &parts), VirtualLine::vector(32)));
 }
 
-/// Returns the outcomes of a VM's actions, each behind a mark of its own.
+/// Returns the outcomes of a VM's actions, each as a mark of its own.
 fn values<C: SimClass>(actions: Vec<Action>) -> (On<C>, Vec<u64>) {
     let mut bench = on::<C>(&tables_of::<C>(1, &[vm("part", &[(0, 5)])]));
     bench.program(0, move |_| {

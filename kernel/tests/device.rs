@@ -127,7 +127,7 @@ fn send() -> Action {
 
 /// The results of a call that says nothing.
 const DONE: [u64; 4] = [0; 4];
-/// The results of the receipt of an interrupt, and of that of a client's message.
+/// The results of the receipt of an interrupt, and of the receipt of a client's message.
 const INTERRUPT: [u64; 4] = [8, LINE_SENDER, 0, 0];
 const MESSAGE: [u64; 4] = [8, 0, 0, 0];
 
@@ -336,7 +336,7 @@ fn a_revocation_takes_the_line_back_wherever_the_holder_runs_and_its_message_is_
         });
         interrupt(&mut bench, &[100_000, 200_000]);
         bench.run(1_000_000);
-        // The message that nobody wants takes the only room until somebody looks.
+        // The message that no vCPU wants takes the only room until a vCPU looks.
         let full = error_mark(Error::NoSpace);
         let granted = [[DEVICE_GRANTED, 0, 0, 0], [LINE_GRANTED, 0, 0, 0]].concat();
         let owner = [&DONE[..], &granted, &DONE, &DONE, &[full]].concat();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Exhaustive search in a small scope: synchronous messages, donation and locks on two pCPUs.
 //!
-//! The code is that of the kernel, on the mock. Its state cannot be copied, so the search runs each case from
+//! The code is the kernel's own, on the mock. Its state cannot be copied, so the search runs each case from
 //! the start. A case is a placement of two clients and a server, their programs, and an order of the pCPUs'
-//! steps. The usual order lets the pCPU go on whose clock is behind. A deviation lets the other one do a step
-//! first. The search tries one deviation at each of the first steps of every system, and two in some. A
-//! step is an exit with all that the kernel does for it; what is inside of a step is behind locks.
+//! steps. The usual order lets the pCPU go on whose clock is the earliest. A deviation lets the other one do
+//! a step first. The search tries one deviation at each of the first steps of every system, and two in some.
+//! A step is an exit with all that the kernel does for it; the inside of a step is guarded by locks.
 //!
-//! In every case each call has its own answer or its deadline, nobody waits for ever, and the mock, which is
+//! In every case each call has its own answer or its deadline, no vCPU waits for ever, and the mock, which is
 //! strict about the protocol of the boundary, does not complain.
 
 mod support;

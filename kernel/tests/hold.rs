@@ -281,7 +281,7 @@ fn the_end_of_the_granter_and_the_start_of_the_holder_end_a_hold() {
     );
     assert_eq!(state(&first, USER), PartitionState::Failed);
 
-    // The holder restarts: its new life holds nothing, whatever it has.
+    // The holder restarts: its new life holds nothing, no matter which capabilities it has.
     let mut parts = parts(1);
     parts[1] = task("user", 1, 10)
         .cap(1, ObjectKind::Channel, 0, READ_WRITE)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Output and lines that are left for later leave in time, whatever interrupts between a decision and its
-//! step.
+//! Output and lines that are left for later leave in time, even if something interrupts between a decision
+//! and its step.
 
 mod support;
 

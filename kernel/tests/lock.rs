@@ -373,7 +373,7 @@ fn owners_that_wait_for_each_other_are_refused() {
         let cycle = mark(Error::DonationCycle);
         let late = mark(Error::TimedOut);
         if calls {
-            // Nobody serves the port, so the caller lends its place to nobody, and the first one waits.
+            // No vCPU serves the port, so the caller lends its place to no vCPU, and the first one waits.
             assert_eq!(bench.marks(0), [DONE; 4].concat());
         } else {
             assert_eq!(

@@ -81,7 +81,7 @@ fn the_turn_of_who_waits_passes_on_at_once() {
     bench.program(0, |_| support::periodic(50_000, Action::Mark));
     bench.program(1, |_| busy());
     bench.run(1_000_000);
-    // A release waits for the end of one slice of the other VM, and for nobody else.
+    // A release waits for the end of one slice of the other VM, and for no other VM.
     let late = bench.marks(0);
     assert!(late.len() >= 18, "{late:?}");
     assert!(late.iter().all(|late| *late <= SLICE + SLACK), "{late:?}");

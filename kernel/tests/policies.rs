@@ -344,7 +344,7 @@ fn a_level_that_stayed_behind_ends_with_the_next_wait() {
         ])
     });
     bench.run(10_000);
-    // Another pCPU raised the level after somebody else had taken the events.
+    // Another pCPU raised the level after the events had been taken.
     let _due = bench.machine(0).inject(PartitionId(0), VirtualLine(GATE_LINE));
     bench.run(70_000);
     let _due = bench.machine(0).inject(PartitionId(0), VirtualLine(GATE_LINE));

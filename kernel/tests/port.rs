@@ -389,7 +389,7 @@ fn keep_room(image: &mut ImageBuilder, sender: u32, room: u32) {
     }
 }
 
-/// Lets two senders send whatever they can, and a client call. Each has its room.
+/// Lets two senders send all that they can, and a client call. Each has its room.
 #[test]
 fn a_sender_that_fills_a_port_leaves_the_others_their_room() {
     for pcpu in [0, 1] {

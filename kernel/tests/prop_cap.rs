@@ -27,7 +27,7 @@ enum Operation {
     Reset {
         holder: u8,
     },
-    /// Uses a slot, whatever is in it.
+    /// Uses a slot, empty or not.
     Use {
         holder: u8,
         index: u64,
@@ -62,7 +62,7 @@ type Name = (u8, u64);
 #[derive(Default)]
 struct Model {
     entries: BTreeMap<Name, (Capability, Option<Name>)>,
-    /// The slots whose capabilities somebody else took away, and whose holders do not know.
+    /// The slots whose capabilities another partition took away, and whose holders do not know.
     dead: BTreeSet<Name>,
     /// The calls that were received, by caller.
     calls: BTreeMap<u8, Name>,

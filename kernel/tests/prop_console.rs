@@ -227,7 +227,7 @@ proptest! {
             prop_assert_eq!(*breaks, open);
             open = text.last() != Some(&b'\n');
         }
-        // Every line has a tag: no text goes on behind a line end.
+        // Every line has a tag: no text goes on after a line end.
         for (_, _, text) in &seen {
             let ends = text.iter().filter(|byte| **byte == b'\n').count();
             prop_assert!(ends == 0 || ends == 1 && text.last() == Some(&b'\n'));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random partitions beside a critical one. Whatever they do, there is no panic, no broken protocol (the mock
-//! is strict) and no lockdown. The critical partition's releases are all there and in time. The log is
-//! bounded.
+//! Random partitions beside a critical one. They cause no panic, no broken protocol (the mock is strict) and
+//! no lockdown. The critical partition's releases are all there and in time. The log is bounded.
 
 mod support;
 

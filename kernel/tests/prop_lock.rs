@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Locks against a model. One vCPU makes random calls, and a list of the locks that it owns says each answer.
 //! And random clients on two pCPUs, which give up, restart and take a second lock: no two own a lock at a
-//! time, a lock is broken only after an owner that ended, and nobody is left out for good.
+//! time, a lock is broken only after an owner that ended, and no vCPU is left out for good.
 
 mod support;
 

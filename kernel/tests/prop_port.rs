@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ports against a model that keeps messages in a list; and random clients and servers on two pCPUs, which
-//! find that no message and no reply is lost, doubled, changed or mixed up, whoever gives up or restarts.
+//! find that no message and no reply is lost, doubled, changed or mixed up, even if clients and servers give
+//! up or restart.
 
 mod support;
 
@@ -16,7 +17,7 @@ const FROM: u64 = RAM + 0x100;
 const TO: u64 = RAM + 0x200;
 /// Messages that wait in a port.
 const DEPTH: usize = 3;
-/// The mark of a client that got an answer that is not that of its question.
+/// The mark of a client that got the answer to another question.
 const MIXED_UP: u64 = 0xBAD;
 
 fn bench(pcpus: u32, parts: &[Part]) -> Bench {
@@ -52,7 +53,7 @@ enum Step {
         port: usize,
         size: u64,
     },
-    /// A call to a port that nobody serves: it ends, and its message with it.
+    /// A call to a port that no vCPU serves: it ends, and its message with it.
     Call {
         port: usize,
         value: u64,
@@ -110,7 +111,7 @@ fn actions(step: Step) -> Vec<Action> {
 #[derive(Default)]
 struct Model {
     ports: [VecDeque<(u64, u64)>; 2],
-    /// The message that a call leaves in the port until somebody looks.
+    /// The message that a call leaves in the port until a vCPU looks.
     stale: [VecDeque<usize>; 2],
 }
 

@@ -257,7 +257,7 @@ fn an_access_without_an_answer_ends_in_time_and_is_a_health_event_of_the_server(
 
 #[test]
 fn a_client_waits_for_a_server_that_starts_anew() {
-    // The server of the first life takes the access and faults. That of the second life is asked again.
+    // The server of the first life takes the access and faults. The server of the second life is asked again.
     let seen = Rc::new(RefCell::new(Vec::new()));
     let lives = Rc::new(RefCell::new(0));
     let parts = [

@@ -69,7 +69,7 @@ fn run(actions: Vec<Action>, other: Vec<Action>) -> Vec<u64> {
     bench.marks(0)
 }
 
-/// Asserts that a mark is that of an upcall at a time.
+/// Asserts that a mark is the mark of an upcall at a time.
 fn at(mark: u64, time: u64) {
     let late = mark.wrapping_sub(UPCALL + time);
     assert!(late < 1_000, "{} instead of {time}", mark.wrapping_sub(UPCALL));

@@ -20,7 +20,7 @@ pub struct Place {
     pub file: FileId,
     /// First byte.
     pub start: usize,
-    /// The first byte behind the stretch.
+    /// The first byte after the stretch.
     pub end: usize,
 }
 

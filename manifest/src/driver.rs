@@ -50,7 +50,7 @@ impl Role {
         }
     }
 
-    /// Returns the noun for the device in a sentence, behind `the`.
+    /// Returns the noun for the device in a sentence, after `the`.
     pub(crate) const fn noun(self) -> &'static str {
         match self {
             Self::Console => "console",
@@ -60,7 +60,7 @@ impl Role {
         }
     }
 
-    /// Returns the same noun behind an article.
+    /// Returns the same noun after an article.
     pub(crate) const fn any(self) -> &'static str {
         match self {
             Self::Console => "a console",
@@ -129,7 +129,8 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Returns the keys of a board file that the driver reads, besides `compatible`: first those of windows.
+    /// Returns the keys of a board file that the driver reads, besides `compatible`: first the keys of
+    /// windows.
     pub(crate) fn keys(&self) -> Vec<Key> {
         let windows = self.windows.iter().map(|window| Key {
             name: window.key,

@@ -3,7 +3,7 @@
 //!
 //! **Model.** A capability moves from a partition to another in two ways: by a grant into the space of the
 //! other, and with a message or a reply. Both need rights that are capabilities themselves. So [`closure`]
-//! looks for the least fixed point: whoever can send to a partition shares everything with that partition. A
+//! looks for the least fixed point: a partition that can send to another one shares everything with it. A
 //! copy never has more rights than its original, so a capability of the manifest stands for all its copies.
 //!
 //! The closure is an upper bound of what programs can do in any order of their steps. It does not say that
@@ -89,7 +89,7 @@ impl Act {
 }
 
 /// Returns everything that partitions could hold after grants. The work is bounded by the number of
-/// partitions times the number of capabilities, for each step in which somebody gains one.
+/// partitions times the number of capabilities, for each step in which a partition gains a capability.
 #[must_use]
 pub fn closure(mut holdings: Holdings) -> Holdings {
     loop {
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_granted_right_to_grant_goes_on() {
-        // 0 grants to 1 whatever it has, so also the right to grant to 2, and so on along the chain.
+        // 0 grants to 1 all that it has, so also the right to grant to 2, and so on along the chain.
         let grant = |to| Held::new(Partition, to, Rights::GRANT);
         let held = holdings(&[
             &[grant(1), Held::new(Schedule, 1, Rights::CONTROL)],

@@ -18,7 +18,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// Returns the address behind the last one. The result saturates at the end of the 64-bit space.
+    /// Returns the address after the last one. The result saturates at the end of the 64-bit space.
     #[must_use]
     pub const fn end(self) -> u64 {
         self.base.saturating_add(self.size)

@@ -45,7 +45,7 @@ fn names() -> Vec<String> {
 }
 
 fn report(name: &str) -> Report {
-    // Paths in the texts are those of a user who calls the tool in the root of the repository.
+    // Paths in the texts are the paths that a user sees who calls the tool in the root of the repository.
     std::env::set_current_dir(support::root()).expect("the repository exists");
     let path = Path::new(FOLDER).join(format!("{name}.toml"));
     match load(&path, &support::resolve) {

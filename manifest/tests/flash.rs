@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The flashable file: a class binary flattened, the system image behind it.
+//! The flashable file: a class binary flattened, the system image after it.
 
 mod support;
 

@@ -222,11 +222,11 @@ fn stops_that_another_pcpu_can_order_are_charged() {
     let (calm, _) = bound(&boss(1, "\"read\""));
     let (disturbed, overheads) = bound(&boss(1, "\"control\""));
     assert_eq!(disturbed, calm + overheads.ordered(disturbed));
-    // The holder orders in its own time, whoever it can pass its right on to.
+    // The holder orders in its own time, no matter which partition it can pass its right on to.
     let (here, _) = bound(&boss(0, "\"control\""));
     let (reading, _) = bound(&boss(0, "\"read\""));
     assert_eq!(here, reading);
-    // With a message the right can go to somebody on another pCPU.
+    // With a message the right can go to a partition on another pCPU.
     let port = "capabilities.box = { port = \"box\", rights = [\"write\", \"grant\"] }\n[port.box]\n";
     let (sent, overheads) = bound(&(boss(0, "\"control\"") + port));
     assert_eq!(sent, here + overheads.ordered(sent));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Paths at which there is no ordinary file: nothing is read there, so nobody waits.
+//! Paths at which there is no ordinary file: nothing is read there, so the tool does not wait.
 
 use bulkhead_manifest::{NoPayloads, load, read_manifest};
 use std::path::Path;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Entries of the hypervisor's log: facts in numbers, which a reader turns into text ([`super::text`]).
 //!
-//! The hypervisor stores an entry in a bounded number of instructions, however long its line is. A line is one
-//! entry, or several of which all but the last have [`MORE`].
+//! The hypervisor stores an entry in a bounded number of instructions, however long its line is. A line is
+//! one entry, or several of which all but the last have [`MORE`].
 
 use crate::atomic::AtomicU64;
 use core::sync::atomic::Ordering;
@@ -37,11 +37,11 @@ pub const IS_NAMED: u8 = 1 << 4;
 pub const IS_AGAIN: u8 = 1 << 5;
 /// [`Kind::Partition`]: a task.
 pub const IS_TASK: u8 = 1 << 0;
-/// [`Kind::Partition`]: the partition waits for somebody to start it.
+/// [`Kind::Partition`]: the partition waits for another partition to start it.
 pub const IS_NOT_STARTED: u8 = 1 << 1;
 
 crate::numbered! {
-    /// What an entry tells.
+    /// The kind of an entry: the event that the entry tells of.
     Kind {
         /// Text of the hypervisor's own: `detail` bytes in `facts`, the first one lowest.
         Text = 1, "text";
@@ -56,8 +56,8 @@ crate::numbered! {
         Watchdog = 5, "watchdog";
         /// A server that did not answer in time: the partition of its client.
         Unanswered = 6, "unanswered";
-        /// `detail` registers of the vCPU: their values. `line` has the file in bits 7:0, and the number of the
-        /// first of them there in bits 15:8 ([`super::registers`]).
+        /// `detail` registers of the vCPU: their values. `line` has the file in bits 7:0, and the number of
+        /// the first of them there in bits 15:8 ([`super::registers`]).
         Registers = 7, "registers";
         /// A report of registers was left out.
         LeftOut = 8, "left out";
@@ -90,19 +90,19 @@ crate::numbered! {
 pub struct Entry {
     /// Nanoseconds since boot.
     pub time: u64,
-    /// What it tells.
+    /// The kind.
     pub kind: Kind,
     /// The partition, by number.
     pub partition: u8,
     /// The vCPU, by its number in the partition.
     pub vcpu: u8,
-    /// What the kind says.
+    /// A number; the kind says which.
     pub detail: u8,
-    /// What the kind says, and [`MORE`].
+    /// Flags of the kind, and [`MORE`].
     pub flags: u8,
     /// The line of the manifest, or 0. 24 bits are kept.
     pub line: u32,
-    /// What the kind says.
+    /// Numbers; the kind says which.
     pub facts: [u64; FACTS],
 }
 

@@ -136,7 +136,7 @@ fn hex(number: u64, place: &mut [u8; 18]) -> &[u8] {
     place.get(..length).unwrap_or(&[])
 }
 
-/// Writes a time in nanoseconds as seconds with six digits behind the point. The text is at the end of
+/// Writes a time in nanoseconds as seconds with six digits after the point. The text is at the end of
 /// `place`.
 pub fn stamp(nanoseconds: u64, place: &mut [u8; STAMP_LEN]) -> &[u8] {
     let mut seconds = nanoseconds / 1_000_000_000;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The registers in a report of a vCPU, by register file. A backend names its files, and no others are part of
-//! its class binary.
+//! The registers in a report of a vCPU, by register file. A backend names its files, and no others are part
+//! of its class binary.
 
 /// The registers of a report, in their order. Stack pointer, program counter and processor state follow them
 /// in every report.
@@ -14,10 +14,10 @@ pub struct RegisterFile {
     pub names: &'static [&'static str],
 }
 
-/// The registers that follow those of every file.
+/// The registers that follow the registers of every file.
 pub const COMMON: [&str; 3] = ["sp", "pc", "state"];
 
-/// x0 to x30, and those of EL1 that say which exception the vCPU took last.
+/// x0 to x30, and the registers of EL1 that say which exception the vCPU took last.
 pub const AARCH64: RegisterFile = RegisterFile {
     number: 1,
     numbered: 31,

@@ -2,7 +2,7 @@
 //! The text of an [`Entry`], written a piece at a time.
 //!
 //! One definition for all who show a log: the hypervisor, which writes a piece when the transmitter has room
-//! for one, and the host tool. A piece is a key and a value, so it is short whatever the line is.
+//! for one, and the host tool. A piece is a key and a value, so it is short even if the line is long.
 
 use super::entry::{
     Entry, Failure, HAS_ADDRESS, HAS_VIRTUAL, IS_AGAIN, IS_NAMED, IS_NOT_STARTED, IS_TASK, IS_WARM, Kind,
@@ -93,7 +93,7 @@ impl Kind {
         }
     }
 
-    /// Returns the names of its details, from the detail 1 on, each with a line feed behind it.
+    /// Returns the names of its details, from the detail 1 on, each with a line feed after it.
     const fn details(self) -> &'static str {
         match self {
             Self::State => PartitionState::NAMES,
@@ -104,11 +104,11 @@ impl Kind {
 }
 
 impl Entry {
-    /// Writes the next piece of its text, from byte `next` of the template on, in the place of what `to` holds,
-    /// and sets `next` to the byte after the piece. Returns false when the text is complete.
+    /// Writes the next piece of its text, from byte `next` of the template on, in the place of what `to`
+    /// holds, and sets `next` to the byte after the piece. Returns false when the text is complete.
     ///
-    /// A line has at most 24 pieces. The work grows with the bytes of the template that the piece takes: 255 at
-    /// most.
+    /// A line has at most 24 pieces. The work grows with the bytes of the template that the piece takes: 255
+    /// at most.
     #[inline(never)]
     pub fn piece(&self, names: &dyn Names, next: &mut u8, to: &mut PieceLine) -> bool {
         to.clear();
@@ -222,7 +222,7 @@ impl Entry {
     }
 }
 
-/// Adds the name of a number, counted from 1, out of names with a line feed behind each.
+/// Adds the name of a number, counted from 1, out of names with a line feed after each.
 #[inline(never)]
 fn add_name(names: &str, number: u8, to: &mut PieceLine) {
     let mut rest = names.as_bytes();

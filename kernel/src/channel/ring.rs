@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Channels: the doorbell, and where a partition sees the memory.
 //!
-//! A channel has no state in the kernel. Its memory is part of the spaces of its sides from boot on, so
-//! nobody calls to read or to write. The doorbell makes the agreed line of a VM pending, or raises the agreed
-//! event at the gate. Both are one bit: rings that come before the other side looks are one ring. So a side
-//! that rings all the time costs the others no more than one interrupt at a time, which they mask and end as
-//! any other.
+//! A channel has no state in the kernel. Its memory is part of the spaces of its sides from boot on, so no
+//! side makes a call to read or to write. The doorbell makes the agreed line of a VM pending, or raises the
+//! agreed event at the gate. Both are one bit: rings that come before the other side looks are one ring. So a
+//! side that rings all the time costs the others no more than one interrupt at a time, which they mask and
+//! end as any other.
 
 use crate::channel::MAY_WRITE;
 use crate::channel::command::{ChannelCommand, ChannelId};

@@ -8,7 +8,8 @@ use bulkhead_image::layout::NAME_LEN;
 
 /// The length of the longest tag: RS, CR LF, `[`, time, `] `, name, `: `, US.
 const TAG_MAX: usize = 1 + 2 + 1 + STAMP_LEN + 2 + NAME_LEN + 2 + 1;
-/// The size of the stage in bytes: a tag, and some text and a piece of text, all of whose bytes may be escaped.
+/// The size of the stage in bytes: a tag, and some text and a piece of text, all of whose bytes may be
+/// escaped.
 const STAGE: usize = TAG_MAX + 2 * (super::AT_ONCE + PIECE_LEN);
 
 /// A short stretch of framed bytes.

@@ -94,7 +94,7 @@ impl View<'_> {
         let bytes = bytes.get(..room).unwrap_or(bytes);
         let last = self.positions.written.load(Ordering::Relaxed).wrapping_sub(1);
         let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
-        // Nobody asks the age of a ring in which all lines are whole.
+        // No caller needs the age of a ring in which all lines are whole.
         if lines != 0 || used == 0 || self.at(last) == b'\n' {
             self.positions.since.store(now, Ordering::Relaxed);
         }
@@ -115,7 +115,7 @@ impl View<'_> {
         self.positions.written.store(end, Ordering::Release);
     }
 
-    /// Takes up to `limit` bytes out, but none behind a line end, and hands the bytes to `sink`. Returns the
+    /// Takes up to `limit` bytes out, but none after a line end, and hands the bytes to `sink`. Returns the
     /// number of bytes and whether the last byte is a line end. Only the reader calls this.
     pub(super) fn take_line(self, limit: usize, mut sink: impl FnMut(u8)) -> (u32, bool) {
         let start = self.positions.read.load(Ordering::Relaxed);

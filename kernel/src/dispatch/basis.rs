@@ -2,15 +2,16 @@
 //! Waits, and the capabilities that they rest on.
 //!
 //! A vCPU waits by a capability: for a message, for a reply, for a lock, for events, for a time. A lock is
-//! owned by one. Whoever takes the capability away ends the wait with [`Error::Revoked`], on whatever pCPU it
-//! is, and the lock goes on to the next one as a broken one.
+//! owned by one. The vCPU that takes the capability away ends the wait with [`Error::Revoked`], on any pCPU,
+//! and the lock goes on to the next waiter as a broken lock.
 //!
 //! **Order.** Slots are emptied first. Then each seat is looked at under its lock, and a wait that lacks its
 //! capability gets its outcome. A vCPU that begins a wait writes the wait into its seat, and then looks at
 //! its slot once more under the same lock. So either it finds the slot empty, or the other one finds the
-//! wait. Events and times have no seat. Whoever empties a slot posts a review to the vCPUs of its partition.
-//! A pCPU takes that mail before it runs anything else. A vCPU that is woken by events looks at its slot
-//! before it takes them. So none gets events that were raised after the end of its capability.
+//! wait. Events and times have no seat. The pCPU that empties a slot posts a review to the vCPUs of the
+//! slot's partition. A pCPU takes that mail before it runs anything else. A vCPU that is woken by events
+//! looks at its slot before it takes them. So none gets events that were raised after the end of its
+//! capability.
 //!
 //! **Met errors.** A slot whose capability was taken away is dead until its holder meets the error
 //! ([`crate::cap`]). The end of a wait with [`Error::Revoked`] is that error, and frees the slot.

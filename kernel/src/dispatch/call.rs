@@ -106,8 +106,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
     }
 
-    /// Does one part of a revocation. Returns the next part, `None` if nothing is left: nobody holds or waits
-    /// for anything by a capability that was taken away.
+    /// Does one part of a revocation. Returns the next part, `None` if nothing is left: then nothing is held,
+    /// and nothing is waited for, by a capability that was taken away.
     fn revoke_part(
         &mut self,
         caller: PartitionId,
@@ -248,8 +248,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let until = until.map_or(Ticks::NEVER, |nanoseconds| self.system.time.at(nanoseconds));
         self.end_upcall(slot, vcpu);
         let events = self.shared.partition(gate).gate.wait(vcpu);
-        // Also if there are no events: the level may have stayed behind, and would end this wait and the next
-        // one.
+        // Also if there are no events: the level may still be high, and would end this wait and the next one.
         self.events_taken(gate);
         if events != 0 {
             return Some(one(events));

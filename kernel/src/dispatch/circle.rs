@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Circles of waits: a call or a take of a lock that would close one is refused.
 //!
-//! A vCPU that waits for a reply waits for the vCPU that has the call. If nobody has it yet, that is the only
-//! vCPU that can receive at the port, if there is only one. A vCPU that waits for a lock waits for its owner.
-//! Whoever is about to wait follows these waits, on whatever pCPUs they are. If they lead back, the wait
-//! would have no end.
+//! A vCPU that waits for a reply waits for the vCPU that has the call. If no vCPU has the call yet, it waits
+//! for the only vCPU that can receive at the port, if there is only one. A vCPU that waits for a lock waits
+//! for the owner of the lock. A vCPU that is about to wait follows these waits, on all pCPUs. If they lead
+//! back, the wait would have no end.
 //!
 //! **None is missed.** A vCPU writes its wait into its seat before it follows the others. Of several that
 //! close a circle together, the last one to write finds the waits of all others.
@@ -14,7 +14,7 @@
 //! moment between.
 //!
 //! **Work bounds.** A step for each vCPU on the way, at most [`MAX_VCPUS`], and each takes two locks. Mostly
-//! the first one waits for nobody.
+//! the first vCPU on the way waits for no other vCPU.
 
 use super::Pcpu;
 use crate::parts::{Part, has};

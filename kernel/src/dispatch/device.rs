@@ -18,8 +18,8 @@ use bulkhead_sched::PcpuPolicy;
 
 /// Bytes of a register that stops a device.
 const QUIESCE_SIZE: u8 = 4;
-/// Received bytes handled per interrupt. The number is larger than the FIFO of any UART, so no byte is left
-/// behind.
+/// Received bytes handled per interrupt. The number is larger than the FIFO of any UART, so no byte stays in
+/// the FIFO.
 const INPUT_BATCH: usize = 64;
 
 /// The steps of output that an exit which leaves output pays for, besides the first one. A line of a person's
@@ -315,7 +315,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
         }
     }
 
-    /// Makes this pCPU look after output that its partition left behind: at a low rate, by its own clock.
+    /// Makes this pCPU look after output that its partition left unsent: at a low rate, by its own clock.
     fn mind_output(&mut self, now: u64) {
         if !self.local.has_output()
             && let Some(delay) = self.shared.terminal.output.due(&self.shared.recorder, now)

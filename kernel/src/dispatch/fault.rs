@@ -136,7 +136,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 health_restart(verdict.action, HealthClass::Watchdog)
             }
         };
-        // Somebody else may be ending the partition at this very moment. Then that end stands.
+        // Another pCPU may be ending the partition at this very moment. Then that end stands.
         let _already_ending = self.request(partition, request);
         true
     }
@@ -264,8 +264,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Returns the line of the manifest that a user should look at. If the address is in a mapping, a
-    /// permission is missing: the line is that of the mapping. Else the mapping is missing: the line is that
-    /// of the partition.
+    /// permission is missing, and the mapping's line is returned. Else the mapping is missing, and the
+    /// partition's line is returned.
     fn manifest_line(&self, partition: PartitionId, address: Option<GuestPhys>) -> u32 {
         let image = &self.system.image;
         let of_mapping = address.and_then(|GuestPhys(address)| {

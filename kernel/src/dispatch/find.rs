@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Looks capabilities up by the names of the manifest.
 //!
-//! The records of the system image are in the order of the partitions, so those of the caller are found by
+//! The records of the system image are in the order of the partitions, so the caller's records are found by
 //! halving the table. The rest is a step per record of the caller, and constant work for each step.
 
 use super::Pcpu;

@@ -2,7 +2,7 @@
 //! Events on their way into a partition: a vCPU that waits at the gate is woken, and a VM has an interrupt.
 //!
 //! The interrupt of a VM's gate is a level: high while the gate holds events. Raising and consuming happen on
-//! any pCPU and take no lock. So the level may stay behind for a moment, but never for good:
+//! any pCPU and take no lock. So the level may be out of date for a moment, but never for good:
 //!
 //! - Raiser: (1) raise the events, (2) fence, (3) level high. Consumer: (a) take the events, (b) level low,
 //!   (c) fence, (d) look again, and if there are events, level high. Events that (d) did not see were raised

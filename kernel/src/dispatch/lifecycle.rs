@@ -31,10 +31,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         Ok(())
     }
 
-    /// Ends the partition of the running vCPU, for the vCPU itself or because of its fault. The vCPU does not
-    /// go on, whatever the answer is. The end of a running partition is told to each pCPU on which a vCPU of
-    /// the partition is switched on. So the message to stop the vCPU is in the mailbox of this pCPU or on its
-    /// way, no matter which pCPU ends the partition.
+    /// Ends the partition of the running vCPU, for the vCPU itself or because of its fault. No answer lets
+    /// the vCPU go on. The end of a running partition is told to each pCPU on which a vCPU of the partition
+    /// is switched on. So the message to stop the vCPU is in the mailbox of this pCPU or on its way, no
+    /// matter which pCPU ends the partition.
     pub(crate) fn end_own(&mut self, slot: Slot, request: Request) {
         self.local.block(slot, Activity::Ending);
         let vcpu = self.local.slot(slot).vcpu;

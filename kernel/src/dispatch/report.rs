@@ -100,8 +100,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         self.local.reschedule = true;
     }
 
-    /// Plans the output that is due. The slot `before` ran before the decision. If another slot runs now, that
-    /// slot comes first, but not twice.
+    /// Plans the output that is due. The slot `before` ran before the decision. If another slot runs now,
+    /// that slot comes first, but not twice.
     pub(crate) fn plan_chore(&mut self, before: Option<Slot>) {
         let running = self.local.running();
         self.local.chore = match self.local.chore {
@@ -128,7 +128,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             self.handle_common(&exit);
             if chore == Chore::Due {
                 self.local.chore = self.put_off();
-                // The decision is behind: only the next one arms the clock for the new time.
+                // The decision is over: only the next decision arms the clock for the new time.
                 self.local.reschedule = true;
                 return;
             }

@@ -55,7 +55,7 @@ impl<'s, 'i, R: RelaxStrategy> Short<'s, 'i, R> {
         spaces.find_quickly(holder, index, kind, right)
     }
 
-    /// Puts a message without a capability into a port at which nobody waits.
+    /// Puts a message without a capability into a port at which no vCPU waits.
     #[inline(always)]
     fn send<A: Arch>(
         &self,
@@ -108,7 +108,7 @@ impl<'s, 'i, R: RelaxStrategy> Short<'s, 'i, R> {
             return None;
         }
         let mut queue = self.shared.ports.of(port).lock();
-        // A message that was sent after somebody took the capability away is not for this vCPU.
+        // A message that was sent after the capability was taken away is not for this vCPU.
         if !found.is_there() {
             return None;
         }

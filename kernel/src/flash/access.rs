@@ -16,7 +16,7 @@ use bulkhead_sched::PcpuPolicy;
 /// Bytes of an erased piece, as they are copied.
 const ERASED: [u8; 512] = [0xFF; 512];
 
-/// Returns the rights to a bank that is in array mode, or not. Nobody stores to a bank directly.
+/// Returns the rights to a bank that is in array mode, or not. No guest stores to a bank directly.
 const fn rights(is_array: bool) -> Permissions {
     Permissions {
         read: is_array,

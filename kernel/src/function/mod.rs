@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! PCI functions: the sides of channels that a VM finds behind its virtual host bridge.
+//! PCI functions: the sides of channels that a VM finds on the bus of its virtual host bridge.
 //!
 //! A function is at the device number that counts the sides of its VM with a function, on bus 0. Its
 //! registers are a page of the window of the bridge, at the same number.
@@ -48,8 +48,8 @@ impl FunctionFacts {
         },
     };
 
-    /// Returns the facts of the side with number `position` of a channel, which is device `device` behind the
-    /// bridge whose window of registers this is.
+    /// Returns the facts of the side with number `position` of a channel, which is device `device` on the bus
+    /// of the bridge whose window of registers this is.
     #[must_use]
     pub const fn new(
         side: &SideRecord,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A table behind a lock whose entries rest on capabilities, with a count that needs no lock.
+//! A table with a lock, whose entries rest on capabilities, and a count that needs no lock.
 
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 use spin::RelaxStrategy;

@@ -3,12 +3,12 @@
 //!
 //! **Model.** The manifest gives such a side a window: an address, and the most that the side may do
 //! there. At first nothing is mapped in the window. A hold maps the memory there, with the rights of one
-//! capability that the holder names. The hold stands as long as that slot has that capability. So whoever
-//! takes the capability away takes the memory away. A side has one hold at most.
+//! capability that the holder names. The hold stands as long as that slot has that capability. So the
+//! partition that takes the capability away takes the memory away, too. A side has one hold at most.
 //!
 //! **Order.** A hold looks at its slot under the lock of the holds. A revocation empties slots first, and
 //! then looks for holds without their capabilities under the same lock. So no hold is left that a revocation
-//! should have found, on whatever pCPU it came about.
+//! should have found, on any pCPU.
 //!
 //! **Work bounds.** A hold or its end changes the pages of one window, at most
 //! [`MAX_HELD`](bulkhead_image::MAX_HELD) bytes. A look for holds without their capabilities is a step for

@@ -2,8 +2,8 @@
 //! Lines that are capabilities: interrupts as messages at a port.
 //!
 //! **Model.** The holder of a capability for a line binds the line to a port from which the holder may
-//! receive. An interrupt masks the line, and is a message at the port, behind those that wait there. The
-//! holder receives the message, serves the device, and says that it is done. Only then may the line
+//! receive. An interrupt masks the line, and is a message at the port, after the messages that wait there.
+//! The holder receives the message, serves the device, and says that it is done. Only then may the line
 //! interrupt again. So a line has one message at most, and a device that interrupts all the time costs the
 //! others one short exit for each time that its driver is done.
 //!

@@ -158,7 +158,7 @@ fn a_partition_that_is_being_loaded_is_not_urged() {
     }
 }
 
-/// Lets a slot wait although nobody can have its place.
+/// Lets a slot wait although no other slot can have its place.
 #[test]
 fn who_waits_without_a_loan_does_not_run_on() {
     let parameters = PolicyParameters::FixedPriority(FixedPriorityParameters { quantum: 10 });

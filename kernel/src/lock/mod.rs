@@ -2,7 +2,7 @@
 //! Locks: each has one owner at most, a vCPU, and the vCPUs that wait for it.
 //!
 //! **Hand-over.** A lock that is released goes straight to the waiter with the highest priority of the
-//! manifest. Among equals it goes to the first one behind the old owner, by number. So no other vCPU comes in
+//! manifest. Among equals it goes to the first one after the old owner, by number. So no other vCPU comes in
 //! between, and a waiter waits for one owner besides those that are more important, or equal and before it.
 //!
 //! **Inheritance.** A vCPU that waits lends its place to the owner, if both are on one pCPU. The dispatcher
@@ -89,7 +89,7 @@ impl Ownership {
         self.broken
     }
 
-    /// Gives the lock to `vcpu` if nobody owns it.
+    /// Gives the lock to `vcpu` if no vCPU owns the lock.
     pub fn take(&mut self, vcpu: VcpuId) -> Taking {
         match self.owner {
             None => {
@@ -117,7 +117,7 @@ impl Ownership {
     /// waiter.
     pub fn pass(&mut self, broken: bool, priority: impl Fn(VcpuId) -> u32) -> Option<VcpuId> {
         let last = self.owner.map_or(0, |owner| owner.0);
-        // From the first number behind the last owner round to the owner's own.
+        // From the first number after the last owner round to the owner's own.
         let distance = |vcpu: VcpuId| vcpu.0.wrapping_sub(last).wrapping_sub(1) & 63;
         let mut next: Option<(u32, VcpuId)> = None;
         for waiter in self.waiters.iter() {

@@ -2,7 +2,7 @@
 //! Locks: who owns one, who waits, and in whose place the owner runs.
 //!
 //! **Loans.** A vCPU that waits lends its place to the owner, if both are on this pCPU. The lock may change
-//! hands on another pCPU. Then the old owner is not on this pCPU, so nobody here lends to it. The new owner
+//! hands on another pCPU. Then the old owner is not on this pCPU, so no vCPU here lends to it. The new owner
 //! may be here. It sees to the loans of the waiters here when it takes the lock up. An owner that is here
 //! gives the lock up here. So the pCPU of a waiter alone makes and ends its loans.
 //!
@@ -91,7 +91,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let mut state = shared.locks.of(lock).lock();
         let mut seat = shared.seats.of(vcpu).lock();
         // The capability may have been taken away since the check. The lock of the seat orders this look and
-        // that of the one who takes it away.
+        // the look of the pCPU that takes the capability away.
         if !self.stands(vcpu, at.index, TAKES, lock.0) {
             return Err(Error::Revoked);
         }

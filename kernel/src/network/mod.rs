@@ -4,7 +4,7 @@
 //! A network connects VMs with each other. Network 0 connects them with the board's own interface, too. The
 //! manifest says which address is where. The switch learns nothing, so nothing that a guest sends changes
 //! where the frames of others go. Frames wait in memory that the system image sets aside for their receiver.
-//! A receiver that does not take its frames loses its own frames, and nobody else's.
+//! A receiver that does not take its frames loses its own frames, and no frames of others.
 
 mod switch;
 
@@ -63,7 +63,7 @@ impl NicFacts {
         device: VirtualDevice::NOTHING,
     };
 
-    /// Makes the facts of an interface whose registers are those of `device`.
+    /// Makes the facts of an interface that has the registers of `device`.
     pub(crate) fn new(record: &NicRecord, device: VirtualDevice) -> Self {
         let [a0, a1, a2, a3, a4, a5, _, _] = record.address;
         Self {
@@ -147,8 +147,8 @@ impl Intake {
 pub(crate) struct Nic {
     /// The registers of the interface.
     pub device: Adapter,
-    /// The number of frames that the partition wanted to send in vain: the address is not that of the
-    /// interface, or they are no frames.
+    /// The number of frames that the partition wanted to send in vain: the address is not the interface's, or
+    /// they are no frames.
     pub refused: u32,
 }
 
@@ -169,7 +169,7 @@ pub(crate) struct Frames<'m, M> {
     pub base: HostPhys,
 }
 
-/// Returns the address that is `index` words behind `base`.
+/// Returns the address that is `index` words after `base`.
 pub(crate) const fn word_at(base: HostPhys, index: u32) -> HostPhys {
     HostPhys(base.0.wrapping_add((index as u64) << 2))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Networks: accesses to virtual interfaces, and the switch behind them.
+//! Networks: accesses to virtual interfaces, and the switch between the interfaces.
 //!
 //! A frame is moved in the exit that completes the frame: the last word that a guest writes, or an interrupt
 //! of the board's interface. An exit moves at most one frame, and copies the frame once for each receiver. So

@@ -2,13 +2,13 @@
 //! Calls with donation and their replies, straight from one vCPU to the other.
 //!
 //! A caller that donates lends its place to the vCPU that serves the port. If that vCPU waits there, on this
-//! pCPU, then it runs next whatever the policy says of all others: it runs in the place that runs already.
-//! So the decision in force stands, with its end, its budget and the clock that is armed for it. Only the
-//! vCPU in that place is another one ([`Policy::hand_over`](bulkhead_sched::Policy::hand_over)). The reply
-//! gives the place back in the same way, if the server then waits for the next message.
+//! pCPU, then it runs next, no matter what the policy says of all other vCPUs: it runs in the place that runs
+//! already. So the decision in force stands, with its end, its budget and the clock that is armed for it.
+//! Only the vCPU in that place is another one ([`Policy::hand_over`](bulkhead_sched::Policy::hand_over)). The
+//! reply gives the place back in the same way, if the server then waits for the next message.
 //!
 //! If anything is unusual (an error, a capability on its way, a pending interrupt, an upcall, a message that
-//! waits already), nobody can tell that the short way was tried, and the call goes the long way
+//! waits already), no vCPU can tell that the short way was tried, and the call goes the long way
 //! ([`super::message`]), which decides. There both give the same results. A late refusal may leave the
 //! message in the buffer of the receiver. The receiver still waits, and no content of the buffer is promised
 //! to a receiver that waits. The long way writes the buffer again.
@@ -80,8 +80,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let receiver = system.binding(server).partition;
         let buffer = shared.seats.of(server).lock().buffer;
         let mut seat = shared.seats.of(vcpu).lock();
-        // The capability may have been taken away since. The lock of the seat orders this look and that of
-        // the one who takes it away.
+        // The capability may have been taken away since. The lock of the seat orders this look and the look
+        // of the pCPU that takes the capability away.
         if seat.call.state != CallState::None || !found.is_there() {
             return None;
         }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Messages through ports, calls and their replies.
 //!
-//! Whoever completes a wait of another vCPU writes the outcome into that vCPU's seat, lets all locks go, and
-//! wakes the vCPU. The vCPU takes the outcome on its own pCPU, as it takes events ([`crate::dispatch`]).
+//! A pCPU that completes a wait of another vCPU writes the outcome into that vCPU's seat, lets all locks go,
+//! and wakes the vCPU. The vCPU takes the outcome on its own pCPU, as it takes events ([`crate::dispatch`]).
 //!
 //! **Donation.** A caller that donates lends its place to the vCPU that serves the port, if both are on this
 //! pCPU. That is the vCPU that waits for the message, or the one that received last. If another vCPU takes
-//! the message, the loan goes over to that one. The loan ends when the caller's wait ends, for whatever
-//! reason, and when the server stops.
+//! the message, the loan goes over to that one. The loan ends when the caller's wait ends, for any reason,
+//! and when the server stops.
 
 use crate::dispatch::Pcpu;
 use crate::dispatch::basis::{CALLS, RECEIVES};
@@ -149,7 +149,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 return Err(gone.err().unwrap_or(Error::Revoked));
             }
             // The caller has chosen the size. A reply that is too long is no fault of the replier, and no
-            // reason to keep the call: whoever chooses a small size would fill the replier's space with
+            // reason to keep the call: a caller that chooses a small size would fill the replier's space with
             // calls.
             fits = message.length <= call.size;
             call.state = CallState::Done(if fits {
@@ -216,8 +216,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
     }
 
-    /// Ends whatever the vCPU waits for at ports and locks, and takes its locks: the vCPU is being switched
-    /// off. Requires: settled, or the vCPU is not running.
+    /// Ends all waits of the vCPU at ports and locks, and takes its locks: the vCPU is being switched off.
+    /// Requires: settled, or the vCPU is not running.
     #[inline]
     pub(crate) fn leave_ports(&mut self, slot: Slot, vcpu: VcpuId) {
         if HAS_SEATS && self.local.is_any_engaged() {
@@ -341,7 +341,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let number = {
             let mut seat = self.shared.seats.of(vcpu).lock();
             // The capability may have been taken away since the check. The lock of the seat orders this look
-            // and that of the one who takes it away.
+            // and the look of the pCPU that takes the capability away.
             if !self.stands(vcpu, at.index, CALLS, port.0) {
                 return Err(Error::Revoked);
             }
@@ -431,8 +431,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         result
     }
 
-    /// Leaves a message in a port: in place of a call that the same caller has given up, or else behind the
-    /// last one. So the calls in a port that nobody waits for are as few as the vCPUs that call there.
+    /// Leaves a message in a port: in place of a call that the same caller has given up, or else after the
+    /// last one. So the calls in a port that no caller waits for are as few as the vCPUs that call there.
     fn leave_message(
         &self,
         queue: &mut Queue,
@@ -483,8 +483,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
     }
 
-    /// Returns the position of an earlier call of the same vCPU, which has given the call up: it begins another
-    /// one. Bounded by the depth of the port.
+    /// Returns the position of an earlier call of the same vCPU, which has given the call up: it begins
+    /// another one. Bounded by the depth of the port.
     #[cold]
     fn given_up(&self, queue: &Queue, facts: &PortFacts, vcpu: VcpuId) -> Option<u16> {
         queue.positions(facts).find(|position| {
@@ -493,8 +493,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         })
     }
 
-    /// Drops the oldest message of a port if `sender` has sent it, and nobody waits for an answer to it.
-    /// A sender never takes the place of another one.
+    /// Drops the oldest message of a port if `sender` has sent it, and no vCPU waits for an answer to it. A
+    /// sender never takes the place of another one.
     fn drop_own(&self, queue: &mut Queue, facts: &PortFacts, sender: PartitionId) {
         let Some(position) = queue.oldest() else { return };
         let (header, _) = self.shared.messages.entry(facts, position);
@@ -517,8 +517,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let (shared, system, port) = (self.shared, self.system, at.it);
         let (facts, own) = (system.port(port), system.binding(vcpu).partition);
         let mut queue = shared.ports.of(port).lock();
-        // A message that was sent after somebody took the capability away is not for this vCPU. The sender
-        // had the lock of the port before.
+        // A message that was sent after the capability was taken away is not for this vCPU. The sender had
+        // the lock of the port before.
         if queue.oldest().is_some() && !self.stands(vcpu, at.index, RECEIVES, port.0) {
             return Err(Error::Revoked);
         }

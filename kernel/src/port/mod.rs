@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ports: the queues of messages, and the vCPUs that wait for one.
 //!
-//! **Queue.** Each port has a short lock of its own. Behind the lock are the messages that wait, in their
-//! order, and the vCPUs that wait for a message. One of the two is always empty. A message to a port where a
-//! vCPU waits is copied once, from the memory of the sender into that of the receiver. Any other message is
+//! **Queue.** Each port has a short lock of its own. The lock guards the messages that wait, in their order,
+//! and the vCPUs that wait for a message. One of the two is always empty. A message to a port where a vCPU
+//! waits is copied once, from the memory of the sender into the memory of the receiver. Any other message is
 //! copied into the port, if the port has room, and later out of the port.
 //!
 //! **Room.** A port keeps room for some messages of each sender, by the manifest. The rest is for all. So a
 //! sender that fills the port leaves the others their own room. A message says whose room it has. A call that
-//! was given up leaves its message behind. If its caller calls again and the port is full, the new call takes
-//! the place of that message.
+//! was given up leaves its message in the port. If its caller calls again and the port is full, the new call
+//! takes the place of that message.
 //!
-//! **Seat.** Each vCPU has a seat, behind a lock of its own. The seat holds the waits of the vCPU: the
-//! buffer for a message, the buffer for a reply, and their outcome. The one who completes a wait writes the
-//! outcome and wakes the vCPU. The vCPU finds the outcome on its own pCPU. So a wait is completed from any
-//! pCPU, and nothing of another pCPU's own state is touched.
+//! **Seat.** Each vCPU has a seat, with a lock of its own. The seat holds the waits of the vCPU: the buffer
+//! for a message, the buffer for a reply, and their outcome. The one who completes a wait writes the outcome
+//! and wakes the vCPU. The vCPU finds the outcome on its own pCPU. So a wait is completed from any pCPU, and
+//! nothing of another pCPU's own state is touched.
 //!
 //! **Order of locks.** A port, then a seat, then the capability spaces. No two ports and no two seats are
 //! ever held together. A message is copied with the port's lock held, or with the seat's for a reply. So no
@@ -259,7 +259,7 @@ impl Letter {
         }
     }
 
-    /// Tells whether the message behind these words is a call of `vcpu`.
+    /// Tells whether the message after these words is a call of `vcpu`.
     #[inline]
     #[must_use]
     pub fn is_call_of(header: &[AtomicU64], vcpu: VcpuId) -> bool {
@@ -334,7 +334,7 @@ impl Queue {
         }
     }
 
-    /// Returns the waiter whose turn it is: the first one behind the vCPU that received last.
+    /// Returns the waiter whose turn it is: the first one after the vCPU that received last.
     pub fn waiter(&self) -> Option<VcpuId> {
         if self.waiters.is_empty() {
             return None;
@@ -362,7 +362,7 @@ impl Queue {
         was
     }
 
-    /// Tells whether no other message has room that is nobody's own.
+    /// Tells whether no other message has room that is kept for no sender.
     pub const fn is_full(&self, facts: &PortFacts) -> bool {
         self.count.saturating_add(self.kept) >= facts.depth
     }
@@ -375,7 +375,7 @@ impl Queue {
         }
     }
 
-    /// Returns the room for another message of a sender, if there is any: that of all before its own.
+    /// Returns the room for another message of a sender, if there is any: the common room before its own.
     pub fn room_for(&self, facts: &PortFacts, sender: PartitionId) -> Option<Room> {
         if !self.is_full(facts) {
             return Some(Room::Common);
@@ -384,7 +384,7 @@ impl Queue {
         (*left != 0).then_some(Room::Own)
     }
 
-    /// Counts the message of a sender behind the last one in, which has this room.
+    /// Counts the message of a sender after the last one in. The message has this room.
     #[inline]
     pub fn push_from(&mut self, sender: PartitionId, room: Room) {
         if room == Room::Own {
@@ -396,7 +396,7 @@ impl Queue {
         self.push();
     }
 
-    /// Notes that the message behind the last one is a call of `vcpu`.
+    /// Notes that the message after the last one is a call of `vcpu`.
     pub const fn note_call(&mut self, vcpu: VcpuId) {
         self.callers.insert_all(VcpuSet::of(vcpu));
     }
@@ -435,7 +435,7 @@ impl Queue {
         self.kept = self.kept.saturating_sub(1);
     }
 
-    /// Counts the message behind the last one in.
+    /// Counts the message after the last one in.
     pub const fn push(&mut self) {
         self.count = self.count.saturating_add(1);
     }
@@ -475,7 +475,7 @@ impl Queue {
         })
     }
 
-    /// Returns the position behind the last message.
+    /// Returns the position after the last message.
     pub const fn end(&self, facts: &PortFacts) -> u16 {
         let end = self.head.wrapping_add(self.count);
         if end >= facts.depth {
@@ -515,7 +515,7 @@ impl Messages {
         }
     }
 
-    /// Returns the words for the message at a position: those of its letter, and those of its bytes.
+    /// Returns the words for the message at a position: the words of its letter, and the words of its bytes.
     #[inline]
     pub fn entry(&self, facts: &PortFacts, position: u16) -> (&[AtomicU64], &[AtomicU64]) {
         let words = usize::from(facts.words);

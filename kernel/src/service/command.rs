@@ -27,7 +27,7 @@ pub enum Service {
     Kept(u8, usize),
 }
 
-/// A copy between the memory of a window's client and that of the server.
+/// A copy between the memory of a window's client and the memory of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
     /// The number of the window.

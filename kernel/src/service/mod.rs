@@ -4,10 +4,10 @@
 //! **Model.** A window of a client's address space belongs to a server, which is a partition. An access to
 //! the window blocks the vCPU until the server answers, or until the time is up that the manifest allows. A
 //! vCPU has one access at a time. So nothing here is a queue that could be full: the accesses that wait are a
-//! set of vCPUs. The server takes the access of the most important one first, on whatever pCPU that vCPU is.
+//! set of vCPUs. The server takes the access of the most important one first, on any pCPU.
 //!
 //! **Not asked.** A window of a virtio device has three registers that the kernel answers itself. A
-//! notification sets a bit for the server and blocks nobody. The two registers of the interrupt need nothing
+//! notification sets a bit for the server and blocks no vCPU. The two registers of the interrupt need nothing
 //! of the server: the server adds causes, and the client takes them away.
 //!
 //! **A new life.** When a client starts anew, its windows are closed: the server cannot reach the client's
@@ -57,7 +57,7 @@ pub struct Server {
     pub rung: u32,
     /// The windows whose clients, or whose server, have started anew, as a bitmap.
     pub anew: u32,
-    /// Those of them whose clients have.
+    /// The windows of `anew` whose clients have started anew.
     pub clients: u32,
     /// Stops of the server's devices because a client started anew: one more at the beginning of a stop and
     /// one more at the end.
@@ -107,7 +107,7 @@ impl Server {
 pub struct Request {
     /// The access and its window, while the vCPU waits.
     pub access: Option<(Access, WindowId)>,
-    /// The number of the access among those of the vCPU.
+    /// The number of the access among the accesses of the vCPU.
     pub number: u32,
     /// The answer.
     pub answer: Option<u64>,

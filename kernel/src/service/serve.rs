@@ -42,7 +42,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
             return Some(true);
         }
         self.post(vcpu, access, window, record);
-        // Interrupts wait until the access is over, as behind a slow device.
+        // Interrupts wait until the access is over, as they wait for a slow device.
         let _interrupted_at = self.machine.pause(vcpu);
         let timeout = self.system.time.duration(record.timeout_ns.get());
         let until = self.machine.now().plus(timeout);
@@ -172,8 +172,8 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
         let _forgotten = self.finish(vcpu, true);
     }
 
-    /// Prepares the new life of a partition: that of a client closes its windows, that of a server lets its
-    /// clients wait again. The work is bounded by the number of windows. No vCPU of the partition runs.
+    /// Prepares the new life of a partition: a client's new life closes its windows, a server's new life lets
+    /// its clients wait again. The work is bounded by the number of windows. No vCPU of the partition runs.
     pub(crate) fn begin_service(&mut self, partition: PartitionId) {
         if !has(Part::Services) {
             return;
@@ -234,7 +234,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
         registers.any(|window| window.partition.get() == u32::from(partition.0))
     }
 
-    /// Lets the devices of a task interrupt this pCPU, which is that of the task's vCPU.
+    /// Lets the devices of a task interrupt this pCPU, which is the pCPU of the task's vCPU.
     pub(crate) fn enable_task_lines(&mut self, partition: PartitionId) {
         if !has(Part::Services) || self.system.facts_of(partition).kind != PartitionKind::Task {
             return;
@@ -400,8 +400,8 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
         })
     }
 
-    /// Copies between the memory of a client and that of the server. The lock of the window is kept: when a
-    /// client has closed the window, no copy is on its way.
+    /// Copies between the memory of a client and the memory of the server. The lock of the window is kept:
+    /// when a client has closed the window, no copy is on its way.
     fn copy(&mut self, holder: PartitionId, server: PartitionId, transfer: &Transfer) -> Result<(), Error> {
         let (window, record) = self.window_of(server, transfer.window)?;
         let (length, client) = (u64::from(transfer.length), client_of(record));

@@ -90,7 +90,7 @@ impl Tracer {
             .store(stored.wrapping_add(1), Ordering::Release);
     }
 
-    /// Stores a record behind `stored` others, and does not count it.
+    /// Stores a record after `stored` others, and does not count it.
     #[inline(always)]
     fn put(&self, stored: u64, now: Ticks, event: Event) {
         let index = stored as usize & self.ring.len().wrapping_sub(1);

@@ -56,7 +56,7 @@ const fn block_reason(activity: Activity) -> Option<BlockReason> {
         Activity::Blocked(Pause::Events(..)) => Some(BlockReason::Waiting),
         Activity::Blocked(Pause::Sleep(..)) => Some(BlockReason::Sleeping),
         Activity::Blocked(Pause::Port(..)) => Some(BlockReason::Message),
-        // An answer is a reply, whatever was asked.
+        // An answer is a reply, to a call as to an access.
         Activity::Blocked(Pause::Reply(..) | Pause::Access(_)) => Some(BlockReason::Reply),
         Activity::Blocked(Pause::Lock(..)) => Some(BlockReason::Lock),
         Activity::Ready

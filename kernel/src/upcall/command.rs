@@ -8,7 +8,7 @@ use bulkhead_arch_api::{GuestPhys, Hypercall};
 /// An upcall as a task asks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpcallWish {
-    /// The place to go on from, if not behind the call.
+    /// The place to go on from, if not after the call.
     pub from: Option<GuestPhys>,
     /// The first instruction of the upcall, if there is to be one.
     pub entry: Option<GuestPhys>,

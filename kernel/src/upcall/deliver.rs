@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Upcalls: a task is interrupted by an event of a gate, or at a time of its own.
 //!
-//! A task that waits for an upcall is a waiter of the gate although it computes. So whoever raises an event
-//! wakes it ([`crate::event`]). A wake that finds the task ready, and in no call, makes it
+//! A task that waits for an upcall is a waiter of the gate although it computes. So the raiser of an event
+//! wakes the task ([`crate::event`]). A wake that finds the task ready, and in no call, makes it
 //! [`Activity::Calling`]. The registers are changed in the next step, in the task's own time: by then every
 //! answer to the task is written.
 
@@ -139,8 +139,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             *bytes = word.to_ne_bytes();
         }
         let caller = self.system.binding(vcpu).partition;
-        // The task's memory was the task's to write when it asked. Without it the task finds no way back,
-        // and nobody else has a disadvantage.
+        // The task's memory was the task's to write when it asked. Without it the task finds no way back, and
+        // no other partition has a disadvantage.
         let _told = self.machine.copy_out(caller, upcall.frame, &bytes);
     }
 

@@ -434,8 +434,8 @@ impl<P: PcpuPolicy, C: SimClass> Bench<P, C> {
         }
     }
 
-    /// Does [`Bench::run`], but asks before each step, with the time of the pCPU that is behind, whether the
-    /// other one goes first. That one may be ahead by `ahead` ticks then.
+    /// Does [`Bench::run`], but asks before each step, with the time of the pCPU whose clock is the earliest,
+    /// whether the other one goes first. That one may be ahead by `ahead` ticks then.
     pub fn run_deviating(&mut self, until: u64, ahead: u64, mut deviates: impl FnMut(u64) -> bool) {
         self.power_on();
         loop {
@@ -483,7 +483,7 @@ impl<P: PcpuPolicy, C: SimClass> Bench<P, C> {
         }
     }
 
-    /// Returns the pCPU whose clock is behind, and the time to which it may go.
+    /// Returns the pCPU whose clock is the earliest, and the time to which it may go.
     fn next_pcpu(&self) -> Option<(u8, u64)> {
         let world = self.look();
         let count = self.pcpus.len() as u64;
@@ -585,7 +585,8 @@ impl<P: PcpuPolicy, C: SimClass> Bench<P, C> {
     }
 }
 
-/// Returns the text of a ring, as a reader finds it: a line for each entry, or for those that belong together.
+/// Returns the text of a ring, as a reader finds it: a line for each entry, or for those that belong
+/// together.
 pub fn log_text(area: &Area) -> String {
     let names = AreaNames(area, &ALL);
     let (written, reserved) = (

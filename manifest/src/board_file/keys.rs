@@ -16,7 +16,8 @@ pub(crate) static SCHEMA: TableSchema = TableSchema {
     complete: all_keys,
 };
 
-/// Returns all keys of a board file: its own, the devices that the hypervisor drives, and those of classes.
+/// Returns all keys of a board file: its own, the devices that the hypervisor drives, and the keys of
+/// classes.
 fn all_keys(own: &'static [Key]) -> Vec<Key> {
     let roles = Role::OF_BOARD.iter().map(|role| key_of(*role));
     let classes = class::hosts().flat_map(|host| host.board_keys());

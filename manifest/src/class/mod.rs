@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The parts of the host that differ for each class of hardware.
 //!
-//! A class is a folder here. Everything that the compiler of manifests must know of the class is behind one
-//! trait, [`Host`]: the board file, rules, the memory plan, guests, controllers, the flashable file. The
+//! A class is a folder here. Everything that the compiler of manifests must know of the class comes through
+//! one trait, [`Host`]: the board file, rules, the memory plan, guests, controllers, the flashable file. The
 //! facts that the target needs too are constants of `arch/api` ([`ClassFacts`]). Nothing outside these
 //! folders names a class: code that depends on a class asks the [`host`] of the board's class.
 
@@ -99,8 +99,8 @@ pub(crate) trait Host: Sync {
         _report: &mut Report,
     ) {
     }
-    /// Finds a place for everything; `None` if something was reported. The usual plan is that of classes that
-    /// translate addresses.
+    /// Finds a place for everything; `None` if something was reported. The usual plan is the plan of classes
+    /// that translate addresses.
     fn plan(&self, input: &Input<'_>, report: &mut Report) -> Option<Plan> {
         plan::plan(input, report)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Scripts that become the first program of Linux. The kernel starts a script by the program that its first
-//! line names, and knows no encoding besides that of bytes (Linux, fs/binfmt_script.c).
+//! line names, and knows no encoding besides plain bytes (Linux, fs/binfmt_script.c).
 
 use crate::payload::cpio::Disk;
 use crate::payload::elf::{is_elf, loader_of};

@@ -307,7 +307,7 @@ fn replace(
             .iter_mut()
             .find(|stretch| stretch.window().contains(window))
         else {
-            // Nothing in RAM is executed, whatever it is.
+            // Nothing in RAM is executed, not even a section of code.
             continue;
         };
         let start = (window.base - stretch.address) as usize;
@@ -367,7 +367,7 @@ fn unspoken_for(
         })
         .collect();
     spoken.sort_unstable();
-    // One pass through both lists: the gap before each section, and the gap behind the last one.
+    // One pass through both lists: the gap before each section, and the gap after the last one.
     let mut at = start;
     let mut gaps = Vec::new();
     for (first, last) in spoken.into_iter().chain([(end, end)]) {
@@ -504,7 +504,7 @@ fn section_name(
     format!("`{}`", String::from_utf8_lossy(name))
 }
 
-/// Returns the address and the contents of a mapping symbol: `$t`, `$d`, `$a`, perhaps with a suffix behind a
+/// Returns the address and the contents of a mapping symbol: `$t`, `$d`, `$a`, perhaps with a suffix after a
 /// full stop. A symbol whose name cannot be read might say that constants are no code: the file is refused.
 fn mapping(
     symbol: &Sym32<LittleEndian>,

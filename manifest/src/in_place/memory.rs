@@ -27,7 +27,7 @@ pub(crate) const RESET_VECTORS: Window = Window { base: 0, size: 8 };
 /// Largest number of places that are listed when a program is refused.
 const LISTED: usize = 12;
 
-/// Returns an area in place: its addresses are those of the board.
+/// Returns an area in place: its addresses are the board's addresses.
 pub(crate) const fn area(kind: AreaKind, window: Window, access: Access, place: Place) -> Area {
     Area {
         kind,

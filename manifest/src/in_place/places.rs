@@ -97,7 +97,7 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
     })
 }
 
-/// Finds places for the channels in RAM that nobody has: each as one region of the MPU, at one address for
+/// Finds places for the channels in RAM that has no owner: each as one region of the MPU, at one address for
 /// all sides. A channel without room stays where nothing is, and is reported with the places of everything.
 pub(crate) fn place_channels(board: &Board, manifest: &Manifest, guests: &mut [Guest], report: &mut Report) {
     let areas = guests.iter().flat_map(|guest| &guest.areas);
@@ -249,7 +249,7 @@ fn memory_for(board: &Board, kind: AreaKind) -> (&[Window], Window, &'static str
     }
 }
 
-/// Checks that an area is in memory of its kind that belongs to nobody else.
+/// Checks that an area is in memory of its kind that has no other owner.
 fn check_area(input: &Input<'_>, owned: Owned<'_>, seen: &[Owned<'_>], report: &mut Report) {
     let Owned { owner: name, area } = owned;
     let board = input.board;

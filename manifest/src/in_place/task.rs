@@ -3,7 +3,7 @@
 //!
 //! As for a VM ([`super::vm`]), the addresses of the program say where the program is, and its RAM has the
 //! size that the manifest gives. A task has no vector table: it begins at the file's entry point, with its
-//! stack pointer at the end of its RAM. Its startup page is no longer than its records and lies behind its
+//! stack pointer at the end of its RAM. Its startup page is no longer than its records and lies after its
 //! code, in the same window. RAM is short, code memory cannot be written anyway, and the digest of code
 //! memory covers the page.
 
@@ -83,7 +83,7 @@ fn entry_is_code(firmware: &Firmware, entry: u64, name: &Placed<String>, report:
     None
 }
 
-/// Puts the startup page behind the program's code, and returns the address of the page.
+/// Puts the startup page after the program's code, and returns the address of the page.
 fn append_startup(firmware: &mut Firmware, bytes: Vec<u8>) -> Option<u64> {
     let end = firmware.code.last()?.window().end();
     let address = align_up(end, STARTUP_ALIGN)?;

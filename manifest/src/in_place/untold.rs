@@ -4,7 +4,7 @@
 //! Compilers and assemblers leave out the mapping symbol of a section that holds nothing but data. GNU ld
 //! makes up for that when it puts such a section among code. LLD does not: of
 //! `.text : { *(.vectors) *(.text*) *(.rodata*) }` the table before the first function has no symbol that
-//! speaks for it, and the constants behind the last function seem to go on with its code. So functions that
+//! speaks for it, and the constants after the last function seem to go on with its code. So functions that
 //! have a size say where code ends, and variables that have a size say what is data. The rest stays *untold*:
 //! it may be either.
 

@@ -88,7 +88,7 @@ pub(crate) fn build(
     })
 }
 
-/// Warns of calls to a debugger that nobody answers. Such a program may run as it is: often the calls are
+/// Warns of calls to a debugger that get no answer. Such a program may run as it is: often the calls are
 /// linked for an error that never comes. If the program makes such a call, it meets a HardFault, as on a chip
 /// without a debugger, and often without a message.
 fn semihosting(name: &Placed<String>, calls: &[u32]) -> Option<Diagnostic> {

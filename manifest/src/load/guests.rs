@@ -8,7 +8,7 @@ use crate::model::Kind;
 use crate::payload::Loader;
 use crate::rules::memory;
 
-/// Bytes at the entry that are looked at: those of an instruction, and of one half before an odd entry.
+/// Bytes at the entry that are looked at: the bytes of an instruction, and of one half before an odd entry.
 const LOOKED_AT: u64 = 6;
 
 /// Builds a partition's memory; `None` if something was reported.

@@ -181,7 +181,7 @@ impl<'a> Unchecked<'a> {
         &self.payloads
     }
 
-    /// Returns the findings for which no payload need be there, if one of them is an error. So nobody builds
+    /// Returns the findings for which no payload need be there, if one of them is an error. So no user builds
     /// or fetches a payload for a manifest that is refused all the same. The function `unknown` says why
     /// there is no payload of a name (`@...`).
     #[must_use]
@@ -244,7 +244,7 @@ struct Named {
 }
 
 impl Named {
-    /// Adds what `value`, which stands behind `key`, names. The parser bounds the depth.
+    /// Adds what `value`, which stands after `key`, names. The parser bounds the depth.
     fn add(&mut self, key: &str, value: &Value) {
         match &value.data {
             Data::Text(text) if text.starts_with('@') => self.payloads.push(text.clone()),

@@ -26,7 +26,7 @@ pub struct Capability {
     pub event: Option<u32>,
 }
 
-/// Returns the capabilities of a partition: its own first, then those of the manifest.
+/// Returns the capabilities of a partition: its own first, then the capabilities of the manifest.
 pub(crate) fn capabilities(number: usize, spec: &PartitionSpec, manifest: &Manifest) -> Vec<Capability> {
     let find = |name: &str| {
         manifest

@@ -79,7 +79,7 @@ impl ServiceKind {
 }
 
 choices! {
-    /// The end of an access that nobody has answered in time.
+    /// The end of an access that has had no answer in time.
     pub(crate) Late {
         /// a load reads all ones, and a store does nothing
         Ones = "ones",

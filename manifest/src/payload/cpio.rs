@@ -2,7 +2,7 @@
 //! Reads an initial RAM disk as Linux unpacks it: cpio archives in the format `newc`, plain or compressed by
 //! gzip (kernel documentation, `driver-api/early-userspace/buffer-format`).
 //!
-//! The reader takes nothing from bytes that it does not understand to the last one: then nobody knows what
+//! The reader takes nothing from bytes that it does not understand to the last one: then it is not known what
 //! Linux finds.
 
 use flate2::bufread::GzDecoder;
@@ -113,8 +113,8 @@ impl Disk {
         ends.then_some(())
     }
 
-    /// Returns what is at a path, behind all symbolic links. A path that begins without a slash begins in
-    /// the first folder, as that of Linux's first program does.
+    /// Returns what is at a path, after all symbolic links are followed. A path that begins without a slash
+    /// begins in the first folder, as a path of Linux's first program does.
     pub fn find(&self, path: &str) -> Option<&Member> {
         let mut left: Vec<String> = parts(path).rev().map(str::to_owned).collect();
         let mut here: Vec<String> = Vec::new();

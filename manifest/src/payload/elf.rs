@@ -79,8 +79,8 @@ pub(crate) fn usual(class: &ClassFacts) -> String {
     format!("{name}, {order}-endian, with addresses of {bits} bits")
 }
 
-/// Tells whether the addresses of an ELF file have another width than is usual for its machine, such as those
-/// of ILP32 on a 64-bit Arm.
+/// Tells whether the addresses of an ELF file have another width than is usual for its machine, such as
+/// addresses of ILP32 on a 64-bit Arm.
 pub(crate) fn has_odd_width(bytes: &[u8]) -> bool {
     let width = bytes.get(4).map(|class| *class == ELFCLASS64.0);
     let usual = machine_of(bytes).and_then(usual_width);

@@ -3,7 +3,7 @@
 //!
 //! Linux unpacks one archive after the other if they are concatenated at multiples of four bytes, each
 //! compressed or not. A later file replaces an earlier one of the same name (kernel documentation,
-//! `driver-api/early-userspace/buffer-format`). So the script becomes a small archive of its own behind the
+//! `driver-api/early-userspace/buffer-format`). So the script becomes a small archive of its own after the
 //! given one, and the big archive needs no unpacking.
 
 /// Returns `archive` with a program or script that becomes `/init`, as a VM with that `init` gets it.
@@ -12,8 +12,8 @@ pub fn with_init(archive: &[u8], program: &[u8]) -> Vec<u8> {
     join(archive, None, Some(program))
 }
 
-/// Returns `archive` with an archive of modules behind it, and with a script. The `/init` of the modules
-/// loads them and becomes `/sbin/init`, which is then the script. Without modules the script is `/init`.
+/// Returns `archive` with an archive of modules after it, and with a script. The `/init` of the modules loads
+/// them and becomes `/sbin/init`, which is then the script. Without modules the script is `/init`.
 pub(crate) fn join(archive: &[u8], modules: Option<&[u8]>, script: Option<&[u8]>) -> Vec<u8> {
     let mut out = archive.to_vec();
     if let Some(modules) = modules {

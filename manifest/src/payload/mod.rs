@@ -21,7 +21,7 @@ use crate::model::Placed;
 use crate::units::format_size;
 use crate::window::Window;
 
-/// Files larger than this are not read, whatever their memory.
+/// Files larger than this are not read, even if their memory is larger.
 const FILE_MAX: u64 = 4 << 30;
 
 /// Finds named payloads (`@...`).
@@ -168,7 +168,8 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// Reports the payloads whose files do not exist. Nothing is read, and nobody is asked for named payloads.
+/// Reports the payloads whose files do not exist. Nothing is read, and no resolver is asked for named
+/// payloads.
 pub(crate) fn are_there<'a>(
     base: &Path,
     names: impl Iterator<Item = &'a Placed<String>>,

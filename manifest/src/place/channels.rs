@@ -46,8 +46,8 @@ pub(crate) fn sides_of<'a>(manifest: &'a Manifest, partition: &str) -> Vec<Side<
     sides
 }
 
-/// The virtual PCI host bridge: the place of its configuration space is that of QEMU's `virt` board, and its
-/// registers are behind its window for memory.
+/// The virtual PCI host bridge: its configuration space has the place that QEMU's `virt` board gives it, and
+/// its registers are at the end of its window for memory.
 pub(crate) const BRIDGE: [(&str, Window); 2] = [
     (
         "virtual PCI host bridge",

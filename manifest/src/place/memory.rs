@@ -9,8 +9,8 @@
 //! manifest always gives the same places.
 //!
 //! A partition with a device whose DMA nothing confines sees its memory at the bus addresses themselves,
-//! because its driver gives the device guest addresses. At any other place the device would overwrite
-//! somebody else's memory. The plan also chooses the place of such RAM, unless the manifest gives the place.
+//! because its driver gives the device guest addresses. At any other place the device would overwrite memory
+//! of another owner. The plan also chooses the place of such RAM, unless the manifest gives the place.
 #![deny(clippy::arithmetic_side_effects)]
 
 use crate::board::Board;

@@ -359,7 +359,7 @@ fn ends(facts: &ArincSpec) -> Vec<End<'_>> {
     sampling.chain(queuing).collect()
 }
 
-/// Returns the port of the manifest behind a capability of a partition.
+/// Returns the port of the manifest that a capability of a partition names.
 fn behind<'a>(partition: &'a PartitionSpec, name: &str, rights: Rights) -> Option<&'a str> {
     let mut capabilities = partition.capabilities.iter();
     let capability =

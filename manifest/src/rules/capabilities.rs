@@ -115,7 +115,7 @@ fn console_is_there(capability: &CapabilitySpec, holder: &PartitionSpec, report:
     });
 }
 
-/// Reports a capability for windows of a partition that serves nobody.
+/// Reports a capability for windows of a partition that serves no client.
 fn serves_something(
     capability: &CapabilitySpec,
     holder: &PartitionSpec,

@@ -249,7 +249,7 @@ fn one_owner_per_line(partitions: &[&PartitionSpec], board: &Board, report: &mut
     }
 }
 
-/// Checks that nobody else has registers in the pages of a device, or its registers can be forwarded.
+/// Checks that no other owner has registers in the pages of a device, or its registers can be forwarded.
 fn page_is_free(
     name: &Placed<String>,
     device: &Device,

@@ -5,8 +5,8 @@ use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{Clock, Kind, Manifest, PartitionSpec, Policy};
 
-/// Checks a partition that has `direct = true`. The hypervisor has no timer on its pCPU, and nobody else may
-/// run there.
+/// Checks a partition that has `direct = true`. The hypervisor has no timer on its pCPU, and no other vCPU
+/// may run there.
 pub(super) fn check(partition: &PartitionSpec, manifest: &Manifest, board: &Board, report: &mut Report) {
     let Some(place) = partition.direct.key.filter(|_| partition.direct.value) else {
         return;

@@ -204,7 +204,7 @@ pub(crate) fn virtual_areas(partition: &PartitionSpec, board: Option<&Board>) ->
     areas
 }
 
-/// Returns the registers that a partition sees: those of its virtual devices, and those of devices of the
+/// Returns the registers that a partition sees: the registers of its virtual devices, and of devices of the
 /// board.
 pub(crate) fn device_areas(partition: &PartitionSpec, board: Option<&Board>) -> Vec<Area> {
     let mut areas = virtual_areas(partition, board);

@@ -15,7 +15,7 @@ const INTERFACES: usize = 4;
 const SHORTEST: Duration = Duration::new(10_000);
 const LONGEST: Duration = Duration::new(1_000_000_000);
 
-/// Reports budgets that cannot be kept, or that nobody uses.
+/// Reports budgets that cannot be kept, or that have no use.
 fn budgeted(network: &NetworkSpec, report: &mut Report) {
     for (name, given) in [("budget", &network.budget), ("period", &network.period)] {
         let Some(given) = given.given() else {
@@ -174,7 +174,7 @@ fn unknown(network: &Placed<String>, manifest: &Manifest) -> Diagnostic {
     Diagnostic::at(Code::UnknownNetwork, network.place, message).help(help)
 }
 
-/// Checks that the place of the virtual controller is not also that of the real one.
+/// Checks that the place of the virtual controller is not also the place of the real one.
 fn has_room(partition: &PartitionSpec, board: &Board, report: &mut Report) {
     let (Some(network), Some(device)) = (&partition.network, controller(board)) else {
         return;

@@ -118,8 +118,8 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     stretches_take_time(manifest, report);
 }
 
-/// Warns of a port of several receivers, each of which may wait for a caller of the port. Nobody refuses a
-/// circle of waits through such a port: any of the receivers could answer.
+/// Warns of a port of several receivers, each of which may wait for a caller of the port. The hypervisor does
+/// not refuse a circle of waits through such a port: any of the receivers could answer.
 fn circles_are_refused(manifest: &Manifest, report: &mut Report) {
     for port in &manifest.ports {
         let name = &port.name.value;
@@ -174,7 +174,7 @@ fn may_wait_for(manifest: &Manifest, from: &PartitionSpec, to: &PartitionSpec) -
     false
 }
 
-/// Reports the first object behind the last one for which there is room.
+/// Reports the first object after the last one for which there is room.
 fn few(kind: &str, mut places: impl ExactSizeIterator<Item = Place>, room: usize, report: &mut Report) {
     let count = places.len();
     if let Some(extra) = places.nth(room) {
@@ -183,7 +183,7 @@ fn few(kind: &str, mut places: impl ExactSizeIterator<Item = Place>, room: usize
     }
 }
 
-/// Reports the first port whose messages have no room behind those of the ports before it.
+/// Reports the first port whose messages have no room after the messages of the ports before it.
 fn messages_fit(manifest: &Manifest, room: usize, report: &mut Report) {
     let mut sum = 0_usize;
     for port in &manifest.ports {

@@ -2,9 +2,10 @@
 //! Budgets, schedules and time domains: the keys that the policy of a pCPU reads, and the promises that it
 //! can make.
 //!
-//! A key that the policy does not read is an error if its author must believe in a guarantee that nobody
-//! gives (a budget, a deadline, a domain). Such a key is a warning if it merely has no effect (a priority).
-//! The analysis, not this file, asks whether the promises are enough for the demands of the partitions.
+//! A key that the policy does not read is an error if its author must believe in a guarantee that the policy
+//! does not give (a budget, a deadline, a domain). Such a key is a warning if it merely has no effect (a
+//! priority). The analysis, not this file, asks whether the promises are enough for the demands of the
+//! partitions.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;

@@ -187,7 +187,7 @@ fn part(client: &ClientSpec) -> Option<Window> {
     })
 }
 
-/// Reports parts of a disk that overlap, unless nobody writes them.
+/// Reports parts of a disk that overlap, unless no client writes them.
 fn parts_are_apart(service: &ServiceSpec, report: &mut Report) {
     for (index, client) in service.clients.iter().enumerate() {
         let Some(own) = part(client) else { continue };

@@ -98,8 +98,8 @@ fn policy(manifest: &Manifest, pcpu: u32) -> Policy {
     spec.map_or(Policy::FixedPriority, |spec| *spec.policy)
 }
 
-/// Reports priorities that are equal because nobody chose them. Equal priorities are fine if somebody chose
-/// them. A default is not fine if it makes a control loop one of two partitions that take turns.
+/// Reports priorities that are equal because the author did not choose them. Equal priorities are fine if the
+/// author chose them. A default is not fine if it makes a control loop one of two partitions that take turns.
 fn urgency_is_said(manifest: &Manifest, report: &mut Report) {
     let mut seen: Vec<(u32, &PartitionSpec)> = Vec::new();
     for partition in &manifest.partitions {

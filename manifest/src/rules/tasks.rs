@@ -122,7 +122,7 @@ fn modules_need_debian(partition: &PartitionSpec, own: &str, report: &mut Report
     }
 }
 
-/// Checks the command lines of a VM, those of its alternatives included.
+/// Checks the command lines of a VM and of its alternatives.
 fn command_lines_are_possible(partition: &PartitionSpec, report: &mut Report) {
     let others = partition.alternatives.iter();
     let others = others.filter_map(|alternative| alternative.bootargs.as_ref());

@@ -81,7 +81,7 @@ fn schedules_exist(partition: &PartitionSpec, demand: &DemandSpec, manifest: &Ma
     }
 }
 
-/// Checks that the waits of tasks are at capabilities of the partition where somebody can wait, each named
+/// Checks that the waits of tasks are at capabilities of the partition where a vCPU can wait, each named
 /// once.
 fn waits_exist(partition: &PartitionSpec, demand: &DemandSpec, report: &mut Report) {
     for task in &demand.tasks {
@@ -322,7 +322,7 @@ fn work_is_declared(partition: &PartitionSpec, demand: &DemandSpec, report: &mut
             let asked = rate(work.execution.as_ref(), work.period.as_ref(), jobs_at_once(work));
             let execution = work.execution.as_ref().map(|execution| execution.value);
             let label = if work.kind == WorkKind::AlwaysReady {
-                // Nobody takes it for what is declared: it tries the budget.
+                // Such work is not mistaken for the declared work: it tries the budget.
                 continue;
             } else if execution.is_some_and(|execution| execution > longest) {
                 let longest = format_duration(longest.get());

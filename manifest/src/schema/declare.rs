@@ -18,7 +18,7 @@
 /// The documentation is the text of the reference. A key is `required`, `optional`, `default LITERAL` with
 /// the value as a manifest would give it, or `otherwise "WORDS"` if its absence means more than a value.
 ///
-/// Behind the name may follow, in this order: `derive(...)`; `[...]` with facts that are no keys
+/// After the name may follow, in this order: `derive(...)`; `[...]` with facts that are no keys
 /// ([`Head`](super::form::Head) returns them); `with { ... }` with fields that are filled in later;
 /// `by "NOUN"`, the word for the names of such tables; `completed_by FUNCTION`, which adds keys that are
 /// declared elsewhere.

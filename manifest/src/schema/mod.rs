@@ -29,7 +29,7 @@ pub(crate) struct TableSchema {
 }
 
 impl TableSchema {
-    /// Returns all keys, those of classes and drivers included.
+    /// Returns all keys, with the keys of classes and drivers.
     pub fn keys(&self) -> Vec<Key> {
         (self.complete)(self.own)
     }

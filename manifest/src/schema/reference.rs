@@ -94,8 +94,8 @@ pub(crate) fn kebab(name: &str) -> String {
     out
 }
 
-/// Writes the section of a table and, behind it, the sections of the tables in it. The nesting is that of our
-/// own constants, which bounds the recursion.
+/// Writes the section of a table and, after it, the sections of the tables in the table. Our own constants
+/// give the nesting, which bounds the recursion.
 fn tables(out: &mut String, path: &str, schema: &TableSchema) {
     let _ = writeln!(
         out,

@@ -23,7 +23,7 @@ pub use scheduling::{Domain, Pcpu, Reservation, Schedule, TimeWindow, Vcpu};
 pub(crate) use scheduling::{pcpus, vcpu};
 pub use views::{CpuRow, DeviceRow, InterfaceRow, InterruptRow, MemoryRow, TouchRow};
 
-/// The kind of memory behind a mapping.
+/// The kind of memory that a mapping shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MappingKind {
     /// The partition's RAM.

@@ -20,7 +20,7 @@ pub struct ReachRow {
     pub by: String,
     /// The deed, as the end of a sentence.
     pub how: String,
-    /// True if the system can do so from its start. False if somebody must grant a capability first.
+    /// True if the system can do so from its start. False if a partition must grant a capability first.
     pub is_direct: bool,
 }
 
@@ -104,7 +104,8 @@ impl System {
         rows
     }
 
-    /// Returns the capabilities that partitions could come to hold by grants, beyond those of the manifest.
+    /// Returns the capabilities that partitions could come to hold by grants, beyond the capabilities of the
+    /// manifest.
     #[must_use]
     pub fn who_could_hold_what(&self) -> Vec<GainRow> {
         let held = self.holdings();
@@ -222,7 +223,7 @@ impl System {
                 let how = "writes all memory (trusted-dma)";
                 rows.extend(others(from).map(|to| self.way(Pair { from, to }, "DMA".to_owned(), how, true)));
             }
-            // The state changes of a partition are events at whoever watches it.
+            // The state changes of a partition are events at each partition that watches it.
             let to = from;
             let told = |from: usize| {
                 let by = format!("event gate of {}", partition.name());

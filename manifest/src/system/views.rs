@@ -44,7 +44,7 @@ pub struct CpuRow {
 pub struct InterruptRow {
     /// The line of the board.
     pub line: u32,
-    /// The device behind it.
+    /// The device that drives the line.
     pub device: String,
     /// The name of the partition, or `bulkhead` for the hypervisor.
     pub owner: String,

@@ -229,7 +229,7 @@ fn overheads(system: &System, pcpu: u32) -> Overheads {
     }
 }
 
-/// Returns the partitions with a vCPU on the pCPU that somebody on another pCPU can stop. A partition can
+/// Returns the partitions with a vCPU on the pCPU that a partition on another pCPU can stop. A partition can
 /// stop itself. A holder of control that can pass it on counts wherever its vCPUs are.
 fn orders(system: &System, pcpu: u32) -> Orders {
     let is_here = |vcpu: &system::Vcpu| vcpu.pcpu == pcpu;
@@ -255,7 +255,7 @@ fn orders(system: &System, pcpu: u32) -> Orders {
             .filter(|partition| partition.vcpus().iter().any(is_here))
     };
     if here().count() < 2 {
-        // The only partition is stopped by each order, and nobody else runs here.
+        // The only partition is stopped by each order, and no other partition runs here.
         return Orders::NONE;
     }
     let ordered =

@@ -95,7 +95,7 @@ struct Goal<'a> {
 impl Goal<'_> {
     /// Tells whether the pCPU with this change meets the goal.
     fn is_met(&self, change: impl Fn(&mut PcpuTiming)) -> bool {
-        // Whoever has steps left at the end has not met any refusal for the lack of steps.
+        // A search that has steps left at the end has not met any refusal for the lack of steps.
         if !self.steps.draw(self.size()) {
             return false;
         }
@@ -221,7 +221,7 @@ fn a_budget(goal: &Goal) -> Option<String> {
 }
 
 /// Proposes a smaller budget, of the vCPU or of another one. Budgets that leave nothing for the hypervisor
-/// help nobody.
+/// help no vCPU.
 fn less_budget(goal: &Goal) -> Option<String> {
     let others = (0..goal.pcpu.vcpus.len()).filter(|slot| *slot != goal.slot);
     std::iter::once(goal.slot).chain(others).find_map(|slot| {
@@ -327,7 +327,7 @@ fn longer_window(goal: &Goal) -> Option<String> {
     let mut best: Option<(u64, Window, Window)> = None;
     for (number, free_from, free_to) in windows_of(goal.pcpu, goal.slot) {
         let now = goal.pcpu.windows[number];
-        // First the time behind the window, then also the time in front of the window.
+        // First the time after the window, then also the time in front of the window.
         let set = |pcpu: &mut PcpuTiming, duration: u64| {
             let offset = now.offset.min(free_to.saturating_sub(duration)).max(free_from);
             pcpu.windows[number].offset = offset;

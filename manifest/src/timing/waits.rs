@@ -5,12 +5,12 @@
 //! who waits ([`bulkhead_sched`]'s donation). So the place computes on, and a wait is computing: a job is
 //! charged for all that others may do in its place. That takes three facts from the manifest, besides the
 //! number of waits in a job: one pCPU has both sides, the work of one request (`service`) or of one owner
-//! (`hold`) is bounded, and so is the number of those who come first. Nobody may change that at run time, by
-//! rights that are passed on or by a restart.
+//! (`hold`) is bounded, and so is the number of those who come first. No partition may change that at run
+//! time, by rights that are passed on or by a restart.
 //!
 //! **A port** hands out its messages in their order. When a message has come into the port, at most
 //! `depth` - 1 others are before it, and the server may be at work on one more. So a call is answered after
-//! `depth` + 1 stretches of the server, whatever the senders do.
+//! `depth` + 1 stretches of the server, even if the senders never stop.
 //!
 //! **A lock** goes to the most important waiter. So a vCPU waits for one owner that is less important, and
 //! for each of its equals once. More important owners are in the analysis by their own demand.
@@ -206,7 +206,7 @@ fn answer(system: &System, caller: &Vcpu, capability: &Capability) -> Result<(Ti
 }
 
 /// Returns the longest stretch of an owner of a lock, and the number of owners that a vCPU waits for. The
-/// vCPU is that of this number in the partition.
+/// vCPU is the one with this number in the partition.
 fn lock(
     system: &System,
     partition: &Partition<'_>,

@@ -152,7 +152,7 @@ fn bzimage() -> Vec<u8> {
     put(0x202, b"HdrS\x0F\x02");
     put(0x236, &[1]);
     put(0x258, &0x100_0000_u64.to_le_bytes());
-    // `jmp .`, where the 64-bit boot protocol enters the kernel behind one sector of setup.
+    // `jmp .`, where the 64-bit boot protocol enters the kernel after one sector of setup.
     put(0x600, &[0xEB, 0xFE]);
     put(0x260, &0x10_0000_u32.to_le_bytes());
     file

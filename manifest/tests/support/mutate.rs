@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Changes correct manifests, for the fuzz target and the property. A value becomes an extreme one, one of
-//! another kind or that of another key. A line goes, comes twice, or comes with a key that does not belong
-//! there.
+//! another kind or the value of another key. A line goes, comes twice, or comes with a key that does not
+//! belong there.
 
 const TRANSLATED: &str = r#"board = "qemu-virt-aarch64"
 
@@ -220,7 +220,7 @@ const VALUES: [&str; 58] = [
     "\"task\"",
 ];
 
-/// An input that is read from its beginning. Behind its end it is zeros.
+/// An input that is read from its beginning. After its end it is zeros.
 struct Input<'a>(&'a [u8]);
 
 impl Input<'_> {

@@ -115,8 +115,8 @@ pub(super) fn check(partition: &PartitionSpec, board: Option<&Board>, report: &m
     }
 }
 
-/// Checks that a VM's interrupt controller has the version of the board's. Some of its registers are those of
-/// the hardware, so the version cannot be chosen.
+/// Checks that a VM's interrupt controller has the version of the board's. Some of its registers are the
+/// registers of the hardware, so the version cannot be chosen.
 fn version_is_the_boards(partition: &PartitionSpec, board: &Board, report: &mut Report) {
     let machine = &partition.machine;
     let real = Gic::of(Some(board)).version();

@@ -109,7 +109,7 @@ pub(crate) fn zboot(bytes: &[u8]) -> Option<Result<&[u8], ZbootError>> {
 pub(crate) const ZIMAGE_OFFSET: u64 = 32 << 20;
 const ZIMAGE_MAGIC_AT: usize = 0x24;
 const ZIMAGE_MAGIC: [u8; 4] = 0x016f_2818_u32.to_le_bytes();
-/// Offsets of the addresses of the first byte and behind the last byte.
+/// Offsets of two addresses: of the first byte, and of the byte after the last one.
 const ZIMAGE_EXTENT: [usize; 2] = [0x28, 0x2c];
 
 /// Tells whether the file is a little-endian zImage.

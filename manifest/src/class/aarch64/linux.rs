@@ -2,8 +2,8 @@
 //! Surprises for users who run a Linux kernel: the kernel is loaded as the manifest says, and then ends with
 //! a panic.
 //!
-//! These are warnings only. A kernel can have its root file system built in, and nobody knows how little
-//! memory a kernel needs.
+//! These are warnings only. A kernel can have its root file system built in, and the tool cannot know how
+//! little memory a kernel needs.
 
 use super::image::Image;
 use crate::diagnostic::{Code, Diagnostic, Report};

@@ -11,7 +11,7 @@ use crate::units::format_size;
 use crate::window::Window;
 use bulkhead_arch_api::class::device::FLASH_ALIGN;
 
-/// The largest bank, which is that of QEMU's board.
+/// The largest bank, which is the bank of QEMU's board.
 const SIZE_MAX: u64 = 64 << 20;
 /// The byte of an erased flash.
 const ERASED: u8 = 0xFF;

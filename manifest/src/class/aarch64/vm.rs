@@ -3,8 +3,8 @@
 //!
 //! Placement inside a VM follows QEMU's `virt` board (hw/arm/boot.c of QEMU 7.2), because software built for
 //! that board may depend on it. A Linux Image is at RAM base plus its offset, a raw binary at RAM base plus
-//! 512K. The RAM disk is at 128M or half of RAM, whichever is less. The device tree is behind the RAM disk
-//! or, for an ELF image and for firmware, at the start of RAM. Where that does not fit, the RAM disk and the
+//! 512K. The RAM disk is at 128M or half of RAM, whichever is less. The device tree is after the RAM disk or,
+//! for an ELF image and for firmware, at the start of RAM. Where that does not fit, the RAM disk and the
 //! device tree go to the end of RAM. x0 is always the device tree's address.
 
 use std::rc::Rc;

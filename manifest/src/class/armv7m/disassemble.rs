@@ -46,7 +46,7 @@ impl Assembly {
     /// nothing else of the register that APSR is a part of.
     pub(crate) fn is_sensitive(&self) -> bool {
         const FLAGS: [&str; 4] = ["apsr_", "iapsr_", "eapsr_", "xpsr_"];
-        // With the rights of unprivileged code (A7.7): the CPU would ask nobody but the hypervisor's plan.
+        // With the rights of unprivileged code (A7.7): the CPU would check nothing but the hypervisor's plan.
         const UNPRIVILEGED: [&str; 8] = [
             "ldrt", "ldrbt", "ldrht", "ldrsbt", "ldrsht", "strt", "strbt", "strht",
         ];

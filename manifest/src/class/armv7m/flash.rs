@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The flashable file of a class that executes code in place: one ELF file with everything at its address.
 //!
-//! The file has no section headers and one segment per stretch: those of the class binary, the system image
-//! behind the symbol `__image_end`, the programs of the partitions, and that part of the [reset
+//! The file has no section headers and one segment per stretch: the stretches of the class binary, the system
+//! image after the symbol `__image_end`, the programs of the partitions, and the part of the [reset
 //! vectors](RESET_VECTORS) that is in none of these. So any tool that takes ELF files can flash the file, and
 //! QEMU's `-kernel` loads it unchanged.
 
@@ -142,7 +142,7 @@ fn write(binary: &ClassBinary, image: &[u8], residents: &[&Stretch]) -> Vec<u8> 
     out
 }
 
-/// Returns the header of an executable file with `count` program headers behind it and no sections.
+/// Returns the header of an executable file with `count` program headers after it and no sections.
 fn header(entry: u32, count: usize) -> Vec<u8> {
     let mut out = b"\x7fELF\x01\x01\x01".to_vec();
     out.resize(16, 0);

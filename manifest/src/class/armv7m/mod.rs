@@ -157,8 +157,8 @@ impl Host for Armv7m {
         regions::regions(board, spec, guest)
     }
 
-    /// Returns no reason: bit 0 stands for T32, the one instruction set. Whoever reads the program looks at
-    /// it.
+    /// Returns no reason: bit 0 stands for T32, the one instruction set. The reader of the program looks at
+    /// this bit.
     fn entry_fault(&self, _entry: u64, _state: EntryState) -> Option<&'static str> {
         None
     }

@@ -179,8 +179,8 @@ pub(crate) fn rewrite(
 }
 
 /// Returns the addresses at which a jump would meet a replaced instruction, or something that looks like one,
-/// whatever `bytes` at `address` are meant to be. The last halfword counts if it may begin a replacement of
-/// 32 bits: nobody knows the bytes behind it.
+/// no matter what `bytes` at `address` are meant to be. The last halfword counts if it may begin a
+/// replacement of 32 bits: the bytes after it are not known.
 pub(crate) fn replaced_lookalikes(address: u32, bytes: &[u8]) -> impl Iterator<Item = u32> {
     let odd = address as usize & 1;
     (odd..bytes.len()).step_by(2).filter_map(move |at| {

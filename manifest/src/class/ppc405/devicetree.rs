@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The device tree of a VM: a PPC405EP with RAM, its interrupt controller and a UART.
 //!
-//! Nodes and properties are those of `arch/powerpc/boot/dts/hotfoot.dts` of Linux 6.1, without the parts that
-//! the VM lacks. Linux takes a board by the compatible of the root: `est,hotfoot` is one that needs nothing
-//! beyond the CPU.
+//! Nodes and properties are taken from `arch/powerpc/boot/dts/hotfoot.dts` of Linux 6.1, without the parts
+//! that the VM lacks. Linux takes a board by the compatible of the root: `est,hotfoot` is one that needs
+//! nothing beyond the CPU.
 #![deny(clippy::arithmetic_side_effects)]
 
 use dtoolkit::model::{DeviceTree, DeviceTreeNode, DeviceTreeProperty};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The flashable file of class `ppc405`: one ELF file, the most significant byte first, with the class binary
-//! and the system image behind the symbol `__image_end`. QEMU's `-kernel` loads it unchanged, and so does any
+//! and the system image after the symbol `__image_end`. QEMU's `-kernel` loads it unchanged, and so does any
 //! boot loader that takes ELF files.
 
 use object::BigEndian;
@@ -84,7 +84,7 @@ fn write(binary: &ClassBinary, image: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns the header of an executable file with `count` program headers behind it and no sections.
+/// Returns the header of an executable file with `count` program headers after it and no sections.
 fn header(entry: u32, count: usize) -> Vec<u8> {
     let mut out = b"\x7fELF\x01\x02\x01".to_vec();
     out.resize(16, 0);

@@ -33,7 +33,7 @@ pub(super) const HOST: &dyn Host = &Ppc405;
 /// The drivers of the class binary.
 static DRIVERS: &[&Driver] = &[&PPC405EP_UART, &UIC, &PPC_TIMER];
 
-/// The address that class binaries are linked for. It is behind the first 16M, so that a VM can have them: a
+/// The address that class binaries are linked for. It is beyond the first 16M, so that a VM can have them: a
 /// page of 16M maps all that a small Linux needs.
 const LOAD_ADDRESS: u64 = 0x0101_0000;
 /// Lines of a virtual interrupt controller.

@@ -2,7 +2,7 @@
 //! The memory of a VM: areas, image, RAM disk, device tree.
 //!
 //! A program is an ELF file, whose segments go to their physical addresses, or a raw binary, which goes to
-//! the start of RAM or to `machine.load-at`. RAM disk and device tree follow behind it: Linux for the 405
+//! the start of RAM or to `machine.load-at`. RAM disk and device tree follow the program: Linux for the 405
 //! sees only its first 16M when it looks for them. r3 is the address of the device tree.
 
 use std::rc::Rc;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! ACPI tables of a VM (ACPI 6.4, chapter 5): RSDP, XSDT, FADT, MADT, DSDT. Nobody writes an interrupt number
-//! twice: the tables are made of the numbers that the virtual devices have.
+//! ACPI tables of a VM (ACPI 6.4, chapter 5): RSDP, XSDT, FADT, MADT, DSDT. No author writes an interrupt
+//! number twice: the tables are made of the numbers that the virtual devices have.
 
 use bulkhead_arch_api::class::x86_64::PM_BASE;
 
@@ -11,7 +11,7 @@ use super::{IO_APIC, LOCAL_APIC};
 const HEADER: usize = 36;
 /// The line of the SCI.
 const SCI: u16 = 9;
-/// Where each table is behind the RSDP.
+/// The distance of each table from the RSDP.
 const XSDT_AT: u64 = 0x40;
 const FADT_AT: u64 = 0x100;
 const MADT_AT: u64 = 0x280;
@@ -81,7 +81,7 @@ fn fixed() -> Vec<u8> {
     let mut out = vec![0; 268];
     let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
     let port = |offset: u64| ((PM_BASE + offset) as u32).to_le_bytes();
-    // Offsets are those of the table.
+    // Offsets count from the start of the table.
     put(36, &((ACPI + FACS_AT) as u32).to_le_bytes());
     put(40, &((ACPI + DSDT_AT) as u32).to_le_bytes());
     put(46, &SCI.to_le_bytes());

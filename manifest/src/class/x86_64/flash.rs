@@ -3,9 +3,10 @@
 //!
 //! The class binary arrives as the linker's ELF file. It is flattened to its full memory size, bss and stacks
 //! included, up to the symbol `__image_end`. One segment has it, and the next one has the system image, right
-//! behind it in memory. A note (Xen `docs/misc/pvh.pandoc`) names the 32-bit entry point, so that `qemu
-//! -kernel` and every other PVH loader can start the file. A header says that GRUB and every other loader of
-//! the Multiboot2 Specification (2.0, section 3.1.1) can start the file too: they enter in the same mode.
+//! after the class binary in memory. A note (Xen `docs/misc/pvh.pandoc`) names the 32-bit entry point, so
+//! that `qemu -kernel` and every other PVH loader can start the file. A header says that GRUB and every other
+//! loader of the Multiboot2 Specification (2.0, section 3.1.1) can start the file too: they enter in the same
+//! mode.
 
 use object::LittleEndian;
 use object::elf::{EM_X86_64, FileHeader64};

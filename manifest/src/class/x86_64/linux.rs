@@ -17,7 +17,7 @@ const COMMAND_LINE_AT: usize = 0x228;
 const LOAD_FLAGS_64: usize = 0x236;
 const PREFERRED: usize = 0x258;
 const INIT_SIZE: usize = 0x260;
-/// First byte behind the setup header: its length is in the jump at 0x200.
+/// First byte after the setup header: its length is in the jump at 0x200.
 const HEADER_END: usize = 0x201;
 const RSDP: usize = 0x70;
 const MAP_ENTRIES: usize = 0x1E8;

@@ -255,7 +255,7 @@ fn tables() -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// Returns `hvm_start_info` with one module and a memory map behind it (Xen
+/// Returns `hvm_start_info` with one module and a memory map after it (Xen
 /// `public/arch-x86/hvm/start_info.h`).
 fn start_info(ram: Window, disk: Window) -> Vec<u8> {
     const MAGIC: u32 = 0x336E_C578;

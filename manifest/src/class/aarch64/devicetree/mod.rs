@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The device tree of a VM: that of QEMU's `virt` board, without the parts that the VM lacks.
+//! The device tree of a VM: the tree of QEMU's `virt` board, without the parts that the VM lacks.
 //!
-//! Node names, properties and interrupt flags are those of that board (hw/arm/virt.c, QEMU 7.2), so that
-//! firmware and kernels built for the board find what they expect. Nobody writes an address or an interrupt
-//! number twice: both come from the machine of the manifest and from the board's device list. Labels of the
-//! nodes are kept in `/__symbols__`, so that a user's overlay can refer to `&gic`, `&uart0`, `&apb_pclk` and
-//! to each device by its name (with `_` for `-`).
+//! Node names, properties and interrupt flags are the board's own (hw/arm/virt.c, QEMU 7.2), so that firmware
+//! and kernels built for the board find what they expect. No author writes an address or an interrupt number
+//! twice: both come from the machine of the manifest and from the board's device list. Labels of the nodes
+//! are kept in `/__symbols__`, so that a user's overlay can refer to `&gic`, `&uart0`, `&apb_pclk` and to
+//! each device by its name (with `_` for `-`).
 #![deny(clippy::arithmetic_side_effects)]
 
 #[allow(
