@@ -2,9 +2,9 @@
 //! Damaged and undamaged areas, and the texts about them.
 
 use super::*;
-use bulkhead_abi::log::ENTRY_WORDS;
-use bulkhead_abi::log::{AREA_SIZE, ENTRIES, LINE_MAX, RING_SIZE, STACK_WORDS};
-use std::sync::atomic::{AtomicU64, Ordering};
+
+use bulkhead_abi::log::{AREA_SIZE, ENTRIES, ENTRY_WORDS, LINE_MAX, RING_SIZE, STACK_WORDS};
+use std::sync::atomic::AtomicU64;
 
 fn area(put: &[(usize, &[u8])]) -> Vec<u8> {
     let mut bytes = vec![0; AREA_SIZE];
@@ -20,13 +20,18 @@ fn area(put: &[(usize, &[u8])]) -> Vec<u8> {
     bytes
 }
 
-/// Returns an entry as a CPU stores it.
-fn stored(entry: &Entry) -> Vec<u8> {
+/// Returns the words of an entry as a CPU stores them.
+fn words_of(entry: &Entry) -> [u64; ENTRY_WORDS] {
     let place = [const { AtomicU64::new(0) }; ENTRY_WORDS];
     entry.store(&place);
-    place
+    place.map(AtomicU64::into_inner)
+}
+
+/// Returns an entry as a little-endian CPU stores it.
+fn stored(entry: &Entry) -> Vec<u8> {
+    words_of(entry)
         .iter()
-        .flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes())
+        .flat_map(|word| word.to_le_bytes())
         .collect()
 }
 
@@ -440,8 +445,8 @@ fn an_area_of_a_big_endian_class_says_the_same() {
         let longs = [
             (0, MAGIC),
             (offset_of!(Header, hertz), 1_000_000),
-            (offset_of!(Header, written), 5),
-            (offset_of!(Header, reserved), 5),
+            (offset_of!(Header, written), ENTRY_SIZE as u64),
+            (offset_of!(Header, reserved), ENTRY_SIZE as u64),
             (offset_of!(Header, noted), 1000),
             (offset_of!(Header, trace_base), 0x1234_5678),
             (pcpu + offset_of!(Pcpu, idle), 300),
@@ -469,12 +474,18 @@ fn an_area_of_a_big_endian_class_says_the_same() {
         for (at, value) in words {
             bytes[at..at + 4].copy_from_slice(&word(value));
         }
-        bytes[offset_of!(Area, ring)..][..5].copy_from_slice(b"line\n");
+        let entry = words_of(&Entry::text(0, b"line"));
+        for (word, place) in entry.iter().zip(bytes[offset_of!(Area, ring)..].chunks_mut(8)) {
+            place.copy_from_slice(&order.bytes(*word));
+        }
         bytes[offset_of!(Area, partitions)..][..4].copy_from_slice(b"part");
         bytes
     });
     let [little, big] = areas.each_ref().map(|bytes| LogArea::find(bytes).unwrap().1);
-    assert_eq!((big.lines(), big.boots()), (vec!["line".to_owned()], 3));
+    assert_eq!(
+        (big.lines(), big.boots()),
+        (vec!["[0.000000] line".to_owned()], 3)
+    );
     assert_eq!(big.counts(), little.counts());
     assert_eq!(big.counts().partitions[0].vcpus[0].exits[6], 9);
     assert_eq!(big.crash(), little.crash());
