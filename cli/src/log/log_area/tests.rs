@@ -2,7 +2,6 @@
 //! Damaged and undamaged areas, and the texts about them.
 
 use super::*;
-
 use bulkhead_abi::log::{AREA_SIZE, ENTRIES, ENTRY_WORDS, LINE_MAX, RING_SIZE, STACK_WORDS};
 use std::sync::atomic::AtomicU64;
 
