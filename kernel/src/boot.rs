@@ -17,7 +17,6 @@ use crate::network::{Nic, OUTSIDE};
 use crate::partition::{Launch, Request};
 use crate::parts::{Part, has};
 use crate::port::PortId;
-use crate::record::Found;
 use crate::shared::Shared;
 use crate::system::{System, windows};
 use crate::terminal::Reader;
@@ -276,17 +275,7 @@ fn prepare<'i, A: Arch, D: Drivers, S: Sha256>(
     let time = *shared
         .time
         .call_once(|| Timebase::new(machine.now(), machine.hertz()));
-    let found = shared.recorder.open(machine);
-    say(
-        machine,
-        drivers,
-        shared,
-        LogLine::of("Bulkhead ")
-            .text(hooks.version)
-            .text(" class ")
-            .text(A::CAPS.name),
-    );
-    tell_past(machine, drivers, shared, &found);
+    open_log(machine, drivers, shared, hooks.version);
     let system = understand(shared, image, hooks, time)?;
     shared.recorder.describe(system);
     describe_system(machine, drivers, shared, system);
@@ -351,22 +340,28 @@ fn understand<'s, 'i, R: RelaxStrategy, S: Sha256>(
     Ok(shared.system.call_once(|| System::new(image, time)))
 }
 
-/// Writes the remains of an earlier life to the console, once.
-fn tell_past<A: Arch, D: Drivers>(
+/// Opens the log, and writes the banner and the remains of an earlier life to the console, once. The function
+/// is not inlined, so that the stack of its lines is free again afterwards.
+#[inline(never)]
+fn open_log<A: Arch, D: Drivers>(
     machine: &mut A,
     drivers: &mut D,
     shared: &Shared<'_, A::Relax>,
-    found: &Found,
+    version: &str,
 ) {
+    let found = shared.recorder.open(machine);
+    let mut banner = LogLine::of("Bulkhead ");
+    banner.text(version).text(" class ").text(A::CAPS.name);
+    say(machine, drivers, shared, &banner);
     if found.boot > 1 {
         let mut line = LogLine::of("boot ");
         line.decimal(u64::from(found.boot))
             .text(", the log of earlier ones is kept in RAM");
         say(machine, drivers, shared, &line);
     }
-    if let Some((boot, message)) = &found.crash {
+    if let Some((boot, message)) = found.crash {
         let mut line = LogLine::of("the hypervisor crashed in boot ");
-        line.decimal(u64::from(*boot)).text(": ").join(message);
+        line.decimal(u64::from(boot)).text(": ").join(&message);
         say(machine, drivers, shared, &line);
     }
 }

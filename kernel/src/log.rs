@@ -2,7 +2,7 @@
 //! The hypervisor's own log: its entries, and lines of text for boot and end.
 //!
 //! An event that comes while partitions run is told as an [`Entry`](bulkhead_abi::log::Entry): facts in
-//! numbers, in a bounded number of instructions. [`crate::record`] keeps the entries, and [`crate::console`]
+//! numbers, in a bounded number of instructions. `crate::record` keeps the entries, and [`crate::console`]
 //! turns them into text when the transmitter has room. Text of the hypervisor's own ([`LogLine`]) is for
 //! boot, when no partition loses time, and for the end.
 

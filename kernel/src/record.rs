@@ -302,7 +302,8 @@ impl<R: RelaxStrategy> Log for Recorder<R> {
 
 /// Returns the number of entries that a position stands for, as it wraps.
 fn number_of(position: &AtomicU64) -> u32 {
-    (position.load(Ordering::Acquire) / ENTRY_SIZE as u64) as u32
+    const { assert!(ENTRY_SIZE.is_power_of_two()) }
+    (position.load(Ordering::Acquire) >> ENTRY_SIZE.trailing_zeros()) as u32
 }
 
 /// Returns the place of an entry in the ring.
@@ -323,7 +324,7 @@ fn close_gap(area: &Area) -> (u64, usize) {
     let length = usize::try_from(end.wrapping_sub(start))
         .unwrap_or(LINE_MAX)
         .min(LINE_MAX);
-    for number in (number_of(&header.written)..).take(length / ENTRY_SIZE) {
+    for number in (number_of(&header.written)..).take(length >> ENTRY_SIZE.trailing_zeros()) {
         place_of(area, number)
             .iter()
             .for_each(|word| word.store(0, Ordering::Relaxed));

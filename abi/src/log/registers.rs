@@ -18,13 +18,13 @@ pub struct RegisterFile {
 pub const COMMON: [&str; 3] = ["sp", "pc", "state"];
 
 /// x0 to x30, and the registers of EL1 that say which exception the vCPU took last.
-pub const AARCH64: RegisterFile = RegisterFile {
+pub const A64: RegisterFile = RegisterFile {
     number: 1,
     numbered: 31,
     names: &["far", "elr", "esr", "vbar"],
 };
 /// x0 to x30 as AArch32 names them (Arm ARM, D1.20.1). The 16th is of Hyp mode, which no guest has.
-pub const AARCH32: RegisterFile = RegisterFile {
+pub const A32: RegisterFile = RegisterFile {
     number: 2,
     numbered: 0,
     names: &[
@@ -34,13 +34,13 @@ pub const AARCH32: RegisterFile = RegisterFile {
     ],
 };
 /// r0 to r12, LR, the place of the last exception, and CFSR.
-pub const ARMV7M: RegisterFile = RegisterFile {
+pub const M_PROFILE: RegisterFile = RegisterFile {
     number: 3,
     numbered: 13,
     names: &["lr", "from", "cfsr"],
 };
 /// The general registers without the stack pointer r1, SRR0, ESR, EVPR.
-pub const PPC405: RegisterFile = RegisterFile {
+pub const POWER: RegisterFile = RegisterFile {
     number: 4,
     numbered: 1,
     names: &[
@@ -51,7 +51,7 @@ pub const PPC405: RegisterFile = RegisterFile {
 };
 /// The general registers without RSP, control and segment registers, and the last exit (AMD APM volume 2,
 /// appendix B).
-pub const X86_64: RegisterFile = RegisterFile {
+pub const AMD64: RegisterFile = RegisterFile {
     number: 5,
     numbered: 0,
     names: &[
@@ -67,7 +67,7 @@ pub const SIMULATED: RegisterFile = RegisterFile {
     names: &[],
 };
 /// All files, for readers of every class.
-pub const ALL: [&RegisterFile; 6] = [&AARCH64, &AARCH32, &ARMV7M, &PPC405, &X86_64, &SIMULATED];
+pub const ALL: [&RegisterFile; 6] = [&A64, &A32, &M_PROFILE, &POWER, &AMD64, &SIMULATED];
 
 impl RegisterFile {
     /// Returns the number of registers in the file, without those that follow in every report.
@@ -106,9 +106,9 @@ mod tests {
             assert_eq!(file.name(file.total()), None);
             assert!(file.names.iter().all(|name| name.len() <= 8), "{file:?}");
         }
-        assert_eq!(AARCH64.name(30), None, "r30");
-        assert_eq!(AARCH64.name(31), Some("far"));
-        assert_eq!(PPC405.name(0), None, "r0");
-        assert_eq!(PPC405.name(1), Some("r2"));
+        assert_eq!(A64.name(30), None, "r30");
+        assert_eq!(A64.name(31), Some("far"));
+        assert_eq!(POWER.name(0), None, "r0");
+        assert_eq!(POWER.name(1), Some("r2"));
     }
 }

@@ -54,7 +54,7 @@ pub struct Machine {
 impl Arch for Machine {
     type Relax = Relax;
     const CAPS: ClassFacts = class::AARCH64;
-    const FILES: &'static [&'static RegisterFile] = &[&registers::AARCH64, &registers::AARCH32];
+    const FILES: &'static [&'static RegisterFile] = &[&registers::A64, &registers::A32];
 }
 
 impl Machine {

@@ -504,7 +504,7 @@ impl Vcpus for Machine {
     fn dump(&mut self, vcpu: VcpuId) -> Dump {
         let mut dump = Dump {
             general: [0; DUMP_REGISTERS],
-            file: &registers::AARCH64,
+            file: &registers::A64,
             sp: 0,
             pc: 0,
             state: 0,
@@ -523,7 +523,7 @@ impl Vcpus for Machine {
             }
             (dump.pc, dump.state) = (context.pc, context.pstate);
             if context.is_aarch32() {
-                dump.file = &registers::AARCH32;
+                dump.file = &registers::A32;
                 dump.sp = context.read_general(aarch32::stack_pointer(context.pstate));
             } else {
                 dump.sp = context.el1.stack_pointer(context.pstate);

@@ -79,7 +79,7 @@ impl spin::RelaxStrategy for Relax {
 impl Arch for Machine {
     type Relax = Relax;
     const CAPS: ClassFacts = class::ARMV7M;
-    const FILES: &'static [&'static RegisterFile] = &[&registers::ARMV7M];
+    const FILES: &'static [&'static RegisterFile] = &[&registers::M_PROFILE];
 }
 
 impl Machine {

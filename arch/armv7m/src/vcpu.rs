@@ -213,7 +213,7 @@ impl Vcpus for Machine {
     fn dump(&mut self, vcpu: VcpuId) -> Dump {
         let mut dump = Dump {
             general: [0; DUMP_REGISTERS],
-            file: &registers::ARMV7M,
+            file: &registers::M_PROFILE,
             sp: 0,
             pc: 0,
             state: 0,

@@ -52,7 +52,7 @@ impl spin::RelaxStrategy for Relax {
 impl Arch for Machine {
     type Relax = Relax;
     const CAPS: ClassFacts = class::PPC405;
-    const FILES: &'static [&'static RegisterFile] = &[&registers::PPC405];
+    const FILES: &'static [&'static RegisterFile] = &[&registers::POWER];
 }
 
 impl Machine {

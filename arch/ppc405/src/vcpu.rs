@@ -216,7 +216,7 @@ impl Vcpus for Machine {
     fn dump(&mut self, vcpu: VcpuId) -> Dump {
         let mut dump = Dump {
             general: [0; bulkhead_arch_api::DUMP_REGISTERS],
-            file: &registers::PPC405,
+            file: &registers::POWER,
             sp: 0,
             pc: 0,
             state: 0,

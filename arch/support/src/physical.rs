@@ -50,8 +50,21 @@ pub unsafe fn write(destination: usize, bytes: &[u8]) {
         let (groups, single) = words.as_chunks::<8>();
         for (i, group) in groups.iter().enumerate() {
             let to = destination + i * size_of_val(group);
-            // SAFETY: inside the caller's range; aligned by the test above.
-            unsafe { write_group(to, group) }
+            let put = |index: usize, word: &[u8; WORD]| {
+                let to = (to + index * WORD) as *mut u64;
+                // SAFETY: inside the caller's range; aligned by the test above.
+                unsafe { to.write_volatile(u64::from_ne_bytes(*word)) }
+            };
+            // One after the other without a loop: payloads of tens of megabytes go through here.
+            let [a, b, c, d, e, f, g, h] = group;
+            put(0, a);
+            put(1, b);
+            put(2, c);
+            put(3, d);
+            put(4, e);
+            put(5, f);
+            put(6, g);
+            put(7, h);
         }
         // SAFETY: the words after the last group.
         unsafe { write_words(destination + done - single.len() * WORD, single) }
@@ -60,26 +73,6 @@ pub unsafe fn write(destination: usize, bytes: &[u8]) {
     } else {
         // SAFETY: the caller's range.
         unsafe { write_bytes(destination, bytes) }
-    }
-}
-
-/// Writes eight words, one after the other without a loop: payloads of tens of megabytes go through here.
-///
-/// # Safety
-/// As for [`write`]; `destination` is a multiple of 8.
-#[inline(always)]
-unsafe fn write_group(destination: usize, [a, b, c, d, e, f, g, h]: &[[u8; WORD]; 8]) {
-    let to = destination as *mut u64;
-    // SAFETY: inside the caller's range; aligned by the caller.
-    unsafe {
-        to.write_volatile(u64::from_ne_bytes(*a));
-        to.add(1).write_volatile(u64::from_ne_bytes(*b));
-        to.add(2).write_volatile(u64::from_ne_bytes(*c));
-        to.add(3).write_volatile(u64::from_ne_bytes(*d));
-        to.add(4).write_volatile(u64::from_ne_bytes(*e));
-        to.add(5).write_volatile(u64::from_ne_bytes(*f));
-        to.add(6).write_volatile(u64::from_ne_bytes(*g));
-        to.add(7).write_volatile(u64::from_ne_bytes(*h));
     }
 }
 

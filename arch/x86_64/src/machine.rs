@@ -33,7 +33,7 @@ pub struct Machine {
 impl Arch for Machine {
     type Relax = Relax;
     const CAPS: ClassFacts = class::X86_64;
-    const FILES: &'static [&'static RegisterFile] = &[&registers::X86_64];
+    const FILES: &'static [&'static RegisterFile] = &[&registers::AMD64];
 }
 
 impl Machine {

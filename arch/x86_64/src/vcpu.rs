@@ -389,7 +389,7 @@ impl Vcpus for Machine {
     fn dump(&mut self, vcpu: VcpuId) -> Dump {
         let mut dump = Dump {
             general: [0; DUMP_REGISTERS],
-            file: &bulkhead_abi::log::registers::X86_64,
+            file: &bulkhead_abi::log::registers::AMD64,
             sp: 0,
             pc: 0,
             state: 0,

@@ -2,7 +2,7 @@
 //! AArch32 state: banked registers, conditions of A32 and T32, coprocessor names, exception entry.
 
 use bulkhead_abi::HealthClass;
-use bulkhead_abi::log::registers::AARCH32;
+use bulkhead_abi::log::registers::A32;
 use bulkhead_arch_aarch64_core::Handler;
 use bulkhead_arch_aarch64_core::aarch32::{
     Exception, as_system_access, fault_status, passes, register_of_pair, stack_pointer, start, view,

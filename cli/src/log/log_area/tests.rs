@@ -124,7 +124,7 @@ fn noise_in_an_area_is_shown_without_harm() {
             .collect();
         // A reader does not find the area without these fields, so they are not random.
         let written = random() >> (random() % 56).max(1) & !(ENTRY_SIZE as u64 - 1);
-        let reserved = written + (random() % LINE_MAX as u64 & !(ENTRY_SIZE as u64 - 1));
+        let reserved = written + ((random() % LINE_MAX as u64) & !(ENTRY_SIZE as u64 - 1));
         let header: [(usize, &[u8]); 5] = [
             (0, &MAGIC.to_le_bytes()),
             (offset_of!(Header, version), &VERSION.to_le_bytes()),
