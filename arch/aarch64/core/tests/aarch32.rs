@@ -49,12 +49,12 @@ fn each_mode_has_its_registers() {
                 _ => None,
             };
             let expected = banked.map_or(format!("r{number}"), |register| format!("{register}_{name}"));
-            let found = AARCH32.names[usize::from(view(0x6000_01C0 | mode, number))];
+            let found = A32.names[usize::from(view(0x6000_01C0 | mode, number))];
             assert_eq!(found, expected, "{mode:#x} {number}");
         }
         assert_eq!(view(mode, 15), 31, "the program counter is no general register");
         assert_eq!(
-            AARCH32.names[usize::from(stack_pointer(mode))],
+            A32.names[usize::from(stack_pointer(mode))],
             format!("sp_{name}")
         );
     }
@@ -265,7 +265,7 @@ fn each_exception_leaves_its_return_address_in_its_link_register() {
     ] {
         assert_eq!(exception.return_address(0x8000, USER), 0x8000 + a32);
         assert_eq!(exception.return_address(0x8000, USER | 1 << 5), 0x8000 + t32);
-        assert_eq!(AARCH32.names[usize::from(exception.link_register())], link);
+        assert_eq!(A32.names[usize::from(exception.link_register())], link);
     }
 }
 
