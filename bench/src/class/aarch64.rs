@@ -91,7 +91,7 @@ const WAIVERS: &[Waiver] = &[
     waiver("port-send-64-task-task", 378, QUEUED),
     waiver("port-send-320-task-task", 423, QUEUED),
     waiver("port-receive-64-task-task", 337, QUEUED),
-    waiver("port-receive-320-task-task", 376, LOOKED),
+    waiver("port-receive-320-task-task", 378, LOOKED),
     waiver("port-send-64-vm-vm", 394, QUEUED),
     waiver("port-send-320-vm-vm", 457, QUEUED),
     waiver("port-receive-64-vm-vm", 353, QUEUED),

@@ -208,7 +208,7 @@ const WAIVERS: &[Waiver] = &[
     waiver("ipi-other-idle", 1255, MESSAGE),
     waiver(
         "switch",
-        980,
+        995,
         "policies are general, and each entry of another vCPU looks at its interrupts",
     ),
     waiver(

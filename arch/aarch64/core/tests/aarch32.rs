@@ -53,10 +53,7 @@ fn each_mode_has_its_registers() {
             assert_eq!(found, expected, "{mode:#x} {number}");
         }
         assert_eq!(view(mode, 15), 31, "the program counter is no general register");
-        assert_eq!(
-            A32.names[usize::from(stack_pointer(mode))],
-            format!("sp_{name}")
-        );
+        assert_eq!(A32.names[usize::from(stack_pointer(mode))], format!("sp_{name}"));
     }
 }
 
