@@ -9,8 +9,9 @@
 //! ```
 //!
 //! `RS` is 0x1E, `US` is 0x1F. A "\r\n" right after `RS` only ends the unfinished line of another console for
-//! human readers; it belongs to the tag, not to any console. In text, the bytes RS, US and DLE (0x10) are
-//! sent as DLE followed by the byte exclusive-or 0x40. The hypervisor's own log is the console named
+//! human readers; it belongs to the tag, not to any console. If the tag names the console whose line it
+//! breaks, that line ends there: these are last words. In text, the bytes RS, US and DLE (0x10) are sent as
+//! DLE followed by the byte exclusive-or 0x40. The hypervisor's own log is the console named
 //! [`HYPERVISOR_CONSOLE`].
 //!
 //! The hypervisor's last words, when it crashes, may have no time: `RS "\r\n" "bulkhead: " US text`.

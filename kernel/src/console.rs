@@ -178,7 +178,8 @@ pub struct Multiplexer<'n, R> {
     ports: PerPartition<Port<'n, R>>,
     /// The partitions whose rings are not empty, as a bitmap.
     waiting: AtomicU32,
-    /// True if the stage holds bytes that the transmitter has not taken.
+    /// True if the last call of [`Multiplexer::pump`] has left something: bytes that the transmitter has not
+    /// taken, or text beyond one turn. A call that finds nothing clears the flag.
     staged: AtomicBool,
     transmitter: SpinMutex<Transmitter, R>,
 }

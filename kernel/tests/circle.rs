@@ -4,7 +4,7 @@
 mod support;
 
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
-use bulkhead_arch_sim::Action;
+use bulkhead_arch_sim::{Action, Guest};
 use bulkhead_image::layout::{LockRecord, Name, PortRecord};
 use support::{Bench, Part, RAM, call, error_mark, marking, port, tables, task, vm};
 
@@ -156,6 +156,21 @@ fn circles_of_locks_and_calls_are_refused_across_pcpus() {
     }
 }
 
+/// Returns a program whose call is interrupted by its timer before the call ends, and that goes on with
+/// `rest`.
+fn interrupted_call(rest: Vec<Action>) -> impl Guest {
+    let mut program = vec![
+        sleep(100_000),
+        Action::SetTimer(Some(150_000)),
+        request(Operation::PortSendReceive, 0),
+        Action::Acknowledge,
+        Action::SetTimer(None),
+        Action::Compute(100_000),
+    ];
+    program.extend(rest);
+    marking(program)
+}
+
 #[test]
 fn who_takes_an_interrupt_can_serve_meanwhile_and_is_refused_when_it_waits_on() {
     for pcpu in [0, 1] {
@@ -165,13 +180,7 @@ fn who_takes_an_interrupt_can_serve_meanwhile_and_is_refused_when_it_waits_on() 
         ];
         let mut bench = bench(2, &parts);
         bench.program(0, |_| {
-            marking(vec![
-                sleep(100_000),
-                Action::SetTimer(Some(150_000)),
-                request(Operation::PortSendReceive, 0),
-                Action::Acknowledge,
-                Action::SetTimer(None),
-                Action::Compute(100_000),
+            interrupted_call(vec![
                 call(Operation::PortResume, &[0, 0]),
                 call(Operation::PortTryReceive, &[MINE, TO, 64]),
                 call(Operation::PortReply, &[7, FROM, 8]),
@@ -210,13 +219,7 @@ fn a_call_that_has_come_to_close_a_circle_can_be_given_up() {
         ];
         let mut bench = bench(2, &parts);
         bench.program(0, |_| {
-            marking(vec![
-                sleep(100_000),
-                Action::SetTimer(Some(150_000)),
-                request(Operation::PortSendReceive, 0),
-                Action::Acknowledge,
-                Action::SetTimer(None),
-                Action::Compute(100_000),
+            interrupted_call(vec![
                 call(Operation::PortResume, &[0, 1]),
                 call(Operation::PortResume, &[0, 1]),
                 call(Operation::PortTryReceive, &[MINE, TO, 64]),

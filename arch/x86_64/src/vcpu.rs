@@ -9,7 +9,6 @@ use crate::machine::Machine;
 use crate::space::TASK_ROOT;
 use crate::{direct, emulate, entry, log, platform, ports, registers, space, svm, sysreg, traps};
 use bulkhead_abi::hypercall::UPCALL_WORDS;
-
 use bulkhead_arch_api::class::x86_64::{BOOT_GDT, BOOT_GDT_SIZE, FLAT_32, LONG_64, LONG_MODE_ROOT};
 use bulkhead_arch_api::{
     DUMP_REGISTERS, Dump, Exit, FaultReport, GuestPhys, PartitionId, PartitionKind, Reply, Ticks, VcpuId,
