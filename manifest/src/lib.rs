@@ -70,7 +70,7 @@ pub use compile::{CompileError, CompileInput, compile};
 pub use diagnostic::{Diagnostic, Report, Sources};
 pub use flash::flashable;
 pub use load::{Unchecked, load, load_text, read_manifest};
-pub use model::{Access, Kind, Policy, PolicyRow, policies, right_names};
+pub use model::{Access, Kind, OwnPolicy, Policy, PolicyRow, policies, right_names};
 pub use nearest::nearest;
 pub use payload::initramfs::with_init;
 pub use payload::{NoPayloads, PayloadResolver, read_file, reason};

@@ -99,7 +99,12 @@ const RULES: &[(&str, &[&str])] = &[
     // Hypercalls are read and answered there.
     ("arch/ppc405/core", &["abi", "arch/api"]),
     ("drivers", &["arch/api", "arch/support"]),
-    ("hypervisor/*", &["abi", "kernel", "image", "arch/*", "drivers"]),
+    (
+        "hypervisor/*",
+        &["abi", "kernel", "image", "sched", "arch/*", "drivers"],
+    ),
+    // A policy of a user's own sees nothing but its input.
+    ("examples/*", &["sched"]),
     // The register window of a device.
     ("services/virtio", &["devices"]),
     ("guest", &["abi", "guest/ring"]),

@@ -5,6 +5,7 @@
 //! is built from source where the toolchain has the source, because then one setting of the compiler holds
 //! for every instruction that runs on the target. A toolchain with the prebuilt bare-metal target serves too.
 
+use crate::build::own_policy::{self, OwnCrate};
 use crate::build::target_spec;
 use crate::build::variant::{self, ClassBinary, HYPERVISOR, Tailoring};
 use crate::problem::Problem;
@@ -347,9 +348,13 @@ impl Workspace {
             for program in in_c {
                 self.build_in_c(program)?;
             }
-            by_recipe
-                .iter()
-                .try_for_each(|(recipe, programs)| run(&mut self.cargo(recipe, programs)?))
+            by_recipe.iter().try_for_each(|(recipe, programs)| {
+                let built = run(&mut self.cargo(recipe, programs)?);
+                built.map_err(|problem| match self.own_policy(programs) {
+                    Some(own) => own.refused(&problem),
+                    None => problem,
+                })
+            })
         })
     }
 
@@ -373,6 +378,15 @@ impl Workspace {
         c_guests::build(&folder, &output, Some((&named.package, &archive)))
     }
 
+    /// Returns the policy of the user's own that is built into these programs.
+    fn own_policy(&self, programs: &[&String]) -> Option<&OwnCrate> {
+        let own = self.tailoring.as_ref()?.own_policy.as_ref()?;
+        programs
+            .iter()
+            .any(|name| variant::is_tailored(name))
+            .then_some(own)
+    }
+
     fn cargo(&self, recipe: &Recipe, programs: &[&String]) -> Result<Command, Problem> {
         let Recipe {
             target,
@@ -385,7 +399,13 @@ impl Workspace {
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command
             .current_dir(&self.root)
-            .args(["build", "--profile", profile, "--target"]);
+            .args(["build", "--profile", profile]);
+        if let Some(own) = self.own_policy(programs) {
+            let sources = self.target.join(own_policy::FOLDER);
+            let packages = own.with_class_binary((&self.root, &sources), package_of(programs[0]))?;
+            command.arg("--manifest-path").arg(packages);
+        }
+        command.arg("--target");
         let libraries = sysroot()?.join("lib/rustlib");
         if libraries.join("src/rust/library/core/Cargo.toml").is_file() {
             let minor = minor_version()?;

@@ -12,6 +12,7 @@ pub mod kernel_source;
 pub mod linker;
 pub mod modules;
 pub mod output;
+pub mod own_policy;
 pub mod payload;
 pub mod payloads;
 pub mod prepare;

@@ -5,6 +5,7 @@
 //! building and fetching start at once and side by side. The check then finds every payload there.
 
 use crate::build::artifacts::Workspace;
+use crate::build::own_policy::OwnCrate;
 use crate::build::payload::Payload;
 use crate::build::payloads::{self, Payloads, Request};
 use crate::build::variant::{self, Choice, Tailoring};
@@ -12,6 +13,7 @@ use crate::emulator::attach::Attachments;
 use crate::problem::Problem;
 use crate::ui::progress::Progress;
 use crate::{build::host, build::iso, class, ui::terminal};
+use bulkhead_abi::own_policy;
 use bulkhead_manifest::board::Emulator;
 use bulkhead_manifest::parts::{self, UsedPart};
 use bulkhead_manifest::{
@@ -224,6 +226,8 @@ pub fn prepare_text(
         Choice::Tailored => None,
         choice => Some(choice.set(&manifest.parts(options.trace_records.is_some()), path)?),
     };
+    // The tables of a class binary for one system are known when the system is checked.
+    let early = early.filter(|set| *set != variant::TAILORED);
     let binary = |board: &Board, set: &str| variant::class_binary(board, options.conformance, set);
     let early = early.and_then(|set| Some(binary(manifest.board().as_ref()?, set)));
     let needs = Needs::new(&manifest, early)?;
@@ -235,7 +239,8 @@ pub fn prepare_text(
     }
     let used = system.parts(options.trace_records.is_some());
     let name = binary(system.board(), options.parts.set(&used, path)?);
-    let class_binary = needs.class_binary(&system, &name, &used, progress)?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let class_binary = needs.class_binary((&system, folder), &name, &used, progress)?;
     let elf = fs::read(&class_binary).map_err(Problem::io(class_binary.display()))?;
     let binary = ClassBinary::from_elf(&elf).map_err(|error| Problem::new(error.to_string()))?;
     let stop_after_ms = options.stop_after.map(|seconds| (seconds * 1000.0) as u32);
@@ -246,7 +251,6 @@ pub fn prepare_text(
     };
     let image = compile(&system, &input).map_err(|error| Problem::new(error.to_string()))?;
     let flash = flashable(&binary, &image, &system).map_err(|error| Problem::new(error.to_string()))?;
-    let folder = path.parent().unwrap_or(Path::new(""));
     let file = |number| {
         let name = system.image_name(number)?;
         if name.starts_with('@') {
@@ -323,7 +327,14 @@ pub fn warn(system: &System) {
 fn tables(system: &System) -> Result<String, Problem> {
     let counts = table_counts(system).map_err(|error| Problem::new(error.to_string()))?;
     let counts = counts.iter().map(|(name, count)| format!("{name}={count}"));
-    Ok(counts.collect::<Vec<_>>().join(","))
+    let own = system.own_policy();
+    let own = own.map(|own| {
+        format!(
+            "own-policy={}",
+            own_policy::number(&own.name) & !own_policy::POLICY_OWN
+        )
+    });
+    Ok(counts.chain(own).collect::<Vec<_>>().join(","))
 }
 
 /// The payloads that a manifest asks for.
@@ -396,11 +407,12 @@ impl Needs {
         Ok(manifest.check(&resolve))
     }
 
-    /// Returns the class binary `name` of a system that uses these parts, and builds it first if what was
+    /// Returns the class binary `name` of a system that uses these parts. The manifest is in `folder`. The
+    /// method builds it first if what was
     /// built with the payloads is another one: programs can need parts that the manifest alone does not.
     fn class_binary(
         &self,
-        system: &System,
+        (system, folder): (&System, &Path),
         name: &str,
         used: &[UsedPart],
         progress: &Progress,
@@ -412,6 +424,7 @@ impl Needs {
             let tailoring = Tailoring {
                 parts: parts::set_of(used),
                 tables: tables(system)?,
+                own_policy: OwnCrate::of(system, folder)?,
             };
             self.workspace.tailored(name, tailoring)
         } else {

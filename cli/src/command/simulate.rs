@@ -383,7 +383,7 @@ fn utilisation(outcomes: &[Outcome], end: u64) -> Table {
         let mut add = |name: &str, ran: u64| {
             rows.add_row([
                 outcome.pcpu.number.to_string(),
-                outcome.pcpu.policy.name().to_owned(),
+                outcome.pcpu.policy_name().to_owned(),
                 name.to_owned(),
                 time(ran),
                 format!("{:.2} %", ran as f64 * 100.0 / end.max(1) as f64),
@@ -557,7 +557,7 @@ fn chart(system: &System, outcomes: &[Outcome], args: &SimulateArgs) -> Chart {
         lanes,
         policies: outcomes
             .iter()
-            .map(|outcome| (outcome.pcpu.number as u8, outcome.pcpu.policy.name().to_owned()))
+            .map(|outcome| (outcome.pcpu.number as u8, outcome.pcpu.policy_name().to_owned()))
             .collect(),
         tasks: outcomes
             .iter()
