@@ -39,11 +39,11 @@ macro_rules! parts {
         pub const PARTS: Parts = Parts::NONE$(.with_if(cfg!(feature = $name), Part::$part))*;
 
         impl Parts {
-            /// Returns the name of the first part of the set that this build lacks, if this version knows the
-            /// part. A build has the names of no other parts.
+            /// Returns the name of the first part of the set that this build lacks, if it is one that class
+            /// binaries are built ahead with. A build has the names of no other parts.
             #[must_use]
             pub const fn first_lacking(self) -> Option<&'static str> {
-                $(if !cfg!(feature = $name) && self.has(Part::$part) {
+                $(if !cfg!(feature = $name) && BUILT_AHEAD.has(Part::$part) && self.has(Part::$part) {
                     return Some($name);
                 })*
                 None

@@ -382,7 +382,7 @@ impl ImageError {
                 "image for class @, this hypervisor is @",
                 [Number(found.into()), Number(expected.into())],
             ),
-            Self::Lacks { part } => ("hypervisor lacks part @", [Text(part), NOTHING]),
+            Self::Lacks { part } => ("lacking part @", [Text(part), NOTHING]),
             Self::Lengths => ("header: bad lengths", NOTHINGS),
             Self::TablesDigest => ("tables: digest mismatch", NOTHINGS),
             Self::PayloadDigest { index, name: ref own } => (

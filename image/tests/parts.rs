@@ -136,7 +136,7 @@ fn a_part_that_is_not_there_is_refused_before_anything_else() {
     builder.partitions.clear();
     let expected = ImageError::Lacks { part: "?" };
     assert_eq!(builder.build(), Err(expected));
-    assert_eq!(expected.to_string(), "hypervisor lacks part ?");
+    assert_eq!(expected.to_string(), "lacking part ?");
 }
 
 #[test]

@@ -358,6 +358,24 @@ impl Workspace {
         })
     }
 
+    /// Returns the program that answers for a policy of the user's own in simulations, and builds it first.
+    ///
+    /// # Errors
+    /// The error carries the message of the compiler.
+    pub fn simulator_of(&self, own: &OwnCrate, progress: &Progress) -> Result<PathBuf, Problem> {
+        let (folder, name) = own.with_simulator((&self.root, &self.target))?;
+        let target = folder.join("target");
+        let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command.current_dir(&self.root).arg("build");
+        command.arg("--manifest-path").arg(folder.join("Cargo.toml"));
+        command.arg("--target-dir").arg(&target);
+        let built = progress.step(&format!("building the policy {}", own.name()), || {
+            run(&mut command)
+        });
+        built.map_err(|problem| own.refused(&problem))?;
+        Ok(target.join("debug").join(name))
+    }
+
     /// Builds a guest in C, and before it the static library that it is linked with.
     fn build_in_c(&self, program: &str) -> Result<(), Problem> {
         let (folder, output) = (self.folder_of(program), self.program(program));

@@ -15,6 +15,7 @@ pub mod output;
 pub mod own_policy;
 pub mod payload;
 pub mod payloads;
+pub mod policies;
 pub mod prepare;
 pub mod tables;
 pub mod target_spec;

@@ -8,6 +8,7 @@
 
 use crate::problem::Problem;
 use bulkhead_manifest::{OwnPolicy, System};
+use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
@@ -58,7 +59,7 @@ impl OwnCrate {
         package: &str,
     ) -> Result<PathBuf, Problem> {
         self.is_for(root)?;
-        let folder = target.join(self.name());
+        let folder = target.join(self.word());
         let class = package.strip_prefix(HYPERVISOR).unwrap_or(package);
         // A package beside the one of the class has the sources of that one.
         let shared = class.split('-').next().unwrap_or(class);
@@ -80,6 +81,41 @@ impl OwnCrate {
             fs::copy(root.join("Cargo.lock"), &lock).map_err(Problem::io(lock.display()))?;
         }
         Ok(own)
+    }
+
+    /// Writes the package of the program that answers for the policy in simulations. `root` is the repository,
+    /// and the package goes into a folder in `target`. Returns that folder, and the name of the program.
+    pub(super) fn with_simulator(
+        &self,
+        (root, target): (&Path, &Path),
+    ) -> Result<(PathBuf, &'static str), Problem> {
+        const NAME: &str = "own-policy-simulator";
+        self.is_for(root)?;
+        let folder = target.join(FOLDER).join(self.word());
+        let text = format!(
+            "[workspace]\n\n[package]\nname = \"{NAME}\"\nversion = \"0.1.0\"\nedition = \"2024\"\npublish = false\n\n\
+             [profile.dev]\nopt-level = 2\ndebug = false\n\n\
+             [dependencies]\nbulkhead-remote-policy = {{ path = {} }}\n{} = {{ path = {} }}\n",
+            quoted(&root.join("sched/remote")),
+            self.name(),
+            quoted(&self.folder)
+        );
+        write(&folder.join("Cargo.toml"), &text)?;
+        let source = format!(
+            "#![forbid(unsafe_code)]\n\n\
+             /// The policy is the type of the crate that has the name of the crate.\n\
+             fn main() -> std::io::Result<()> {{\n    bulkhead_remote_policy::serve::<{}>()\n}}\n",
+            self.path_of_type()
+        );
+        write(&folder.join("src/main.rs"), &source)?;
+        Ok((folder, NAME))
+    }
+
+    /// Returns a word for the crate: its name, and what tells it from others of the name.
+    fn word(&self) -> String {
+        let digest = Sha256::digest(self.folder.as_os_str().as_encoded_bytes());
+        let digest = digest.iter().take(4).map(|byte| format!("{byte:02x}"));
+        format!("{}-{}", self.name(), digest.collect::<String>())
     }
 
     /// Returns the `Cargo.toml` of the package with the policies.

@@ -8,6 +8,7 @@ use crate::build::artifacts::Workspace;
 use crate::build::own_policy::OwnCrate;
 use crate::build::payload::Payload;
 use crate::build::payloads::{self, Payloads, Request};
+use crate::build::policies::Policies;
 use crate::build::variant::{self, Choice, Tailoring};
 use crate::emulator::attach::Attachments;
 use crate::problem::Problem;
@@ -172,6 +173,14 @@ impl Prepared {
         let disc = emulator.disc.clone();
         emulator.arguments.splice(..own, disc);
         Ok((emulator, Cow::Owned(file)))
+    }
+
+    /// Returns the policies of the pCPUs for a simulation.
+    ///
+    /// # Errors
+    /// The policy of the user's own cannot be built.
+    pub fn policies(&self, progress: &Progress) -> Result<Policies, Problem> {
+        Policies::of(&self.system, &self.folder, progress)
     }
 
     /// Returns the names of the partitions with a console, in the order of the manifest.
