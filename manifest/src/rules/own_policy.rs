@@ -48,26 +48,29 @@ pub(crate) fn own_policies(manifest: &Manifest, base: &Path, report: &mut Report
             }
             (Ok(_), Some(_)) => {}
             (Ok(own), None) => {
-                if let Err(found) = can_be_built_in(&own, &base.join(&own.folder)) {
-                    refuse(found);
+                match can_be_built_in(&own, &base.join(&own.folder)) {
+                    Err(found) => refuse(found),
+                    Ok(()) => report.push(not_analysed(&own, place)),
                 }
-                let message = format!("own policy `{}`: not analysed, deadlines not proved", own.name);
-                report.push(
-                    Diagnostic::at(Code::NotAnalysed, place, message)
-                        .label("no model of this crate is known")
-                        .help("look at it with `bulkhead simulate`, or choose a policy that comes with Bulkhead"),
-                );
                 first = Some((own, place));
             }
         }
     }
 }
 
+/// Returns the warning that nothing is proved of a policy.
+fn not_analysed(own: &OwnPolicy, place: Place) -> Diagnostic {
+    let message = format!("own policy `{}`: not analysed, deadlines not proved", own.name);
+    Diagnostic::at(Code::NotAnalysed, place, message)
+        .label("no model of this crate is known")
+        .help("look at it with `bulkhead simulate`, or choose a policy that comes with Bulkhead")
+}
+
 /// Checks that the folder has a crate of the name that a class binary can have in it.
 fn can_be_built_in(own: &OwnPolicy, folder: &Path) -> Result<(), Finding> {
     let name = &own.name;
     let file = folder.join("Cargo.toml");
-    let shown = file.display();
+    let shown = format!("{}/Cargo.toml", own.folder.trim_end_matches('/'));
     let text = read(&file).map_err(|error| {
         (
             format!(
@@ -108,17 +111,18 @@ fn can_be_built_in(own: &OwnPolicy, folder: &Path) -> Result<(), Finding> {
                 .to_owned(),
         ));
     }
-    forbids(name, folder)
+    forbids(own, folder)
 }
 
 /// Checks that the crate needs no operating system and forbids unsafe code.
-fn forbids(name: &str, folder: &Path) -> Result<(), Finding> {
-    let file = folder.join("src/lib.rs");
+fn forbids(own: &OwnPolicy, folder: &Path) -> Result<(), Finding> {
+    let (name, file) = (&own.name, folder.join("src/lib.rs"));
+    let shown = format!("{}/src/lib.rs", own.folder.trim_end_matches('/'));
     let text = read(&file).map_err(|error| {
         (
             format!(
                 "the crate `{name}` cannot be read: {}: {}",
-                file.display(),
+                shown,
                 crate::payload::reason(&error)
             ),
             format!("a policy is a library; {EXAMPLE} is an example"),
@@ -134,7 +138,7 @@ fn forbids(name: &str, folder: &Path) -> Result<(), Finding> {
         if !text.lines().any(|line| line.trim() == attribute) {
             return Err((
                 format!("the crate `{name}` lacks `{attribute}`: {why}"),
-                format!("write {attribute} on a line of its own in {}", file.display()),
+                format!("write {attribute} on a line of its own in {}", shown),
             ));
         }
     }
