@@ -12,13 +12,15 @@ use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ChannelRecord, ControllerRecord, DomainRecord,
     END_MARK, FORMAT, Header, InterruptRecord, LoadRecord, LockRecord, LookalikeRecord, MAGIC, MEMORY_CLEAR,
     MapRecord, MemoryRecord, NONE, Name, NicRecord, PAYLOAD_ALIGN, PartitionRecord, PayloadRecord,
-    PcpuRecord, PortRecord, RegistersRecord, ResidentRecord, SECTION_BOARD, SECTION_COUNT, ScheduleRecord,
-    Section, ServedRecord, SideRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
+    PcpuRecord, PortRecord, RegistersRecord, ResidentRecord, SECTION_BOARD, SECTION_COUNT, SECTION_PCPUS,
+    ScheduleRecord, Section, ServedRecord, SideRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord,
+    WindowRecord,
 };
 use crate::limits::TABLE_ALIGN;
 use crate::name::NameError;
 use crate::reader::{HEADER_LEN, Image};
 use crate::tables::{payload_start, total_len};
+use bulkhead_abi::own_policy;
 use bulkhead_abi::parts::{Part, Parts};
 use bulkhead_arch_api::ClassFacts;
 use core::mem::offset_of;
@@ -307,23 +309,34 @@ pub fn claim_twice(image: &mut [u8]) -> bool {
     true
 }
 
+/// Forges an image: the policy of its first pCPU is one of a user's own with this name. Returns whether there
+/// is a pCPU.
+#[must_use]
+pub fn name_policy(image: &mut [u8], name: &str) -> bool {
+    let number = own_policy::number(name);
+    set(image, (SECTION_PCPUS, offset_of!(PcpuRecord, policy)), |_| number)
+}
+
 /// Forges an image: its system uses the part of this name, too. Returns whether there is such a part.
 #[must_use]
 pub fn need_part(image: &mut [u8], name: &str) -> bool {
+    let part = Part::ALL.iter().find(|part| part.name() == name);
+    let place = (SECTION_BOARD, offset_of!(BoardRecord, parts));
+    part.is_some_and(|part| set(image, place, |parts| Parts(parts).with(*part).0))
+}
+
+/// Changes a word of the first record of a table. Returns whether the record is there.
+fn set(image: &mut [u8], (section, offset): (usize, usize), change: impl FnOnce(u32) -> u32) -> bool {
     let at = || {
         let (header, _) = Header::ref_from_prefix(image).ok()?;
-        let board = header.sections.get(SECTION_BOARD)?.offset.get() as usize;
-        board.checked_add(offset_of!(BoardRecord, parts))
+        let first = header.sections.get(section)?.offset.get() as usize;
+        first.checked_add(offset)
     };
-    let part = Part::ALL.iter().find(|part| part.name() == name);
-    let (Some(at), Some(part)) = (at(), part) else {
-        return false;
-    };
+    let Some(at) = at() else { return false };
     let Some(bytes) = image.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<4>) else {
         return false;
     };
-    let parts = Parts(u32::from_le_bytes(*bytes));
-    *bytes = parts.with(*part).0.to_le_bytes();
+    *bytes = change(u32::from_le_bytes(*bytes)).to_le_bytes();
     sign_tables(image);
     true
 }

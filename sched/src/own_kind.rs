@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A policy of the user's own beside the policies of this crate.
 //!
-//! A class binary for one system has [`AnyOwnPolicy`] of the user's type on every pCPU. The manifest says which
-//! pCPU has the user's policy. The kernel trusts no decision of such a class binary: it checks each one.
+//! A class binary for one system has [`AnyOwnPolicy`] of the user's type on every pCPU. The manifest says
+//! which pCPU has the user's policy. The kernel trusts no decision of such a class binary: it checks each
+//! one.
 
 use crate::{
     AnyKind, AnyPolicy, Decision, InForce, OwnPolicy, PcpuPolicy, Policy, PolicyError, PolicyParameters,
@@ -54,8 +55,8 @@ impl<P: OwnPolicy> OwnKind<P> {
 /// other.
 #[cfg(feature = "donation")]
 pub type AnyOwnPolicy<P> = crate::Donating<OwnKind<P>>;
-/// The policy of a pCPU of a class binary with the user's own policy. No vCPU of such a build waits for another
-/// one.
+/// The policy of a pCPU of a class binary with the user's own policy. No vCPU of such a build waits for
+/// another one.
 #[cfg(not(feature = "donation"))]
 pub type AnyOwnPolicy<P> = OwnKind<P>;
 

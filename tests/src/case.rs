@@ -89,6 +89,9 @@ pub enum Damage {
     ClaimTwice,
     /// The image is forged: it needs this part of the kernel, too, and the digest of the tables is right.
     Needs(String),
+    /// The image is forged: the policy of its first pCPU is one of a user's own with this name, and the
+    /// digest of the tables is right.
+    Policy(String),
 }
 
 /// The text of a case, or of all cases of a folder.
@@ -481,6 +484,11 @@ impl Damage {
             Self::Needs(ref part) => {
                 if !prepare::need_part(&mut flash[start..], part) {
                     return Err(format!("there is no part `{part}`"));
+                }
+            }
+            Self::Policy(ref name) => {
+                if !prepare::name_policy(&mut flash[start..], name) {
+                    return Err("the image has no pCPU".to_owned());
                 }
             }
             Self::ClaimTwice => {

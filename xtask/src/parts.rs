@@ -182,8 +182,8 @@ fn variant_bytes(board: &Board, variant: &str) -> Result<u64, String> {
     bytes(&workspace, board, class_binary(board, false, variant))
 }
 
-/// Returns the parts that are measured: all that a board can have, but for a user's own policy. Its bytes are
-/// those of the user's crate.
+/// Returns the parts that are measured: all that a board can have, but for a user's own policy. Its bytes
+/// belong to the user's crate.
 fn measured(board: &Board) -> Parts {
     of_class(board.class).without(Parts::of(&[Part::OwnPolicy]))
 }

@@ -405,6 +405,35 @@ impl Workspace {
             .then_some(own)
     }
 
+    /// Tells cargo which workspace it builds: the repository, or one with a policy of the user's own.
+    fn choose_sources(&self, command: &mut Command, programs: &[&String]) -> Result<(), Problem> {
+        if let (Some(own), Some(program)) = (self.own_policy(programs), programs.first()) {
+            let sources = self.target.join(own_policy::FOLDER);
+            let package = package_of(program);
+            let class = package.strip_prefix(HYPERVISOR).unwrap_or(package);
+            let workspace = own.with_class_binary((&self.root, &sources), class)?;
+            command.arg("--manifest-path").arg(workspace);
+        }
+        Ok(())
+    }
+
+    /// Tells cargo which programs it builds: archives, if there is a linker script.
+    fn choose_programs(&self, command: &mut Command, programs: &[&String], script: &str) {
+        for program in programs.iter().map(|name| name.as_str()) {
+            command.args(["-p", package_of(program)]);
+            if script.is_empty() {
+                // The programs are named one by one: a feature must not change a program of the package that
+                // others call by its name.
+                command.args(["--bin", program]);
+            } else {
+                command.arg("--lib");
+            }
+            if let Some(binary) = ClassBinary::of(program) {
+                self.choose_parts(command, &binary);
+            }
+        }
+    }
+
     fn cargo(&self, recipe: &Recipe, programs: &[&String]) -> Result<Command, Problem> {
         let Recipe {
             target,
@@ -418,11 +447,7 @@ impl Workspace {
         command
             .current_dir(&self.root)
             .args(["build", "--profile", profile]);
-        if let Some(own) = self.own_policy(programs) {
-            let sources = self.target.join(own_policy::FOLDER);
-            let packages = own.with_class_binary((&self.root, &sources), package_of(programs[0]))?;
-            command.arg("--manifest-path").arg(packages);
-        }
+        self.choose_sources(&mut command, programs)?;
         command.arg("--target");
         let libraries = sysroot()?.join("lib/rustlib");
         if libraries.join("src/rust/library/core/Cargo.toml").is_file() {
@@ -476,19 +501,7 @@ impl Workspace {
             let variable = format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_"));
             command.env(variable, "ld.lld");
         }
-        for program in programs.iter().map(|name| name.as_str()) {
-            command.args(["-p", package_of(program)]);
-            if script.is_empty() {
-                // The programs are named one by one: a feature must not change a program of the package that
-                // others call by its name.
-                command.args(["--bin", program]);
-            } else {
-                command.arg("--lib");
-            }
-            if let Some(binary) = ClassBinary::of(program) {
-                self.choose_parts(&mut command, &binary);
-            }
-        }
+        self.choose_programs(&mut command, programs, script);
         if let Some(tailoring) = &self.tailoring {
             command.env("BULKHEAD_TABLES", &tailoring.tables);
         }

@@ -2,9 +2,9 @@
 //! Builds the crate of a policy of the user's own into a class binary.
 //!
 //! A class binary takes its policies from the package `bulkhead-policies`, which is `bulkhead-sched`. For a
-//! system with a policy of the user's own, this module writes a workspace of cargo that has another package of
-//! that name: all policies of ours, and the one of the crate. Everything else in the workspace is as in the
-//! repository: the package of the class binary is a copy, all other packages are the repository's own.
+//! system with a policy of the user's own, this module writes a workspace of cargo that has another package
+//! of that name: all policies of ours, and the one of the crate. Everything else in the workspace is as in
+//! the repository: the package of the class binary is a copy, all other packages are the repository's own.
 
 use crate::problem::Problem;
 use bulkhead_manifest::{OwnPolicy, System};
@@ -15,8 +15,6 @@ use toml::{Table, Value};
 
 /// The folder with the workspaces, in the folder in which cargo builds.
 pub(super) const FOLDER: &str = "own-policy";
-/// The start of the name of a class binary's package.
-const HYPERVISOR: &str = super::variant::HYPERVISOR;
 
 /// The crate of a policy of the user's own.
 #[derive(Clone, Debug)]
@@ -51,16 +49,16 @@ impl OwnCrate {
         &self.policy.name
     }
 
-    /// Writes the workspace for the package of a class binary. `root` is the repository, and the workspace
-    /// goes into `target`. Returns the file that names the workspace to cargo.
+    /// Writes the workspace for the package of a class binary in the folder `class` of `hypervisor`. `root`
+    /// is the repository, and the workspace goes into `target`. Returns the file that names the workspace
+    /// to cargo.
     pub(super) fn with_class_binary(
         &self,
         (root, target): (&Path, &Path),
-        package: &str,
+        class: &str,
     ) -> Result<PathBuf, Problem> {
         self.is_for(root)?;
         let folder = target.join(self.word());
-        let class = package.strip_prefix(HYPERVISOR).unwrap_or(package);
         // A package beside the one of the class has the sources of that one.
         let shared = class.split('-').next().unwrap_or(class);
         for own in [class, shared] {
@@ -83,8 +81,9 @@ impl OwnCrate {
         Ok(own)
     }
 
-    /// Writes the package of the program that answers for the policy in simulations. `root` is the repository,
-    /// and the package goes into a folder in `target`. Returns that folder, and the name of the program.
+    /// Writes the package of the program that answers for the policy in simulations. `root` is the
+    /// repository, and the package goes into a folder in `target`. Returns that folder, and the name of the
+    /// program.
     pub(super) fn with_simulator(
         &self,
         (root, target): (&Path, &Path),
@@ -103,7 +102,7 @@ impl OwnCrate {
         write(&folder.join("Cargo.toml"), &text)?;
         let source = format!(
             "#![forbid(unsafe_code)]\n\n\
-             /// The policy is the type of the crate that has the name of the crate.\n\
+             // The policy is the type of the crate that has the name of the crate.\n\
              fn main() -> std::io::Result<()> {{\n    bulkhead_remote_policy::serve::<{}>()\n}}\n",
             self.path_of_type()
         );
@@ -144,7 +143,7 @@ impl OwnCrate {
         format!("{}::{}", self.policy.crate_name(), self.policy.type_name())
     }
 
-    /// Checks that the crate is written for this Bulkhead: that its traits are those of the repository.
+    /// Checks that the crate is written for this Bulkhead: that it takes its traits from the repository.
     fn is_for(&self, root: &Path) -> Result<(), Problem> {
         let file = self.folder.join("Cargo.toml");
         let text = fs::read_to_string(&file).map_err(Problem::io(file.display()))?;
@@ -200,8 +199,8 @@ impl OwnCrate {
     }
 }
 
-/// Returns the `Cargo.toml` of the workspace: the repository's, with one package, and with paths that start at
-/// the root of the file system.
+/// Returns the `Cargo.toml` of the workspace: the repository's, with one package, and with paths that start
+/// at the root of the file system.
 fn workspace(whole: &str, root: &Path, class: &str) -> String {
     let rest = whole
         .find("[workspace.package]")

@@ -88,7 +88,7 @@ impl Policies {
         let mut program = own.program.borrow_mut();
         let _ = program.kill();
         if let Some(errors) = &mut program.stderr {
-            // What is no text is of no use.
+            // The tool has no use for bytes that are no text.
             let _ = errors.read_to_string(&mut said);
         }
         let said = said.trim();

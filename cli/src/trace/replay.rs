@@ -119,7 +119,7 @@ impl Agreement {
     }
 }
 
-/// Compares the actions of all pCPUs with the decisions of `policies`, which are those of `system`.
+/// Compares the actions of all pCPUs with the decisions of `policies`, the policies of `system`.
 ///
 /// # Errors
 /// The error is the first difference.

@@ -82,7 +82,7 @@ impl WindowSpec {
 
 impl PcpuSpec {
     /// Returns the crate of the policy, if the policy is one of the user's own. An error is the folder, whose
-    /// name is that of no crate.
+    /// name no crate can have.
     pub fn own_policy(&self) -> Option<Result<OwnPolicy, &str>> {
         let folder = self.policy.folder.as_deref()?;
         Some(OwnPolicy::of(folder).ok_or(folder))

@@ -2,7 +2,7 @@
 //! Policies of the user's own: a system has one at most, and its crate is one that can be built in.
 //!
 //! The crate becomes a part of the hypervisor. So it must forbid unsafe code and do without an operating
-//! system. Whether it compiles is found when it is built.
+//! system. The compiler judges the rest when the crate is built.
 
 use std::path::Path;
 

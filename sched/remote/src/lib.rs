@@ -6,8 +6,8 @@
 //! [`Remote`] asks it as if the policy were here. The program can hold many policies: a copy of a `Remote`
 //! is a copy over there.
 //!
-//! **Lines.** A request is a line: a word, then numbers. Only requests that want a decision or a result have an
-//! answer, which is a line too. So the notes about what happens cost no round trip.
+//! **Lines.** A request is a line: a word, then numbers. Only requests that want a decision or a result
+//! have an answer, which is a line too. So the notes about what happens cost no round trip.
 #![forbid(unsafe_code)]
 
 mod remote;

@@ -73,7 +73,7 @@ fn a_remote_policy_is_the_policy() {
     }
 }
 
-/// A policy that chooses slots that nobody has, and never lets time pass.
+/// A policy that chooses a slot that does not exist, and never lets time pass.
 #[derive(Clone)]
 struct Mad;
 
