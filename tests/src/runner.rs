@@ -110,7 +110,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
     launch.look_at(prepared.system());
     let mut flash = file.into_owned();
     if let Some(damage) = &case.damage
-        && let Err(why) = damage.apply(&mut flash, prepared.image().len(), prepared.class_binary())
+        && let Err(why) = damage.apply(&mut flash, prepared.image(), prepared.class_binary())
     {
         return vec![why];
     }

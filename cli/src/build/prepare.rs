@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 // Tests damage and forge the image that they boot.
-pub use bulkhead_manifest::{claim_twice, need_part};
+pub use bulkhead_manifest::{claim_twice, move_base, need_part};
 
 /// Prefix of the name of a guest of this repository.
 const GUESTS: &str = "@guests/";
