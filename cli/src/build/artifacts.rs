@@ -527,15 +527,26 @@ fn minor_version() -> Result<u32, Problem> {
 /// # Errors
 /// There is no compiler.
 pub fn compiler() -> Result<String, Problem> {
-    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    crate::build::debian::run(Command::new(rustc).arg("--version")).map(|text| text.trim().to_owned())
+    static NAME: Mutex<Option<String>> = Mutex::new(None);
+    ask_once(&NAME, &["--version"])
 }
 
 /// Returns the folder of the compiler in use.
 fn sysroot() -> Result<PathBuf, Problem> {
+    static FOLDER: Mutex<Option<String>> = Mutex::new(None);
+    ask_once(&FOLDER, &["--print", "sysroot"]).map(PathBuf::from)
+}
+
+/// Returns what the compiler prints if it is asked this. It is asked once: it takes a tenth of a second to
+/// start, and one process of the tests would ask hundreds of times.
+fn ask_once(answer: &Mutex<Option<String>>, arguments: &[&str]) -> Result<String, Problem> {
+    let mut answer = answer.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(text) = answer.as_ref() {
+        return Ok(text.clone());
+    }
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let text = crate::build::debian::run(Command::new(rustc).args(["--print", "sysroot"]))?;
-    Ok(PathBuf::from(text.trim()))
+    let text = crate::build::debian::run(Command::new(rustc).args(arguments))?;
+    Ok(answer.insert(text.trim().to_owned()).clone())
 }
 
 /// Runs cargo. The output of cargo matters only if cargo fails.
