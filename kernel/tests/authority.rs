@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The end of authority: a partition that takes a capability away ends the waits that rest on the capability.
 
-mod support;
-
+use crate::support::{
+    self, Bench, Part, RAM, call, error_mark, load, marking, port, reply_to, store, tables, task, vm,
+};
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::VcpuId;
 use bulkhead_arch_sim::Action;
 use bulkhead_image::ImageBuilder;
 use bulkhead_image::layout::{LockRecord, Name};
-use support::{Bench, Part, RAM, call, error_mark, load, marking, port, reply_to, store, tables, task, vm};
 
 /// The capabilities of the granter, and of the third partition.
 const PORT: u64 = 1;

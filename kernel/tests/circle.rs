@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Circles of calls and locks are refused, on any pCPUs.
 
-mod support;
-
+use crate::support::{self, Bench, Part, RAM, call, error_mark, marking, port, tables, task, vm};
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 use bulkhead_arch_sim::{Action, Guest};
 use bulkhead_image::layout::{LockRecord, Name, PortRecord};
-use support::{Bench, Part, RAM, call, error_mark, marking, port, tables, task, vm};
 
 /// The port that a partition serves, and the one that it calls.
 const MINE: u64 = 1;
@@ -62,7 +60,7 @@ fn take(lock: u64, until: u64) -> Action {
 
 /// Returns the index by which the first call of a vCPU is answered.
 fn reply_to(vcpu: u8) -> u64 {
-    support::reply_to(7, vcpu, 1)
+    crate::support::reply_to(7, vcpu, 1)
 }
 
 fn cycle() -> u64 {

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Messages through ports, calls and their replies, loans of places, capabilities on their way.
 
-mod support;
-
+use crate::support::{
+    self, Bench, NOWHERE, Part, RAM, call, error_mark, load, marking, reply_to, store, tables, task, vm,
+};
 use bulkhead_abi::hypercall::{CAPABILITY_SLOTS, SEND_REPLACES};
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::{Reply, VcpuId};
 use bulkhead_arch_sim::{Action, Guest, Outcome, What};
 use bulkhead_image::ImageBuilder;
 use bulkhead_image::layout::{MEMORY_CLEAR, MEMORY_READ, MemoryRecord, Name, PORT_IDENTIFIES, PortRecord};
-use support::{
-    Bench, NOWHERE, Part, RAM, call, error_mark, load, marking, reply_to, store, tables, task, vm,
-};
 
 const PORT: u64 = 1;
 const CLOCK: u64 = 2;
