@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Bad manifests and the exact text of their refusal: `tests/config-bad/RULES/NAME.toml` and `NAME.err`.
 //!
-//! Each file is named after a rule, perhaps with a suffix, and lies in the folder of the file that reports the
-//! rule: `ports` for `manifest/src/rules/ports.rs`, `aarch64-image` for `manifest/src/class/aarch64/image.rs`.
+//! Each file is named after a rule, perhaps with a suffix, and lies in the folder of the file that reports
+//! the rule: `ports` for `src/rules/ports.rs`, `aarch64-image` for `src/class/aarch64/image.rs`.
 //! `BLESS=1 cargo test -p bulkhead-manifest` writes
 //! the texts and the payloads anew; the difference is then reviewed like code.
 

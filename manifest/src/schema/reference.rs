@@ -60,8 +60,8 @@ pub fn reference_markdown() -> String {
     out
 }
 
-/// Returns the text of `docs/manifest-errors.md`. `folder` gives the folder of `tests/config-bad` that has the
-/// example of a name.
+/// Returns the text of `docs/manifest-errors.md`. `folder` gives the folder of `tests/config-bad` that has
+/// the example of a name.
 #[must_use]
 pub fn error_index_markdown(folder: impl Fn(&str) -> String) -> String {
     let mut out = String::from(

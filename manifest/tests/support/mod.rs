@@ -32,7 +32,7 @@ pub fn root() -> PathBuf {
 /// The corpus of bad manifests, which lie in a folder for each file of rules.
 pub const CORPUS: &str = "tests/config-bad";
 
-/// Returns the paths of the bad manifests, `tests/config-bad/RULES/NAME.toml`, from the root of the repository.
+/// Returns the paths of the bad manifests from the root of the repository, in order.
 pub fn bad_manifests() -> Vec<PathBuf> {
     let inside = |folder: &Path| -> Vec<PathBuf> {
         let entries = std::fs::read_dir(root().join(folder)).expect("the corpus exists");
