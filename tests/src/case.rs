@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! System tests as data.
 
+use crate::folders;
 use bulkhead::build::host::cache_folder;
 use bulkhead::build::payloads::Payloads;
 use bulkhead::build::prepare;
@@ -143,7 +144,7 @@ struct Text {
 /// A system test, ready to run.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// `FOLDER` or `FOLDER/CASE`.
+    /// `NAME` or `NAME/CASE`: the name of the folder, and of the case in it.
     pub name: String,
     /// The folder of the manifest. Paths in the manifest are relative to this folder.
     pub path: PathBuf,
@@ -218,25 +219,23 @@ pub struct Case {
     pub peer: Option<Peer>,
 }
 
-/// Reads all tests below `folder`, in order of their names.
+/// Reads all tests below `root`, which are in folders `CLASS/SUBJECT/NAME`, in order of their names.
 ///
 /// # Errors
 /// Which file is wrong, and how.
-pub fn load_all(folder: &Path) -> Result<Vec<Case>, String> {
-    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let mut folders: Vec<PathBuf> = entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.is_dir())
-        .collect();
-    folders.sort();
+pub fn load_all(root: &Path) -> Result<Vec<Case>, String> {
     let mut cases = Vec::new();
-    for folder in folders {
-        let path = folder.join("test.toml");
-        let loaded = read(&path).and_then(|test| load(&folder, &test));
-        cases.extend(loaded.map_err(|why| format!("{}: {why}", path.display()))?);
+    for folder in folders::all(root)? {
+        cases.extend(in_folder(&folder)?);
     }
     Ok(cases)
+}
+
+/// Reads the cases of one test.
+pub(crate) fn in_folder(folder: &Path) -> Result<Vec<Case>, String> {
+    let path = folder.join("test.toml");
+    let loaded = read(&path).and_then(|test| load(folder, &test));
+    loaded.map_err(|why| format!("{}: {why}", path.display()))
 }
 
 fn read(path: &Path) -> Result<String, String> {
