@@ -23,7 +23,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 /// The board without a UART, and on it a VM that prints a line each second, for ever.
-const FOLDER: &str = "system/no-console";
+const FOLDER: &str = "system/aarch64/boot/no-console";
 /// Real time for the emulator to get so far.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -95,7 +95,7 @@ fn types() -> Result<(), Problem> {
 /// Starts the tool with `--gdb`, and ends it as a user does once it has named the file for the debugger.
 fn leaves_nothing_behind() -> Result<(), Problem> {
     let tool = Workspace::locate()?.target().join("debug/bulkhead");
-    let system = Path::new(env!("CARGO_MANIFEST_DIR")).join("system/hello/system.toml");
+    let system = Path::new(env!("CARGO_MANIFEST_DIR")).join("system/aarch64/boot/hello/system.toml");
     let mut process = Command::new(&tool);
     process.arg("run").arg(system).args(["--gdb", "--timeout", "5"]);
     process

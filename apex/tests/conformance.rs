@@ -2,10 +2,12 @@
 //! Compares the table of services and return codes with the lines that the suite must print on each class.
 //!
 //! The list of codes is this file's own; no program has compared it with a copy of the standard. The
-//! lines are `tests/system/apex-suite/lines.txt`, which the system tests of all classes share.
+//! lines are `tests/system/aarch64/apex/apex-suite/lines.txt`, which the system tests of all classes share.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+
+const LINES: &str = "tests/system/aarch64/apex/apex-suite/lines.txt";
 
 const CODES: [&str; 7] = [
     "NO_ERROR",
@@ -132,10 +134,7 @@ fn table(printed: &BTreeSet<&str>) -> String {
 /// Compares the table of the page with the lines, for each service and code.
 #[test]
 fn the_table_of_the_docs_is_what_the_suite_prints() {
-    let (page, lines) = (
-        read("docs/apex-conformance.md"),
-        read("tests/system/apex-suite/lines.txt"),
-    );
+    let (page, lines) = (read("docs/apex-conformance.md"), read(LINES));
     let (begin, end) = ("<!-- table begin -->\n", "<!-- table end -->");
     let (head, rest) = page.split_once(begin).expect("the page has a table");
     let (table_of_page, tail) = rest.split_once(end).expect("the table ends");
@@ -151,7 +150,7 @@ fn the_table_of_the_docs_is_what_the_suite_prints() {
 /// Finds a code that the suite prints and the table lacks: one of the two is wrong.
 #[test]
 fn the_suite_prints_no_code_that_the_table_lacks() {
-    let lines = read("tests/system/apex-suite/lines.txt");
+    let lines = read(LINES);
     for line in printed(&lines) {
         let Some((service, code)) = line.rsplit_once(' ') else {
             continue;
@@ -167,16 +166,20 @@ fn the_suite_prints_no_code_that_the_table_lacks() {
 /// Checks that the tests of all classes expect the one list of lines.
 #[test]
 fn all_classes_share_the_lines() {
-    for class in ["apex-suite", "ppc-apex-suite", "x86-apex-suite"] {
-        let test = read(&format!("tests/system/{class}/test.toml"));
+    for folder in [
+        "aarch64/apex/apex-suite",
+        "ppc405/apex/ppc-apex-suite",
+        "x86_64/apex/x86-apex-suite",
+    ] {
+        let test = read(&format!("tests/system/{folder}/test.toml"));
         let file = test.lines().find_map(|line| line.strip_prefix("prints.suite = "));
         let file = file.map(|file| {
             root()
                 .join("tests/system")
-                .join(class)
+                .join(folder)
                 .join(file.trim_matches('"'))
         });
         let lines = file.and_then(|file| std::fs::read_to_string(file).ok());
-        assert_eq!(lines, Some(read("tests/system/apex-suite/lines.txt")), "{class}");
+        assert_eq!(lines, Some(read(LINES)), "{folder}");
     }
 }

@@ -143,7 +143,7 @@ fn documents_for_programs_are_as_documented() {
                 "check",
                 "--json",
                 SYSTEM,
-                "tests/config-bad/bad-mac-twice.toml",
+                "tests/config-bad/networks/bad-mac-twice.toml",
                 "no-such-file.toml",
             ],
         ),
@@ -184,7 +184,7 @@ fn documents_for_programs_are_as_documented() {
 
 #[test]
 fn several_manifests_are_each_judged_and_the_worst_decides() {
-    let bad = "tests/config-bad/bad-mac-twice.toml";
+    let bad = "tests/config-bad/networks/bad-mac-twice.toml";
     let answer = tool(&["check", bad, SYSTEM]);
     assert!(answer.contains(&format!("== {bad}\n")) && answer.contains(&format!("== {SYSTEM}\n")));
     assert!(
@@ -263,7 +263,7 @@ fn policies() {
 /// whether there are findings about a manifest.
 const REFUSED: [(&[&str], &str, u64, bool); 8] = [
     (
-        &["simulate", "tests/config-bad/bad-task.toml", "--json"],
+        &["simulate", "tests/config-bad/timing/bad-task.toml", "--json"],
         "simulate",
         1,
         true,

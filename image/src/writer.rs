@@ -314,29 +314,47 @@ pub fn claim_twice(image: &mut [u8]) -> bool {
 #[must_use]
 pub fn name_policy(image: &mut [u8], name: &str) -> bool {
     let number = own_policy::number(name);
-    set(image, (SECTION_PCPUS, offset_of!(PcpuRecord, policy)), |_| number)
+    let place = (SECTION_PCPUS, offset_of!(PcpuRecord, policy));
+    forge(image, place, |_: [u8; 4]| number.to_le_bytes())
 }
 
 /// Forges an image: its system uses the part of this name, too. Returns whether there is such a part.
 #[must_use]
 pub fn need_part(image: &mut [u8], name: &str) -> bool {
-    let part = Part::ALL.iter().find(|part| part.name() == name);
+    let Some(part) = Part::ALL.iter().find(|part| part.name() == name) else {
+        return false;
+    };
     let place = (SECTION_BOARD, offset_of!(BoardRecord, parts));
-    part.is_some_and(|part| set(image, place, |parts| Parts(parts).with(*part).0))
+    forge(image, place, |parts: [u8; 4]| {
+        Parts(u32::from_le_bytes(parts)).with(*part).0.to_le_bytes()
+    })
 }
 
-/// Changes a word of the first record of a table. Returns whether the record is there.
-fn set(image: &mut [u8], (section, offset): (usize, usize), change: impl FnOnce(u32) -> u32) -> bool {
+/// Forges an image: it is built to lie this many bytes further on. Returns whether it is an image.
+#[must_use]
+pub fn move_base(image: &mut [u8], bytes: i64) -> bool {
+    let place = (SECTION_BOARD, offset_of!(BoardRecord, image_base));
+    forge(image, place, |base: [u8; 8]| {
+        u64::from_le_bytes(base).wrapping_add_signed(bytes).to_le_bytes()
+    })
+}
+
+/// Changes the field at this offset of the first record of a table. Returns whether there is one.
+fn forge<const N: usize>(
+    image: &mut [u8],
+    (section, offset): (usize, usize),
+    change: impl FnOnce([u8; N]) -> [u8; N],
+) -> bool {
     let at = || {
         let (header, _) = Header::ref_from_prefix(image).ok()?;
         let first = header.sections.get(section)?.offset.get() as usize;
         first.checked_add(offset)
     };
     let Some(at) = at() else { return false };
-    let Some(bytes) = image.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<4>) else {
+    let Some(field) = image.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<N>) else {
         return false;
     };
-    *bytes = change(u32::from_le_bytes(*bytes)).to_le_bytes();
+    *field = change(*field);
     sign_tables(image);
     true
 }

@@ -2,8 +2,7 @@
 //! A policy of one's own under the kernel: the crate of an example as it is, and policies that break every
 //! rule.
 
-mod support;
-
+use crate::support::{self, Bench, tables, vm};
 use bulkhead_abi::own_policy;
 use bulkhead_abi::parts::{Part, Parts};
 use bulkhead_arch_api::VcpuId;
@@ -15,7 +14,6 @@ use bulkhead_sched::{
     VcpuParameters,
 };
 use proptest::prelude::*;
-use support::{Bench, tables, vm};
 use weighted_turns::WeightedTurns;
 
 /// The quantum of the test bench, which is the slice.

@@ -10,8 +10,6 @@ use std::path::Path;
 
 use bulkhead_manifest::{Report, load_text, timing};
 
-const FOLDER: &str = "tests/config-bad";
-
 /// A board of each class, and the words of other classes.
 const CLASSES: &[(&str, &[&str])] = &[
     (
@@ -77,17 +75,10 @@ fn moved(text: &str, board: &str) -> Option<String> {
 
 #[test]
 fn no_remedy_names_what_only_another_class_has() {
-    let folder = support::root().join(FOLDER);
-    let mut paths: Vec<_> = std::fs::read_dir(&folder)
-        .expect("the corpus exists")
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|end| end == "toml"))
-        .collect();
-    paths.sort();
     let mut wrong = Vec::new();
     let mut heard = 0;
-    for path in paths {
+    for path in support::bad_manifests() {
+        let path = support::root().join(path);
         // One file of the corpus is no text.
         let Ok(text) = std::fs::read_to_string(&path) else {
             continue;

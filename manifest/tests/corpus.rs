@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bad manifests and the exact text of their refusal: `tests/config-bad/NAME.toml` and `NAME.err`.
+//! Bad manifests and the exact text of their refusal: `tests/config-bad/RULES/NAME.toml` and `NAME.err`.
 //!
-//! Each file is named after a rule, perhaps with a suffix. `BLESS=1 cargo test -p bulkhead-manifest` writes
+//! Each file is named after a rule, perhaps with a suffix, and lies in the folder of the file that reports
+//! the rule: `ports` for `src/rules/ports.rs`, `aarch64-image` for `src/class/aarch64/image.rs`.
+//! `BLESS=1 cargo test -p bulkhead-manifest` writes
 //! the texts and the payloads anew; the difference is then reviewed like code.
 
 mod support;
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use bulkhead_manifest::{Code, Report, load, timing};
-
-const FOLDER: &str = "tests/config-bad";
 
 fn blessing() -> bool {
     std::env::var_os("BLESS").is_some()
@@ -33,22 +33,16 @@ fn expect_file(path: &Path, expected: &[u8]) {
     }
 }
 
-/// Returns the names in the corpus.
-fn names() -> Vec<String> {
-    let entries = std::fs::read_dir(support::root().join(FOLDER)).expect("the corpus exists");
-    let mut names: Vec<String> = entries
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter_map(|name| name.strip_suffix(".toml").map(str::to_owned))
-        .collect();
-    names.sort();
-    names
+/// Returns the name of a bad manifest: the name of its file.
+fn name(path: &Path) -> &str {
+    let stem = path.file_stem().and_then(|stem| stem.to_str());
+    stem.expect("names of the corpus are words")
 }
 
-fn report(name: &str) -> Report {
+fn report(path: &Path) -> Report {
     // Paths in the texts are the paths that a user sees who calls the tool in the root of the repository.
     std::env::set_current_dir(support::root()).expect("the repository exists");
-    let path = Path::new(FOLDER).join(format!("{name}.toml"));
-    match load(&path, &support::resolve) {
+    match load(path, &support::resolve) {
         Ok(system) => {
             let mut report = system.report().clone();
             report.diagnostics.extend(timing::judge(&system).diagnostics);
@@ -87,7 +81,10 @@ fn rule(name: &str) -> Code {
 #[test]
 fn payloads_are_those_made_here() {
     for (name, bytes) in support::payloads() {
-        expect_file(&support::root().join(FOLDER).join("payloads").join(name), &bytes);
+        expect_file(
+            &support::root().join(support::CORPUS).join("payloads").join(name),
+            &bytes,
+        );
     }
 }
 
@@ -96,44 +93,99 @@ fn every_refusal_is_exact() {
     if blessing() {
         payloads_are_those_made_here();
     }
-    for name in names() {
-        let text = report(&name).render(false);
-        assert!(!text.is_empty(), "{name}.toml is accepted without a word");
-        expect_file(
-            &support::root().join(FOLDER).join(format!("{name}.err")),
-            text.as_bytes(),
-        );
+    for path in support::bad_manifests() {
+        let text = report(&path).render(false);
+        assert!(!text.is_empty(), "{} is accepted without a word", path.display());
+        expect_file(&support::root().join(path.with_extension("err")), text.as_bytes());
     }
 }
 
 #[test]
 fn every_file_breaks_its_rule() {
-    for name in names() {
-        let rule = rule(&name);
-        let codes: Vec<_> = report(&name)
+    for path in support::bad_manifests() {
+        let rule = rule(name(&path));
+        let codes: Vec<_> = report(&path)
             .diagnostics
             .iter()
             .map(|diagnostic| diagnostic.code)
             .collect();
-        assert!(codes.contains(&rule), "{name}.toml gives {codes:?}, not {rule:?}");
+        assert!(
+            codes.contains(&rule),
+            "{} gives {codes:?}, not {rule:?}",
+            path.display()
+        );
     }
 }
 
 #[test]
 fn every_rule_has_a_file() {
-    let names: BTreeSet<_> = names().into_iter().collect();
+    let paths = support::bad_manifests();
+    let names: BTreeSet<_> = paths.iter().map(|path| name(path)).collect();
     let missing: Vec<_> = Code::ALL
         .iter()
         .map(|code| kebab(*code))
-        .filter(|name| !names.contains(name))
+        .filter(|name| !names.contains(name.as_str()))
         .collect();
     assert!(missing.is_empty(), "no bad file for {missing:?}");
+    assert_eq!(names.len(), paths.len(), "a name is in two folders");
+}
+
+/// Returns the files below `folder`.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("the sources exist").flatten();
+    let (folders, mut files): (Vec<_>, Vec<_>) =
+        entries.map(|entry| entry.path()).partition(|path| path.is_dir());
+    files.extend(folders.iter().flat_map(|folder| self::files(folder)));
+    files
+}
+
+/// Returns the folder of the corpus for a source file: its path, without the words that hold other files.
+fn folder(source: &Path) -> String {
+    let words = source.iter().filter_map(|word| word.to_str());
+    let words = words.filter(|word| !["rules", "class", "mod"].contains(word));
+    words.collect::<Vec<_>>().join("-").replace('_', "-")
+}
+
+/// Returns the text of all sources that belong to each folder of the corpus.
+fn sources() -> BTreeMap<String, String> {
+    let root = support::root().join("manifest/src");
+    let mut sources: BTreeMap<String, String> = BTreeMap::new();
+    for file in files(&root) {
+        let path = file.with_extension("");
+        let path = path.strip_prefix(&root).expect("the file is below the folder");
+        let text = std::fs::read_to_string(&file).expect("a source is a text");
+        sources.entry(folder(path)).or_default().push_str(&text);
+    }
+    sources
+}
+
+#[test]
+fn every_file_lies_beside_its_rule() {
+    let sources = sources();
+    for path in support::bad_manifests() {
+        let rule = rule(name(&path));
+        let reported = format!("Code::{rule:?}");
+        let able = sources.iter().filter(|(_, text)| {
+            let mut ends = text
+                .match_indices(&reported)
+                .map(|(at, _)| &text[at + reported.len()..]);
+            ends.any(|rest| !rest.starts_with(|next: char| next.is_alphanumeric()))
+        });
+        let folder = path.iter().rev().nth(1);
+        let folders: Vec<_> = able.map(|(folder, _)| folder.as_str()).collect();
+        assert!(
+            folders.iter().any(|able| Some(able.as_ref()) == folder),
+            "{} belongs in one of {folders:?}, which report {}",
+            path.display(),
+            rule.id()
+        );
+    }
 }
 
 #[test]
 fn every_finding_says_where_why_and_what_to_do() {
-    for name in names() {
-        let report = report(&name);
+    for path in support::bad_manifests() {
+        let (name, report) = (name(&path), report(&path));
         for diagnostic in &report.diagnostics {
             let place = diagnostic
                 .place

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! System tests as data.
 
+use crate::folders;
 use bulkhead::build::host::cache_folder;
 use bulkhead::build::payloads::Payloads;
 use bulkhead::build::prepare;
@@ -92,6 +93,9 @@ pub enum Damage {
     /// The image is forged: the policy of its first pCPU is one of a user's own with this name, and the
     /// digest of the tables is right.
     Policy(String),
+    /// The image is forged: it is built to lie this many bytes further on, as after a class binary of another
+    /// size, and the digest of the tables is right.
+    Moved(i64),
 }
 
 /// The text of a case, or of all cases of a folder.
@@ -143,7 +147,7 @@ struct Text {
 /// A system test, ready to run.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// `FOLDER` or `FOLDER/CASE`.
+    /// `NAME` or `NAME/CASE`: the name of the folder, and of the case in it.
     pub name: String,
     /// The folder of the manifest. Paths in the manifest are relative to this folder.
     pub path: PathBuf,
@@ -218,25 +222,23 @@ pub struct Case {
     pub peer: Option<Peer>,
 }
 
-/// Reads all tests below `folder`, in order of their names.
+/// Reads all tests below `root`, which are in folders `CLASS/SUBJECT/NAME`, in order of their names.
 ///
 /// # Errors
 /// Which file is wrong, and how.
-pub fn load_all(folder: &Path) -> Result<Vec<Case>, String> {
-    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let mut folders: Vec<PathBuf> = entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.is_dir())
-        .collect();
-    folders.sort();
+pub fn load_all(root: &Path) -> Result<Vec<Case>, String> {
     let mut cases = Vec::new();
-    for folder in folders {
-        let path = folder.join("test.toml");
-        let loaded = read(&path).and_then(|test| load(&folder, &test));
-        cases.extend(loaded.map_err(|why| format!("{}: {why}", path.display()))?);
+    for folder in folders::all(root)? {
+        cases.extend(in_folder(&folder)?);
     }
     Ok(cases)
+}
+
+/// Reads the cases of one test.
+pub(crate) fn in_folder(folder: &Path) -> Result<Vec<Case>, String> {
+    let path = folder.join("test.toml");
+    let loaded = read(&path).and_then(|test| load(folder, &test));
+    loaded.map_err(|why| format!("{}: {why}", path.display()))
 }
 
 fn read(path: &Path) -> Result<String, String> {
@@ -461,18 +463,22 @@ impl Share {
 }
 
 impl Damage {
-    /// Damages the system image at the end of `flash`.
+    /// Damages the system image in `flash`.
     ///
     /// # Errors
-    /// The offset is outside the image, or there is no such function.
-    pub fn apply(&self, flash: &mut Vec<u8>, image_len: usize, class_binary: &Path) -> Result<(), String> {
-        let start = flash.len() - image_len;
+    /// The offset is outside the image, or there is no such function, or no image.
+    pub fn apply(&self, flash: &mut Vec<u8>, image: &[u8], class_binary: &Path) -> Result<(), String> {
+        let start = flash
+            .windows(image.len())
+            .rposition(|bytes| bytes == image)
+            .ok_or("the flashable file does not have the system image")?;
+        let end = start + image.len();
         let place = |offset: i64| {
-            let from = if offset < 0 { flash.len() } else { start };
+            let from = if offset < 0 { end } else { start };
             let distance = isize::try_from(offset).unwrap_or(isize::MAX);
             let place = from
                 .checked_add_signed(distance)
-                .filter(|place| (start..flash.len()).contains(place));
+                .filter(|place| (start..end).contains(place));
             place.ok_or_else(|| format!("offset {offset} is outside the system image"))
         };
         match *self {
@@ -482,17 +488,22 @@ impl Damage {
                 flash[at..at + 2].copy_from_slice(&0xDEFE_u16.to_le_bytes());
             }
             Self::Needs(ref part) => {
-                if !prepare::need_part(&mut flash[start..], part) {
+                if !forge(&mut flash[start..end], |image| prepare::need_part(image, part)) {
                     return Err(format!("there is no part `{part}`"));
                 }
             }
+            Self::Moved(bytes) => {
+                if !forge(&mut flash[start..end], |image| prepare::move_base(image, bytes)) {
+                    return Err("there is no system image".to_owned());
+                }
+            }
             Self::Policy(ref name) => {
-                if !prepare::name_policy(&mut flash[start..], name) {
+                if !forge(&mut flash[start..end], |image| prepare::name_policy(image, name)) {
                     return Err("the image has no pCPU".to_owned());
                 }
             }
             Self::ClaimTwice => {
-                if !prepare::claim_twice(&mut flash[start..]) {
+                if !forge(&mut flash[start..end], prepare::claim_twice) {
                     return Err("the image has no two partitions with RAM".to_owned());
                 }
             }
@@ -523,6 +534,14 @@ impl Damage {
         }
         Ok(())
     }
+}
+
+/// Forges an image. The forger works on a copy, because an image in an ELF file can lie anywhere.
+fn forge(image: &mut [u8], forger: impl FnOnce(&mut [u8]) -> bool) -> bool {
+    let mut copy = image.to_vec();
+    let is_forged = forger(&mut copy);
+    image.copy_from_slice(&copy);
+    is_forged
 }
 
 /// Exception vectors of a table, and bytes of each (Arm DDI 0487, D1.4.2).
@@ -635,12 +654,12 @@ axis = [
 
     #[test]
     fn damage_hits_the_image_only() {
-        let flash = vec![0_u8; 10];
+        let flash = vec![0, 0, 0, 0, 0, 0, 0, 0, 0, 9];
         let damaged = |damage: Damage| {
             let mut copy = flash.clone();
-            damage.apply(&mut copy, 4, Path::new("")).map(|()| copy)
+            damage.apply(&mut copy, &flash[6..], Path::new("")).map(|()| copy)
         };
-        assert_eq!(damaged(Damage::Flip(0)).unwrap(), [0, 0, 0, 0, 0, 0, 1, 0, 0, 0]);
+        assert_eq!(damaged(Damage::Flip(0)).unwrap(), [0, 0, 0, 0, 0, 0, 1, 0, 0, 9]);
         assert_eq!(damaged(Damage::Set(-1, 7)).unwrap()[9], 7);
         assert_eq!(damaged(Damage::Keep(1)).unwrap().len(), 7);
         assert!(damaged(Damage::Flip(4)).is_err());
@@ -651,6 +670,8 @@ axis = [
     #[test]
     fn damage_finds_the_vectors() {
         let mut flash = vec![0x11_u8; 0x2000];
+        let image = [0x44; 4];
+        flash[0x1ffc..].fill(0x44);
         for (number, entry) in flash[0x800..0x1000].chunks_mut(VECTOR_SIZE).enumerate() {
             entry[..4].fill(if number < 8 { 0x22 } else { 0x33 });
         }
@@ -658,14 +679,16 @@ axis = [
             .iter_mut()
             .enumerate()
             .for_each(|(place, byte)| *byte = (place / 3) as u8);
-        Damage::Vector(8).apply(&mut flash, 4, Path::new("")).unwrap();
+        Damage::Vector(8)
+            .apply(&mut flash, &image, Path::new(""))
+            .unwrap();
         assert_eq!(flash[0xc00..0xc05], [0, 0, 0, 0, 0x11]);
         Damage::Redirect(8, 11)
-            .apply(&mut flash, 4, Path::new(""))
+            .apply(&mut flash, &image, Path::new(""))
             .unwrap();
         assert_eq!(flash[0xc00..0xc05], [0x60, 0, 0, 0x14, 0x11]);
         Damage::Redirect(11, 10)
-            .apply(&mut flash, 4, Path::new(""))
+            .apply(&mut flash, &image, Path::new(""))
             .unwrap();
         assert_eq!(flash[0xd80..0xd85], [0xe0, 0xff, 0xff, 0x17, 0x11]);
     }

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! System tests: whole systems in the emulator of their board, on an instruction-counted clock.
 //!
-//! A test is data: a folder `tests/system/NAME` with a manifest and a `test.toml`. The file says what must be
-//! seen on each console, in order, what must never be seen, what is typed, and how the run ends. It may also
-//! say how the flashable file is damaged first. Variants of one system are cases of one folder: each replaces
-//! some text of the manifest.
+//! A test is data: a folder `tests/system/CLASS/SUBJECT/NAME` with a manifest and a `test.toml`. The file
+//! says what must be seen on each console, in order, what must never be seen, what is typed, and how the
+//! run ends. It may also say how the flashable file is damaged first. Variants of one system are cases of
+//! one folder: each replaces some text of the manifest.
 //!
 //! The tests boot machines and take seconds each, so a plain `cargo test` skips them. `./bulkhead test` sets
 //! [`ENABLE`]. Cases that take minutes say `long = true` and run only with [`ENABLE_LONG`], too. Readers that
 //! count Rust's own test programs can count this output, too.
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod bare;
 mod bound;
 mod case;
 mod entries;
 mod exits;
+mod folders;
 mod function;
 mod peer;
 mod privilege;
@@ -30,7 +32,8 @@ use std::process::ExitCode;
 
 /// Environment variable that enables the system tests.
 pub const ENABLE: &str = "BULKHEAD_SYSTEM_TESTS";
-/// Environment variable with the folders whose cases run, with commas between them; without it, all of them.
+/// Environment variable with the names of the folders whose cases run, with commas between them; without it,
+/// all of them.
 pub const ONLY: &str = "BULKHEAD_SYSTEM_ONLY";
 /// Environment variable that enables those that take minutes.
 pub const ENABLE_LONG: &str = "BULKHEAD_LONG_TESTS";

@@ -58,7 +58,7 @@ impl OwnCrate {
         class: &str,
     ) -> Result<PathBuf, Problem> {
         self.is_for(root)?;
-        let folder = target.join(self.word());
+        let folder = target.join(self.word()).join(class);
         // A package beside the one of the class has the sources of that one.
         let shared = class.split('-').next().unwrap_or(class);
         for own in [class, shared] {
@@ -90,7 +90,7 @@ impl OwnCrate {
     ) -> Result<(PathBuf, &'static str), Problem> {
         const NAME: &str = "own-policy-simulator";
         self.is_for(root)?;
-        let folder = target.join(FOLDER).join(self.word());
+        let folder = target.join(FOLDER).join(self.word()).join("simulator");
         let text = format!(
             "[workspace]\n\n[package]\nname = \"{NAME}\"\nversion = \"0.1.0\"\nedition = \"2024\"\npublish = false\n\n\
              [profile.dev]\nopt-level = 2\ndebug = false\n\n\

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The virtual machine of a partition: the place of its UART, and the lines of its devices.
+//! The virtual machine of a partition: the place of its UART, the lines of its devices, calls of a debugger.
 
 use crate::board::{Board, Class};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
@@ -18,6 +18,9 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     for partition in &manifest.partitions {
         controller_is_possible(partition, report);
         uart_is_aligned(partition, board, report);
+        if let Some(board) = board {
+            semihosting_is_possible(partition, board, report);
+        }
         if partition.kind == Kind::Vm {
             uart_line_exists(partition, board, report);
             gate_line_exists(partition, board, report);
@@ -52,6 +55,30 @@ fn uart_is_aligned(partition: &PartitionSpec, board: Option<&Board>, report: &mu
                 .help(format!("move it to a multiple of {granule:#x}")),
         );
     }
+}
+
+/// Reports the key `machine.semihosting` on a board of a class that answers no calls of a debugger.
+fn semihosting_is_possible(partition: &PartitionSpec, board: &Board, report: &mut Report) {
+    if board.class.facts().semihosting {
+        return;
+    }
+    let Some(place) = partition.machine.semihosting.key else {
+        return;
+    };
+    let able = Class::all().filter(|class| class.facts().semihosting);
+    let able: Vec<String> = able.map(|class| format!("`{}`", class.name())).collect();
+    let message = format!(
+        "`machine.semihosting` has no meaning on a board of class `{}`",
+        board.class.name()
+    );
+    report.push(
+        Diagnostic::at(Code::NotForClass, place, message)
+            .label("no program of this class has such calls answered")
+            .help(format!(
+                "remove it, or choose a board of class {}",
+                able.join(" or ")
+            )),
+    );
 }
 
 /// Reports a first instruction that is between two instructions. On a class of microcontrollers, `entry` is

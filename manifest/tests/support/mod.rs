@@ -29,6 +29,26 @@ pub fn root() -> PathBuf {
         .expect("the repository exists")
 }
 
+/// The corpus of bad manifests, which lie in a folder for each file of rules.
+pub const CORPUS: &str = "tests/config-bad";
+
+/// Returns the paths of the bad manifests from the root of the repository, in order.
+pub fn bad_manifests() -> Vec<PathBuf> {
+    let inside = |folder: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(root().join(folder)).expect("the corpus exists");
+        let names = entries.flatten().map(|entry| entry.file_name());
+        names.map(|name| folder.join(name)).collect()
+    };
+    let mut paths = inside(Path::new(CORPUS));
+    paths.retain(|path| !path.ends_with("boards"));
+    let (folders, mut manifests): (Vec<_>, Vec<_>) =
+        paths.into_iter().partition(|path| root().join(path).is_dir());
+    manifests.extend(folders.iter().flat_map(|folder| inside(folder)));
+    manifests.retain(|path| path.extension().is_some_and(|end| end == "toml"));
+    manifests.sort();
+    manifests
+}
+
 /// A segment of an ELF file: address, permissions, contents, bytes in memory.
 pub struct Segment<'a>(pub u64, pub u32, pub &'a [u8], pub u64);
 

@@ -39,7 +39,7 @@ pub(super) enum Scope {
         packages: BTreeSet<String>,
         /// Programs of the crate with the system tests.
         programs: BTreeSet<&'static str>,
-        /// The folders of `tests/system` that run; none says all that the filter names.
+        /// The names of the folders of `tests/system` that run; none says all that the filter names.
         cases: BTreeSet<String>,
         /// True if fuzz targets run.
         fuzz: bool,
@@ -233,8 +233,11 @@ fn is_reached(root: &Path, folder: &Path, changed: &[PathBuf], reached: &BTreeSe
         || guests.any(|guest| text.contains(&format!("@guests/{guest}\"")))
 }
 
+/// Returns the folders of the system cases: `tests/system/CLASS/SUBJECT/NAME`.
 fn system_folders(root: &Path) -> Vec<PathBuf> {
-    files(&root.join("tests/system"))
+    let classes = files(&root.join("tests/system"));
+    let subjects = classes.iter().flat_map(|class| files(class));
+    subjects.flat_map(|subject| files(&subject)).collect()
 }
 
 /// Returns the contents of a folder, in order. An absent folder is empty.
@@ -301,11 +304,31 @@ mod tests {
 
     #[test]
     fn a_case_is_named_by_its_folder_by_itself_or_by_both() {
-        let folder = root().join("tests/system/linux-smp");
+        let folder = root().join("tests/system/aarch64/kernels/linux-smp");
         for filter in ["linux", "smp/gicv2", "gicv2", "linux-smp"] {
             assert!(names_case(&folder, filter), "{filter}");
         }
         assert!(!names_case(&folder, "ppc-linux"));
+    }
+
+    #[test]
+    fn a_change_reaches_the_cases_of_its_folder_of_its_class_and_of_its_guest() {
+        let names = |changed: &[&str], packages: &[&str]| -> Vec<String> {
+            let root = root().canonicalize().expect("the repository exists");
+            let changed: Vec<PathBuf> = changed.iter().map(PathBuf::from).collect();
+            let packages = packages.iter().map(|name| (*name).to_owned()).collect();
+            let folders = system_folders(&root);
+            let reached = folders
+                .iter()
+                .filter(|folder| is_reached(&root, folder, &changed, &packages));
+            reached.map(|folder| stem(folder)).collect()
+        };
+        let file = "tests/system/x86_64/boot/x86-hello/test.toml";
+        assert_eq!(names(&[file], &[]), ["x86-hello"]);
+        assert!(names(&["docs/testing.md"], &[]).is_empty());
+        assert!(names(&[], &["guest-x86-hello"]).contains(&"x86-hello".to_owned()));
+        let of_class = names(&[], &["bulkhead-hypervisor-ppc405"]);
+        assert!(of_class.contains(&"ppc-hostile".to_owned()) && !of_class.contains(&"hostile".to_owned()));
     }
 
     #[test]
