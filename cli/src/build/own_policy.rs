@@ -254,3 +254,66 @@ fn write(file: &Path, text: &str) -> Result<(), Problem> {
     }
     fs::write(file, text).map_err(Problem::io(file.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    }
+
+    fn own() -> OwnCrate {
+        let folder = root().join("examples/aarch64-own-policy/weighted-turns");
+        OwnCrate {
+            policy: OwnPolicy {
+                name: "weighted-turns".to_owned(),
+                folder: "weighted-turns".to_owned(),
+            },
+            folder,
+        }
+    }
+
+    #[test]
+    fn a_crate_has_the_traits_of_this_repository() {
+        assert!(own().is_for(&root()).is_ok());
+        let other = own().is_for(Path::new("/elsewhere")).unwrap_err();
+        let shown = other.display();
+        assert!(shown.contains("is written for another Bulkhead"), "{shown}");
+        assert!(
+            shown.contains("bulkhead-sched = { path = \"/elsewhere/sched\" }"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn the_workspace_has_one_package_and_absolute_paths() {
+        let whole = "[workspace]\nmembers = [\"abi\"]\n[workspace.package]\nversion = \"1\"\n\
+                     [workspace.dependencies]\nabi = { path = \"abi\" }\nspin = \"1\"\n\
+                     bulkhead-policies = { package = \"bulkhead-sched\", path = \"sched\" }\n[profile.firmware]\nlto = true\n";
+        assert_eq!(
+            workspace(whole, Path::new("/b"), "ppc405"),
+            "[workspace]\nresolver = \"3\"\nmembers = [\"hypervisor/ppc405\"]\n\n\
+             [workspace.package]\nversion = \"1\"\n\
+             [workspace.dependencies]\nabi = { path = \"/b/abi\" }\nspin = \"1\"\n\
+             bulkhead-policies = { path = \"policies\" }\n[profile.firmware]\nlto = true\n"
+        );
+    }
+
+    #[test]
+    fn a_refusal_of_the_compiler_says_what_to_do() {
+        let remedy = |said: &str| own().refused(&Problem::new(said)).display();
+        let none = remedy("error[E0425]: cannot find type `WeightedTurns` in crate `weighted_turns`");
+        assert!(
+            none.contains("the public type `weighted_turns::WeightedTurns`"),
+            "{none}"
+        );
+        let no_trait = remedy("the trait bound `WeightedTurns: OwnPolicy` is not satisfied");
+        assert!(no_trait.contains("implement the traits"), "{no_trait}");
+        let other = remedy("error: expected `;`");
+        assert!(
+            other.contains("`cargo check` in") && other.contains("expected `;`"),
+            "{other}"
+        );
+    }
+}

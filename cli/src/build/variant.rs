@@ -267,7 +267,11 @@ mod tests {
     fn class_binaries_of_two_systems_are_kept_apart_and_all_else_is_shared() {
         let arguments = |tables: &str| {
             let (parts, tables) = (Parts::of(&[Part::Ports]), tables.to_owned());
-            let tailoring = Tailoring { parts, tables };
+            let tailoring = Tailoring {
+                parts,
+                tables,
+                own_policy: None,
+            };
             let folder = Path::new("tailored").join(tailoring.word("x"));
             let mut command = Command::new("cargo");
             tailoring.choose(&mut command, "firmware", Some(&folder));
