@@ -93,6 +93,22 @@ fn simulate_and_a_report_of_it() {
     assert!(html.contains("@media print") && html.contains("wheel") && !html.contains("http"));
 }
 
+/// A policy of one's own is compiled for the simulation. The time of the build is no part of the text.
+#[test]
+fn a_policy_of_ones_own_is_simulated_and_not_analysed() {
+    let system = "tests/texts/own-policy.toml";
+    let told = format!(
+        "{}{}",
+        tool(&["check", system]),
+        tool(&["simulate", system, "--duration", "0.1"])
+    );
+    let lines = told
+        .lines()
+        .filter(|line| !line.starts_with("bulkhead: building"));
+    let text = lines.fold(String::new(), |text, line| text + line + "\n");
+    is_in_file("own-policy.txt", &text);
+}
+
 /// Adds the keys of a value, and of everything in the value, to `keys`.
 fn keys_of(value: &serde_json::Value, keys: &mut Vec<String>) {
     match value {

@@ -35,6 +35,9 @@ pub(super) fn hypervisor_time(pcpus: &[PcpuTiming]) -> Table {
     rows
 }
 
+/// The verdict on what is declared under a policy of the user's own.
+const NOT_ANALYSED: &str = "not analysed";
+
 /// Makes a table of each vCPU's declared time, its given time, and the room that is left.
 pub(super) fn processor_time(system: &System, pcpus: &[PcpuTiming]) -> Table {
     let qualified = Qualified::of(system);
@@ -59,7 +62,7 @@ pub(super) fn processor_time(system: &System, pcpus: &[PcpuTiming]) -> Table {
                 given(pcpu, slot, vcpu),
                 load,
                 least_slack(&own),
-                verdict(vcpu, &own, &qualified),
+                verdict(pcpu, vcpu, &own, &qualified),
             ]);
         }
         let all: f64 = pcpu.vcpus.iter().filter_map(|vcpu| pcpu.utilisation(vcpu)).sum();
@@ -76,6 +79,7 @@ pub(super) fn processor_time(system: &System, pcpus: &[PcpuTiming]) -> Table {
             least_slack(&verdicts.iter().collect::<Vec<_>>()),
             match (declares(pcpu), pcpu.is_schedulable()) {
                 (false, _) => "nothing declared",
+                (true, _) if pcpu.policy == Policy::Own => NOT_ANALYSED,
                 (true, true) => "schedulable",
                 (true, false) => "not schedulable",
             }
@@ -246,11 +250,22 @@ pub(super) fn caveats(system: &System, pcpus: &[PcpuTiming]) -> Vec<String> {
     let proved = pcpus.iter().flat_map(|pcpu| &pcpu.vcpus).flat_map(waits_in_wcet);
     let delays = timing::delays(system, pcpus);
     let delays = delays.iter().map(delay);
+    let own = pcpus
+        .iter()
+        .filter(|pcpu| pcpu.policy == Policy::Own && declares(pcpu));
+    let own = own.map(|pcpu| {
+        format!(
+            "not proved: the deadlines of pCPU {}, because its own policy `{}` is not analysed",
+            pcpu.number,
+            pcpu.policy_name()
+        )
+    });
     basis
         .into_iter()
         .chain(proved)
         .chain(waits)
         .chain(delays)
+        .chain(own)
         .collect()
 }
 
@@ -275,9 +290,11 @@ fn waits_in_wcet(vcpu: &VcpuTiming) -> impl Iterator<Item = String> {
     })
 }
 
-fn verdict(vcpu: &VcpuTiming, verdicts: &[&Verdict], qualified: &Qualified) -> String {
+fn verdict(pcpu: &PcpuTiming, vcpu: &VcpuTiming, verdicts: &[&Verdict], qualified: &Qualified) -> String {
     if vcpu.tasks.is_none() {
         "declares nothing".to_owned()
+    } else if pcpu.policy == Policy::Own {
+        NOT_ANALYSED.to_owned()
     } else if verdicts.iter().all(|verdict| verdict.bound.is_ok()) {
         let in_time = qualified.in_time(vcpu, verdicts);
         match &vcpu.schedules {
