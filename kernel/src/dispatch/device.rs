@@ -44,8 +44,10 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
     pub(crate) fn access(&mut self, vcpu: VcpuId, access: &Access) -> bool {
         let partition = self.system.binding(vcpu).partition;
         if let Some(place) = self.region_at(partition, access) {
-            if let Some(reply) = self.answer_in_region(&place, access) {
-                self.machine.reply(vcpu, reply);
+            match self.answer_in_region(&place, access) {
+                Some(Some(reply)) => self.machine.reply(vcpu, reply),
+                Some(None) => {}
+                None => return false,
             }
         } else if access.space == AddressSpace::Memory
             && let Some(register) = self.system.register_at(partition, access.address, access.size)

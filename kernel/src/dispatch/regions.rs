@@ -40,7 +40,9 @@ macro_rules! answer_by {
     (($kernel:expr, $role:expr, $place:expr, $access:expr) $($device:pat, $is_there:expr, $kinds:expr, $function:ident;)*) => {
         match $role {
             $(
-                Some($device) if $is_there && $kinds.allow($access.kind) => $kernel.$function($place, $access),
+                Some($device) if $is_there && $kinds.allow($access.kind) => {
+                    Some($kernel.$function($place, $access))
+                }
             )*
             _ => None,
         }
@@ -57,9 +59,10 @@ impl Kinds {
 }
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
-    /// Answers an access to a region. `None`: the access is answered later, or no function answers it.
+    /// Answers an access to a region. `None`: no line of the table is for such an access. `Some(None)`: the
+    /// access is answered later.
     #[inline(always)]
-    pub(crate) fn answer_in_region(&mut self, place: &Place<'_>, access: &Access) -> Option<Reply> {
+    pub(crate) fn answer_in_region(&mut self, place: &Place<'_>, access: &Access) -> Option<Option<Reply>> {
         answer_by! {
             (self, self.system.role_of(place.device), place, access)
             DeviceRole::Console(_), true, BOTH, access_console;
