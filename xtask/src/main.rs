@@ -15,6 +15,7 @@ mod figures;
 mod fuzz;
 mod parts;
 mod picture;
+mod porting;
 mod prose;
 mod size;
 mod spdx;
