@@ -167,6 +167,8 @@ pub(crate) fn prepare(text: &str, progress: &Progress) -> Result<Prepared, Probl
 fn prepare_with(text: &str, options: Options, progress: &Progress) -> Result<Prepared, Problem> {
     let options = Options {
         quiet: true,
+        // The sources stay as they are while one program measures.
+        built_once: true,
         // A system is measured with the class binary that it gets.
         parts: Choice::Smallest,
         ..options

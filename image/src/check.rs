@@ -97,7 +97,35 @@ impl<'a> Image<'a> {
     /// # Errors
     /// [`ImageError`]: the first thing found wrong.
     pub fn check(bytes: &'a [u8], class: &'static ClassFacts, sha: &impl Sha256) -> Result<Self, ImageError> {
+        Self::check_at(None, bytes, class, sha)
+    }
+
+    /// Does [`Image::check`] for an image that is used where it lies, at its bus address.
+    ///
+    /// # Errors
+    /// As [`Image::check`]; [`ImageError::Elsewhere`].
+    #[inline(always)]
+    pub fn check_here(
+        bytes: &'a [u8],
+        class: &'static ClassFacts,
+        sha: &impl Sha256,
+    ) -> Result<Self, ImageError> {
+        Self::check_at(Some(bytes.as_ptr().addr() as u64), bytes, class, sha)
+    }
+
+    #[inline(always)]
+    fn check_at(
+        base: Option<u64>,
+        bytes: &'a [u8],
+        class: &'static ClassFacts,
+        sha: &impl Sha256,
+    ) -> Result<Self, ImageError> {
         let image = Self::read(bytes, class, sha)?;
+        // The pool and the partitions' memory begin where a class binary of the right length and the image
+        // end. After a longer one, the image would give away memory that the class binary has.
+        if base.is_some_and(|base| base != image.board().image_base.get()) {
+            return Err(ImageError::Elsewhere);
+        }
         for (table, rule) in RULES {
             for index in 0..image.count(table) {
                 rule(&image, index).map_err(|fault| ImageError::Record {

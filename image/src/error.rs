@@ -53,6 +53,8 @@ pub enum ImageError {
         /// The name of the first such part.
         part: &'static str,
     },
+    /// It lies elsewhere than where it was built to lie: it was built for a class binary of another size.
+    Elsewhere,
     /// The lengths in the header cannot be.
     Lengths,
     /// The tables are not what was built.
@@ -383,6 +385,7 @@ impl ImageError {
                 [Number(found.into()), Number(expected.into())],
             ),
             Self::Lacks { part } => ("hypervisor lacks part @", [Text(part), NOTHING]),
+            Self::Elsewhere => ("built for another class binary", NOTHINGS),
             Self::Lengths => ("header: bad lengths", NOTHINGS),
             Self::TablesDigest => ("tables: digest mismatch", NOTHINGS),
             Self::PayloadDigest { index, name: ref own } => (

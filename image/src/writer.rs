@@ -310,20 +310,34 @@ pub fn claim_twice(image: &mut [u8]) -> bool {
 /// Forges an image: its system uses the part of this name, too. Returns whether there is such a part.
 #[must_use]
 pub fn need_part(image: &mut [u8], name: &str) -> bool {
+    let Some(part) = Part::ALL.iter().find(|part| part.name() == name) else {
+        return false;
+    };
+    forge(image, offset_of!(BoardRecord, parts), |parts: [u8; 4]| {
+        Parts(u32::from_le_bytes(parts)).with(*part).0.to_le_bytes()
+    })
+}
+
+/// Forges an image: it is built to lie this many bytes further on. Returns whether it is an image.
+#[must_use]
+pub fn move_base(image: &mut [u8], bytes: i64) -> bool {
+    forge(image, offset_of!(BoardRecord, image_base), |base: [u8; 8]| {
+        u64::from_le_bytes(base).wrapping_add_signed(bytes).to_le_bytes()
+    })
+}
+
+/// Changes the field at this offset of the board's record. Returns whether there is one.
+fn forge<const N: usize>(image: &mut [u8], offset: usize, change: impl FnOnce([u8; N]) -> [u8; N]) -> bool {
     let at = || {
         let (header, _) = Header::ref_from_prefix(image).ok()?;
         let board = header.sections.get(SECTION_BOARD)?.offset.get() as usize;
-        board.checked_add(offset_of!(BoardRecord, parts))
+        board.checked_add(offset)
     };
-    let part = Part::ALL.iter().find(|part| part.name() == name);
-    let (Some(at), Some(part)) = (at(), part) else {
+    let Some(at) = at() else { return false };
+    let Some(field) = image.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<N>) else {
         return false;
     };
-    let Some(bytes) = image.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<4>) else {
-        return false;
-    };
-    let parts = Parts(u32::from_le_bytes(*bytes));
-    *bytes = parts.with(*part).0.to_le_bytes();
+    *field = change(*field);
     sign_tables(image);
     true
 }

@@ -792,3 +792,14 @@ fn registers() {
         (|b| b.registers = vec![window(0, 0x0a00_3e00), RegistersRecord { host: 0x0b00_0e00.into(), ..window(0, 0x0a00_3e00) }], Table::Registers, 1, Fault::Overlaps(Table::Registers, 0)),
     ]);
 }
+
+#[test]
+fn an_image_that_lies_after_another_class_binary_is_refused() {
+    // The sample says that it lies where this test has no memory. Every boot shows the other side.
+    let bytes = sample().build().expect("the sample is sound");
+    assert!(Image::check(&bytes, &AARCH64, &Portable).is_ok());
+    assert_eq!(
+        Image::check_here(&bytes, &AARCH64, &Portable).err(),
+        Some(ImageError::Elsewhere)
+    );
+}

@@ -361,7 +361,7 @@ fn open_log<A: Arch, D: Drivers>(
     }
     if let Some((boot, message)) = found.crash {
         let mut line = LogLine::of("the hypervisor crashed in boot ");
-        line.decimal(u64::from(boot)).text(": ").join(&message);
+        line.decimal(u64::from(boot)).text(": ").bytes(message.as_bytes());
         say(machine, drivers, shared, &line);
     }
 }
@@ -677,7 +677,7 @@ pub fn lockdown<A: Arch, D: Drivers>(
     if shared.claim_end() {
         halt_others(machine, shared);
         let mut line = LogLine::of("LOCKDOWN: ");
-        line.join(reason);
+        line.bytes(reason.as_bytes());
         shared.recorder.lockdown(machine, &line);
         last_words(machine, drivers, shared, &line);
     }

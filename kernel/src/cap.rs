@@ -11,7 +11,9 @@
 //! what it takes away itself: slots in the space of the one who revokes or deletes are free at once.
 //!
 //! **One-time capabilities.** A reply capability is derived from nothing, and nothing can be derived from it.
-//! Its use empties its slot. If its call ends otherwise, the slot is dead.
+//! Its slot is free as soon as its call has ended, for any reason. So calls that their callers give up take
+//! no room. The index of a reply capability names its call besides its slot ([`ReplyIndex`]). So an index
+//! that is kept for too long never names the call of another vCPU.
 //!
 //! **Derivation.** A capability and everything derived from it, in any space, stand next to each other in a
 //! doubly linked list in pre-order. Each entry has its depth. The descendants of an entry are the entries
@@ -36,6 +38,7 @@
 //! so does not outlive the capability ([`crate::dispatch`], file `basis`).
 
 use crate::mailbox::bit;
+use crate::parts::{Part, has};
 use bulkhead_abi::hypercall::{CAPABILITY_SLOTS, SELF_CAPABILITY};
 use bulkhead_abi::size::TablePlace;
 use bulkhead_abi::{Error, ObjectKind, Rights};
@@ -96,7 +99,7 @@ const _: () = assert!(
     "a capability fits half a word"
 );
 const _: () = assert!(
-    CAPABILITY_SLOTS <= 64 && SLOTS < NOWHERE as usize,
+    CAPABILITY_SLOTS <= 64 && MAX_VCPUS <= 64 && SLOTS < NOWHERE as usize,
     "a free map fits u64, and a slot among all slots of all spaces has a place"
 );
 
@@ -110,6 +113,38 @@ const ALL_FREE: u64 = u64::MAX >> (64 - CAPABILITY_SLOTS);
 fn slot_bit(place: TablePlace) -> u64 {
     let slot = u32::from(place).checked_rem(CAPABILITY_SLOTS as u32);
     1_u64.rotate_left(slot.unwrap_or(0))
+}
+
+/// The index of a capability to reply by: the slot in bits 5:0, the vCPU that waits in bits 11:6, the number
+/// of its call in bits 30:12, and a one in bit 31, which no other index has.
+///
+/// The number of a call comes again after 2^19 calls of the same vCPU. An answer that is as old as that may
+/// go to a later call of that vCPU, and to no other vCPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplyIndex(pub u32);
+
+impl ReplyIndex {
+    const MARK: u32 = 1 << 31;
+    const SLOT: u32 = 63;
+
+    /// Returns the index for a call, the vCPU that waits and the number, in a slot.
+    #[must_use]
+    pub const fn new(slot: u32, caller: VcpuId, number: u32) -> Self {
+        let call = (number << 12 | (caller.0 as u32) << 6) & !Self::MARK;
+        Self(Self::MARK | call | slot & Self::SLOT)
+    }
+
+    /// Tells whether this argument of a hypercall is such an index.
+    #[must_use]
+    pub const fn is_one(index: u64) -> bool {
+        has(Part::Ports) && index >> 31 == 1
+    }
+
+    /// Returns the slot.
+    #[must_use]
+    pub const fn slot(self) -> u32 {
+        self.0 & Self::SLOT
+    }
 }
 
 /// Neighbours of a slot in its derivation list.
@@ -245,14 +280,12 @@ impl<R: RelaxStrategy> Spaces<R> {
     /// Returns the capability at `index` of a space. Frees the slot if it is dead.
     ///
     /// # Errors
-    /// [`Error::NoCapability`]; [`Error::Revoked`] if the slot is dead.
+    /// [`Error::NoCapability`]; [`Error::Revoked`] if the slot is dead, or the call that the index names is
+    /// over.
     #[inline(never)]
     pub fn look_up(&self, holder: PartitionId, index: u64) -> Result<Capability, Error> {
-        let word = self.word(holder, index);
-        match Capability::decode(word) {
-            Some(capability) => Ok(capability),
-            None => Err(self.nothing_at(holder, index, word)),
-        }
+        let (at, word) = self.content(holder, index)?;
+        Capability::decode(word).ok_or_else(|| self.meet_dead(at))
     }
 
     /// Returns the capability at `index` of a space, and leaves a dead slot as it is.
@@ -260,12 +293,8 @@ impl<R: RelaxStrategy> Spaces<R> {
     /// # Errors
     /// As [`Spaces::look_up`].
     pub fn peek(&self, holder: PartitionId, index: u64) -> Result<Capability, Error> {
-        let word = self.word(holder, index);
-        Capability::decode(word).ok_or(if word == DEAD {
-            Error::Revoked
-        } else {
-            Error::NoCapability
-        })
+        let (_, word) = self.content(holder, index)?;
+        Capability::decode(word).ok_or(Error::Revoked)
     }
 
     /// Returns the object of the capability at `index` of a space, if the capability is of this kind and
@@ -316,51 +345,54 @@ impl<R: RelaxStrategy> Spaces<R> {
         is_it.then_some(Found { slot, content })
     }
 
-    #[inline]
-    fn word(&self, holder: PartitionId, index: u64) -> u16 {
-        u32::try_from(index)
-            .ok()
-            .and_then(|index| place(holder, index))
-            .and_then(|place| self.words.get(usize::from(place)))
-            .map_or(EMPTY, |word| word.load(Ordering::Acquire))
-    }
-
-    /// Returns the error for the use of a slot without a capability. Frees the slot if it is dead.
-    #[cold]
+    /// Returns the slot that an index names, and its content: a capability, or [`DEAD`].
     #[inline(never)]
-    fn nothing_at(&self, holder: PartitionId, index: u64, word: u16) -> Error {
-        if word != DEAD {
-            return Error::NoCapability;
+    fn content(&self, holder: PartitionId, index: u64) -> Result<(TablePlace, u16), Error> {
+        let is_call = ReplyIndex::is_one(index);
+        let slot = if is_call {
+            Some(ReplyIndex(index as u32).slot())
+        } else {
+            u32::try_from(index).ok()
+        };
+        let at = slot.and_then(|slot| place(holder, slot));
+        let word = at.map_or(EMPTY, |at| self.load(at));
+        match at {
+            Some(at) if word != EMPTY && is_reply(word) == is_call => Ok((at, word)),
+            _ if is_call => Err(Error::Revoked),
+            _ => Err(Error::NoCapability),
         }
-        self.bury(&mut self.derivations.lock(), holder, index)
     }
 
     /// Frees a slot that is dead. Returns the error for its use.
-    fn bury(&self, derivations: &mut Derivations, holder: PartitionId, index: u64) -> Error {
-        let at = u32::try_from(index).ok().and_then(|index| place(holder, index));
-        match at {
-            Some(at) if self.word(holder, index) == DEAD => {
-                self.store(at, EMPTY);
-                derivations.release(at);
-                Error::Revoked
-            }
-            _ => Error::NoCapability,
+    #[cold]
+    #[inline(never)]
+    fn meet_dead(&self, at: TablePlace) -> Error {
+        self.bury(&mut self.derivations.lock(), at)
+    }
+
+    /// Does [`Spaces::meet_dead`] under the lock.
+    fn bury(&self, derivations: &mut Derivations, at: TablePlace) -> Error {
+        if self.load(at) != DEAD {
+            return Error::NoCapability;
         }
+        self.store(at, EMPTY);
+        derivations.release(at);
+        Error::Revoked
     }
 
     /// Does [`Spaces::look_up`] under the lock.
+    #[inline(never)]
     fn find(
         &self,
         derivations: &mut Derivations,
         holder: PartitionId,
         index: u64,
     ) -> Result<(Capability, TablePlace), Error> {
-        let capability = match self.peek(holder, index) {
-            Err(Error::Revoked) => Err(self.bury(derivations, holder, index)),
-            other => other,
-        }?;
-        let index = u32::try_from(index).map_err(|_| Error::NoCapability)?;
-        Ok((capability, place(holder, index).ok_or(Error::NoCapability)?))
+        let (at, word) = self.content(holder, index)?;
+        match Capability::decode(word) {
+            Some(capability) => Ok((capability, at)),
+            None => Err(self.bury(derivations, at)),
+        }
     }
 
     /// Copies the capability at `index` of `holder`'s space into the space of `receiver`, with `rights`.
@@ -420,36 +452,40 @@ impl<R: RelaxStrategy> Spaces<R> {
         Ok(slot)
     }
 
-    /// Puts the capability to reply to a call of `caller` into `holder`'s space. Returns its index.
+    /// Puts the capability to reply to a call, the vCPU that waits and the number, into `holder`'s space.
+    /// Returns its index.
     ///
     /// # Errors
     /// [`Error::NoSpace`].
-    pub fn put_reply(&self, holder: PartitionId, caller: VcpuId, rights: Rights) -> Result<u32, Error> {
+    pub fn put_reply(
+        &self,
+        holder: PartitionId,
+        (caller, number): (VcpuId, u32),
+        rights: Rights,
+    ) -> Result<ReplyIndex, Error> {
         let mut derivations = self.derivations.lock();
         let (slot, at) = derivations.take_slot(holder).ok_or(Error::NoSpace)?;
         self.store(at, reply_to(caller, rights).encode());
-        Ok(slot)
+        Ok(ReplyIndex::new(slot, caller, number))
     }
 
-    /// Takes the capability to reply to a call of `caller` away, if it is at this index. Its slot is free if
-    /// `is_used`, else dead.
-    pub fn take_reply(&self, (holder, index): (PartitionId, u32), caller: VcpuId, is_used: bool) {
+    /// Takes the capability to reply to a call of `caller` away, if it is in the slot of this index.
+    pub fn take_reply(&self, (holder, index): (PartitionId, ReplyIndex), caller: VcpuId) {
         let mut derivations = self.derivations.lock();
-        let Some(at) = place(holder, index) else { return };
+        let Some(at) = place(holder, index.slot()) else {
+            return;
+        };
         // The rights of the capability do not matter.
         let it = reply_to(caller, Rights::NONE).encode();
-        let word = self.words.get(usize::from(at));
-        if word.is_some_and(|word| word.load(Ordering::Acquire) & !RIGHTS == it) {
-            self.store(at, if is_used { EMPTY } else { DEAD });
-            if is_used {
-                derivations.release(at);
-            }
+        if self.load(at) & !RIGHTS == it {
+            self.store(at, EMPTY);
+            derivations.release(at);
         }
     }
 
-    /// Returns the vCPUs that wait for a reply of `holder`, with the indices of the capabilities to reply by.
-    /// Nothing of `holder` runs, so no call comes to it. Bounded by the slots of a space that are taken.
-    pub fn replies(&self, holder: PartitionId) -> impl Iterator<Item = (VcpuId, u32)> + '_ {
+    /// Returns the vCPUs that wait for a reply of `holder`. Nothing of `holder` runs, so no call
+    /// comes to it. Bounded by the slots of a space that are taken.
+    pub fn replies(&self, holder: PartitionId) -> impl Iterator<Item = VcpuId> + '_ {
         let free = {
             let derivations = self.derivations.lock();
             let free = derivations.free.get(usize::from(holder.0));
@@ -463,9 +499,8 @@ impl<R: RelaxStrategy> Spaces<R> {
             Some(index)
         })
         .filter_map(move |index| {
-            let word = self.word(holder, index.into());
-            let is_reply = word & KIND == (ObjectKind::Reply as u16) << 4;
-            is_reply.then_some((VcpuId((word >> 8) as u8), index))
+            let word = self.load(place(holder, index)?);
+            is_reply(word).then_some(VcpuId((word >> 8) as u8))
         })
     }
 
@@ -515,6 +550,11 @@ impl<R: RelaxStrategy> Spaces<R> {
             lost |= bit(space_of(descendant));
         }
         (lost, derivations.first_descendant(root).is_none())
+    }
+
+    fn load(&self, place: TablePlace) -> u16 {
+        let slot = self.words.get(usize::from(place));
+        slot.map_or(EMPTY, |word| word.load(Ordering::Acquire))
     }
 
     fn store(&self, place: TablePlace, word: u16) {
@@ -606,6 +646,11 @@ impl Derivations {
         let space = usize::from(place).checked_div(CAPABILITY_SLOTS)?;
         self.free.get_mut(space)
     }
+}
+
+/// Tells whether the content of a slot is a capability to reply by.
+const fn is_reply(word: u16) -> bool {
+    has(Part::Ports) && word & KIND == (ObjectKind::Reply as u16) << 4
 }
 
 /// Returns the capability to reply to a call of `caller`.

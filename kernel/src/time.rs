@@ -20,12 +20,12 @@ pub struct Timebase {
 }
 
 impl Timebase {
-    /// Makes the time base of a counter that showed `boot` when the hypervisor started.
+    /// Makes the time base of a counter that showed `boot` when the hypervisor started. The speed is 0 as
+    /// long as it is not known. Then the counter counts as the fastest one: a board that cannot start tells
+    /// so in its first microseconds.
     #[must_use]
     pub const fn new(boot: Ticks, hertz: u64) -> Self {
-        let hertz = if hertz == 0 {
-            1
-        } else if hertz > MAX_HERTZ {
+        let hertz = if hertz == 0 || hertz > MAX_HERTZ {
             MAX_HERTZ
         } else {
             hertz
@@ -130,6 +130,7 @@ mod tests {
     fn the_far_future_never_comes() {
         let base = Timebase::new(Ticks(10), 1_000_000_000);
         assert_eq!(base.at(u64::MAX), Ticks::NEVER);
-        assert_eq!(Timebase::new(Ticks(0), 0).duration(5), Ticks(1));
+        // A speed that is not known counts as the fastest.
+        assert_eq!(Timebase::new(Ticks(0), 0).nanoseconds(Ticks(50)), 5);
     }
 }

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The way from power-on to running partitions, and to lockdown.
 
-mod support;
-
+use crate::support::{self, Bench, RAM, UART, tables, task, vm};
 use bulkhead_arch_api::{PartitionId, PcpuId};
 use bulkhead_arch_sim::{Action, What, script};
 use bulkhead_arch_sim::{LikeAarch64, SimClass};
 use bulkhead_image::layout::NONE;
-use support::{Bench, RAM, UART, tables, task, vm};
 
 fn two() -> Vec<support::Part> {
     vec![

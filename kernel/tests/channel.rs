@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Channels: memory that sides share, doorbells, refusals, restarts.
 
-mod support;
-
+use crate::support::{
+    self, At, Bench, Part, add_channel, call, error_mark, load, marking, store, tables, task, vm,
+};
 use bulkhead_abi::{Error, HealthClass, ObjectKind, Operation, PartitionState, Rights};
 use bulkhead_arch_api::{PartitionId, Reply, VcpuId, VirtualLine};
 use bulkhead_arch_sim::{Action, Guest, Outcome, What};
@@ -11,7 +12,6 @@ use bulkhead_image::layout::{
 };
 use bulkhead_image::{Fault, Image, ImageError, Table};
 use proptest::prelude::*;
-use support::{At, Bench, Part, add_channel, call, error_mark, load, marking, store, tables, task, vm};
 
 const LINK: u64 = 1;
 const CLOCK: u64 = 2;

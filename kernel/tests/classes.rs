@@ -3,8 +3,7 @@
 //! classes only.
 #![forbid(unsafe_code)]
 
-mod support;
-
+use crate::support::{Bench, NOWHERE, Part, RAM, UART, call, tables_of, task, vm};
 use bulkhead_abi::{ObjectKind, Operation, Rights};
 use bulkhead_arch_api::{
     AccessKind, AddressSpace, EntryState, GuestPhys, Line, PartitionId, Reply, ResetKind, Spaces, VcpuReset,
@@ -20,7 +19,6 @@ use bulkhead_image::layout::{
 use bulkhead_image::{Fault, ImageBuilder, ImageError};
 use bulkhead_kernel::AnyPolicy;
 use std::sync::atomic::Ordering;
-use support::{Bench, NOWHERE, Part, RAM, UART, call, tables_of, task, vm};
 
 type On<C> = Bench<AnyPolicy, C>;
 

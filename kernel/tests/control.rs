@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Partitions that control, watch and wait for each other by capability.
 
-mod support;
-
+use crate::support::{Bench, Part, call, caller, error_mark, task, vm};
 use bulkhead_abi::hypercall::ORDER_SPACE_NS;
 use bulkhead_abi::status::StatusWord;
 use bulkhead_abi::{Error, HealthClass, ObjectKind, Operation, PartitionState, Rights};
 use bulkhead_arch_api::{Reply, VcpuId};
 use bulkhead_arch_sim::{Action, Outcome, What, script};
-use support::{Bench, Part, call, caller, error_mark, task, vm};
 
 const LINUX: u64 = 1;
 const GATE: u64 = 2;

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Devices and lines as capabilities: registers that are held, interrupts that are messages, and their end.
 
-mod support;
-
+use crate::support::{
+    At, Bench, Part, RAM, add_channel, call, error_mark, load, marking, port, sleep, store, tables, task,
+};
 use bulkhead_abi::hypercall::LINE_SENDER;
 use bulkhead_abi::{Error, HealthClass, ObjectKind, Operation, PartitionState, Rights};
 use bulkhead_arch_api::{Line, PartitionId};
 use bulkhead_arch_sim::{Action, External};
 use bulkhead_image::layout::{HealthAction, MEMORY_DEVICE, NONE, SIDE_DEVICE, SIDE_HELD};
 use bulkhead_image::{Fault, ImageBuilder, ImageError, Table};
-use support::{
-    At, Bench, Part, RAM, add_channel, call, error_mark, load, marking, port, sleep, store, tables, task,
-};
 
 const DEVICE: u64 = 1;
 const CLOCK: u64 = 2;

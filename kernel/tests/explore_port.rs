@@ -10,13 +10,11 @@
 //! In every case each call has its own answer or its deadline, no vCPU waits for ever, and the mock, which is
 //! strict about the protocol of the boundary, does not complain.
 
-mod support;
-
+use crate::support::{Bench, Part, RAM, call, error_mark, tables, task, vm};
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::Reply;
 use bulkhead_arch_sim::{Action, Guest, Outcome};
 use bulkhead_image::layout::{LockRecord, Name, PortRecord};
-use support::{Bench, Part, RAM, call, error_mark, tables, task, vm};
 
 const PORT: u64 = 1;
 const CLOCK: u64 = 2;

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Every class of fault with every action, restart limits, watchdogs, and the lines of the log about them.
 
-mod support;
-
+use crate::support::{self, Bench, NOWHERE, Part, RAM, UART, call, caller, error_mark, task, vm};
 use bulkhead_abi::{Error, HealthClass, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::{FaultReport, GuestPhys, Reply, ResetKind, VcpuId};
 use bulkhead_arch_sim::{Action, Outcome, What, script};
 use bulkhead_image::layout::HealthAction;
-use support::{Bench, NOWHERE, Part, RAM, UART, call, caller, error_mark, task, vm};
 
 const READ_NOWHERE: Action = Action::Read {
     address: NOWHERE,

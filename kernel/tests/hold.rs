@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory of channels that is mapped only while it is held: rights, refusals, revocation, restarts.
 
-mod support;
-
+use crate::support::{
+    self, At, Bench, Part, add_channel, call, error_mark, load, marking, store, tables, task,
+};
 use bulkhead_abi::{Error, HealthClass, ObjectKind, Operation, PartitionState, Rights};
 use bulkhead_arch_api::PartitionId;
 use bulkhead_arch_sim::Action;
 use bulkhead_image::layout::{HealthAction, MEMORY_READ, NONE, SIDE_FUNCTION};
 use bulkhead_image::{Fault, ImageError, MAX_HELD, Table};
-use support::{At, Bench, Part, add_channel, call, error_mark, load, marking, store, tables, task};
 
 const CHANNEL: u64 = 1;
 const CLOCK: u64 = 2;

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Calls of a debugger: the console, the name and the end of a VM.
 
-mod support;
-
+use crate::support::{Bench, RAM, tables_of, vm};
 use bulkhead_arch_api::{GuestPhys, HostCall, Reply};
 use bulkhead_arch_sim::{Action, External, LikeArmv7m, Outcome, script};
 use bulkhead_sched::AnyPolicy;
-use support::{Bench, RAM, tables_of, vm};
 
 /// Stores a text at the beginning of RAM, then makes `calls`, and marks each answer.
 fn caller(text: &'static [u8; 8], calls: &'static [HostCall]) -> impl FnMut(Outcome, u64) -> Action {

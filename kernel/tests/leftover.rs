@@ -2,13 +2,11 @@
 //! Output and lines that are left for later leave in time, even if something interrupts between a decision
 //! and its step.
 
-mod support;
-
+use crate::support::{Bench, NOWHERE, UART, task, vm};
 use bulkhead_abi::HealthClass;
 use bulkhead_arch_sim::{Action, Guest, Outcome, script};
 use bulkhead_image::layout::HealthAction;
 use bulkhead_kernel::dispatch::Next;
-use support::{Bench, NOWHERE, UART, task, vm};
 
 /// Computes for so many ticks, writes a prompt without an end of line, and computes on.
 fn prompting(ticks: u64) -> impl Guest {

@@ -2,14 +2,12 @@
 //! Cold and warm starts by everyone that can ask for them, and the news of them for the partition and its
 //! supervisor.
 
-mod support;
-
+use crate::support::{Bench, NOWHERE, Part, RAM, call, error_mark, task, vm};
 use bulkhead_abi::status::{StartOptions, StartWord, StatusWord};
 use bulkhead_abi::{Error, HealthClass, ObjectKind, Operation, Rights, StartCause, StartMode};
 use bulkhead_arch_api::{PartitionId, Reply, ResetKind, VcpuId};
 use bulkhead_arch_sim::{Action, Guest, Outcome, What, script};
 use bulkhead_image::layout::HealthAction;
-use support::{Bench, NOWHERE, Part, RAM, call, error_mark, task, vm};
 
 /// A word of the partition's memory that no payload covers.
 const COUNTER: u64 = RAM + 0x2000;

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Locks: who owns one and who is next, loans of places to the owner, owners that end.
 
-mod support;
-
+use crate::support::{Bench, Part, RAM, call, error_mark, marking, port, reply_to, tables, task, vm};
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::VcpuId;
 use bulkhead_arch_sim::{Action, Guest, Outcome};
 use bulkhead_image::layout::{LockRecord, Name};
-use support::{Bench, Part, RAM, call, error_mark, marking, port, tables, task, vm};
 
 const LOCK: u64 = 1;
 const CLOCK: u64 = 2;
@@ -192,7 +190,7 @@ fn the_owner_runs_in_the_place_of_who_waits() {
             marking(vec![
                 call(Operation::PortReceive, &[PORT, TO, 64, 0]),
                 Action::Compute(20_000),
-                call(Operation::PortReply, &[5, FROM, 8]),
+                call(Operation::PortReply, &[reply_to(5, 0, 1), FROM, 8]),
             ])
         });
         bench.run(2_000_000);

@@ -2,12 +2,10 @@
 //! Two pCPUs meet inside one hypercall: a capability is taken away on one of them after the other has found
 //! it, and before the other takes the lock of the object.
 
-mod support;
-
+use crate::support::{Bench, RAM, call, error_mark, marking, port, sleep, store, tables, task};
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::VcpuId;
 use bulkhead_arch_sim::{Action, World};
-use support::{Bench, RAM, call, error_mark, marking, port, sleep, store, tables, task};
 
 /// The capabilities of the granter.
 const PORT: u64 = 1;

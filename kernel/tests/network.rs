@@ -2,13 +2,11 @@
 //! The switch between virtual interfaces, and the board's own interface. The tests look at the frames that
 //! each interface gets, at frames that it must not get, and at the frames left after a restart.
 
-mod support;
-
+use crate::support::{Bench, tables, vm};
 use bulkhead_arch_api::{Clock, Reply, ResetKind};
 use bulkhead_arch_sim::{Action, External, Outcome};
 use bulkhead_image::ImageBuilder;
 use bulkhead_image::layout::{NicRecord, VIRTUAL_LAN9118, VirtualDeviceRecord};
-use support::{Bench, tables, vm};
 
 /// The address at which every VM finds the controller. The next constant is the line of the controller.
 const NIC: u64 = 0x0a00_0000;

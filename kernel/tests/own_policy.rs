@@ -2,10 +2,10 @@
 //! A policy of one's own under the kernel: the file of `sched/tests/own_policy.rs` as it is, and policies
 //! that break every rule.
 
-mod support;
 #[path = "../../sched/tests/weighted_turns/mod.rs"]
 mod weighted_turns;
 
+use crate::support::{self, Bench, tables, vm};
 use bulkhead_arch_api::VcpuId;
 use bulkhead_arch_sim::{Action, Outcome, What};
 use bulkhead_image::layout::POLICY_EDF;
@@ -15,7 +15,6 @@ use bulkhead_sched::{
     VcpuParameters,
 };
 use proptest::prelude::*;
-use support::{Bench, tables, vm};
 use weighted_turns::WeightedTurns;
 
 /// The quantum of the test bench, which is the slice.

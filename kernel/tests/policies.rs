@@ -2,8 +2,7 @@
 //! Every policy under the kernel: windows, budgets, domains, changes of schedules, and events that must not
 //! disturb them.
 
-mod support;
-
+use crate::support::{self, Bench, call, caller, error_mark, tables, task, vm};
 use bulkhead_abi::status::{PERIOD_START_EVENT, WINDOW_START_EVENT};
 use bulkhead_abi::{Error, HealthClass, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::{Line, PartitionId, Reply, VcpuId, Vcpus, VirtualLine};
@@ -15,7 +14,6 @@ use bulkhead_image::layout::{
     SERVER_SPORADIC, ScheduleRecord, TRIGGER_EDGE, VIRTUAL_EVENT_GATE, VirtualDeviceRecord,
     WINDOW_PERIOD_START, WindowRecord,
 };
-use support::{Bench, call, caller, error_mark, tables, task, vm};
 
 /// Length of every frame, in ticks of the mock (nanoseconds).
 const FRAME: u64 = 100_000;

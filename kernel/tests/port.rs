@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Messages through ports, calls and their replies, loans of places, capabilities on their way.
 
-mod support;
-
-use bulkhead_abi::hypercall::SEND_REPLACES;
+use crate::support::{
+    self, Bench, NOWHERE, Part, RAM, call, error_mark, load, marking, reply_to, store, tables, task, vm,
+};
+use bulkhead_abi::hypercall::{CAPABILITY_SLOTS, SEND_REPLACES};
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::{Reply, VcpuId};
 use bulkhead_arch_sim::{Action, Guest, Outcome, What};
 use bulkhead_image::ImageBuilder;
 use bulkhead_image::layout::{MEMORY_CLEAR, MEMORY_READ, MemoryRecord, Name, PORT_IDENTIFIES, PortRecord};
-use support::{Bench, NOWHERE, Part, RAM, call, error_mark, load, marking, store, tables, task, vm};
 
 const PORT: u64 = 1;
 const CLOCK: u64 = 2;
@@ -350,32 +350,38 @@ fn a_reply_works_once_and_never_after_its_call() {
             request(Operation::PortSendReceive, 150_000),
         ])
     });
-    let reply = call(Operation::PortReply, &[4, FROM, 8]);
+    let reply_to = |number| reply_to(4, 0, number);
+    let reply = move |number| call(Operation::PortReply, &[reply_to(number), FROM, 8]);
     bench.program(1, move |_| {
         marking(vec![
             receive(0),
-            call(Operation::CapabilityDerive, &[4, 2]),
-            call(Operation::PortReply, &[4, FROM, 65]),
-            reply,
+            call(Operation::CapabilityDerive, &[reply_to(1), 2]),
+            call(Operation::PortReply, &[4, FROM, 8]),
+            call(Operation::CapabilityRevoke, &[4]),
+            call(Operation::PortReply, &[reply_to(1), FROM, 65]),
+            reply(1),
             receive(0),
-            reply,
-            reply,
+            reply(1),
+            call(Operation::CapabilityDelete, &[reply_to(1)]),
+            reply(2),
+            reply(2),
             receive(0),
             sleep(200_000),
-            reply,
-            reply,
+            reply(3),
+            reply(3),
         ])
     });
     bench.run(1_000_000);
     let (small, late) = (mark(Error::NoSpace), mark(Error::TimedOut));
     assert_eq!(bench.marks(0), [0, 0, 0, 0, small, 8, 0, 0, 0, late]);
+    let (nothing, gone) = (mark(Error::NoCapability), mark(Error::Revoked));
     let expected = [
-        &[8, 0, 4, 0][..],
-        &[mark(Error::WrongKind), small, mark(Error::NoCapability)],
-        &[8, 0, 4, 0],
-        &[0, 0, 0, 0, mark(Error::NoCapability)],
-        &[8, 0, 4, 0, 0, 0, 0, 0],
-        &[mark(Error::Revoked), mark(Error::NoCapability)],
+        &[8, 0, reply_to(1), 0][..],
+        &[mark(Error::WrongKind), nothing, nothing, small, gone],
+        &[8, 0, reply_to(2), 0],
+        &[gone, gone, 0, 0, 0, 0, gone],
+        &[8, 0, reply_to(3), 0, 0, 0, 0, 0],
+        &[gone, gone],
     ];
     assert_eq!(bench.marks(1), expected.concat());
 }
@@ -487,7 +493,7 @@ fn a_client_with_room_is_never_refused_whatever_it_gives_up() {
             actions.extend([try_receive(); 3]);
             actions.extend([
                 try_receive(),
-                call(Operation::PortReply, &[4, FROM, 8]),
+                call(Operation::PortReply, &[reply_to(4, 1, 21), FROM, 8]),
                 try_receive(),
             ]);
             marking(actions)
@@ -500,7 +506,7 @@ fn a_client_with_room_is_never_refused_whatever_it_gives_up() {
         assert_eq!(server[4..16], [8, 0, 0, 0].repeat(3), "pCPU {pcpu}");
         assert_eq!(
             server[16..24],
-            [8, 0, 4, 0, 0, 0, 0, 0],
+            [8, 0, reply_to(4, 1, 21), 0, 0, 0, 0, 0],
             "pCPU {pcpu}: {server:?}"
         );
     }
@@ -611,7 +617,7 @@ fn a_server_waits_for_several_ports_and_its_gate_in_one_call() {
                 other,
                 wait,
                 try_receive(),
-                call(Operation::PortReply, &[5, FROM, 8]),
+                call(Operation::PortReply, &[reply_to(5, 1, 1), FROM, 8]),
             ])
         });
         bench.program(3, move |_| {
@@ -627,7 +633,7 @@ fn a_server_waits_for_several_ports_and_its_gate_in_one_call() {
             &[1 << OTHER, 0, 0, 0],
             &[24, 0, 0, 0, 32, 0, 0, 0],
             &[1 << PORT, 0, 0, 0],
-            &[8, 0, 5, 0, 0, 0, 0, 0],
+            &[8, 0, reply_to(5, 1, 1), 0, 0, 0, 0, 0],
         ];
         // When the caller has its answer, the busy one comes before the server's own last answer.
         let (marks, all) = (bench.marks(2), expected.concat());
@@ -704,6 +710,63 @@ fn answers_that_do_not_fit_close_no_server() {
             assert_eq!(
                 bench.marks(2),
                 [0, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0],
+                "{pcpu} {operation:?}"
+            );
+        }
+    }
+}
+
+/// Lets a client give up more calls than a capability space has slots. The server answers none of them in
+/// time. Then it answers the oldest one, and an honest client's calls.
+#[test]
+fn calls_that_are_given_up_close_no_server_and_their_answers_reach_no_other_call() {
+    const GIVEN_UP: usize = 2 * CAPABILITY_SLOTS;
+    for pcpu in [0, 1] {
+        for operation in [Operation::PortSendReceive, Operation::PortSendReceiveDonate] {
+            let greedy = with_port(task("greedy", 0, 20), Rights::WRITE);
+            let serving = with_port(task("server", pcpu, 10), Rights::READ);
+            let honest = with_port(task("honest", 0, 15), Rights::WRITE);
+            let mut bench = bench(2, 4, &[greedy, serving, honest]);
+            bench.program(0, move |_| {
+                let calls = (1..=GIVEN_UP as u64).map(|round| request(operation, round * 20_000));
+                marking(calls.collect())
+            });
+            bench.program(1, |_| {
+                let (mut first, mut last_reply, mut received) = (0, 0, 0);
+                move |last: Outcome, _: u64| {
+                    if let Outcome::Replied(Reply::Hypercall(Ok([_, _, index, _]))) = last
+                        && index != 0
+                    {
+                        first = if first == 0 { index } else { first };
+                        (last_reply, received) = (index, received + 1);
+                        if received > GIVEN_UP {
+                            // The honest client's call has come. The answer to a call that is gone is not
+                            // for it.
+                            return call(Operation::PortReply, &[first, FROM, 8]);
+                        }
+                    }
+                    let reply = if received > GIVEN_UP { last_reply } else { 0 };
+                    call(Operation::PortReceiveDonate, &[PORT, TO, 64, 8, reply, 0])
+                }
+            });
+            let end = GIVEN_UP as u64 * 20_000 + 50_000;
+            bench.program(2, move |_| {
+                marking(vec![
+                    sleep(end),
+                    request(operation, 0),
+                    request(operation, 0),
+                    load(TO),
+                ])
+            });
+            bench.run(end + 500_000);
+            assert_eq!(
+                bench.marks(0),
+                [mark(Error::TimedOut); GIVEN_UP],
+                "{pcpu} {operation:?}"
+            );
+            assert_eq!(
+                bench.marks(2)[4..],
+                [8, 0, 0, 0, 8, 0, 0, 0, 0],
                 "{pcpu} {operation:?}"
             );
         }
@@ -812,7 +875,7 @@ fn a_loan_goes_through_a_chain_and_a_cycle_is_refused() {
         marking(vec![
             receive(0),
             donate(OTHER),
-            call(Operation::PortReply, &[4, FROM, 8]),
+            call(Operation::PortReply, &[reply_to(4, 0, 1), FROM, 8]),
         ])
     });
     bench.program(2, move |_| {
@@ -820,7 +883,7 @@ fn a_loan_goes_through_a_chain_and_a_cycle_is_refused() {
             call(Operation::PortReceive, &[OTHER, TO, 64, 0]),
             Action::Compute(5_000),
             donate(PORT),
-            call(Operation::PortReply, &[4, FROM, 8]),
+            call(Operation::PortReply, &[reply_to(4, 1, 1), FROM, 8]),
         ])
     });
     bench.program(3, |_| {
@@ -835,8 +898,11 @@ fn a_loan_goes_through_a_chain_and_a_cycle_is_refused() {
         }
     });
     bench.run(2_000_000);
-    assert_eq!(bench.marks(2), [8, 2, 4, 0, mark(Error::DonationCycle)]);
-    assert_eq!(bench.marks(1)[..8], [8, 0, 4, 0, 8, 0, 0, 0]);
+    assert_eq!(
+        bench.marks(2),
+        [8, 2, reply_to(4, 1, 1), 0, mark(Error::DonationCycle)]
+    );
+    assert_eq!(bench.marks(1)[..8], [8, 0, reply_to(4, 0, 1), 0, 8, 0, 0, 0]);
     assert_eq!(bench.marks(0)[4..], [8, 0, 0, 0]);
     let took = answered_after(&bench);
     assert!((5_000..12_000).contains(&took), "{took}");
@@ -879,9 +945,9 @@ fn a_client_that_ends_takes_its_loan_and_its_call_with_it() {
     let mut bench = bench(2, 2, &[client, serving, killer]);
     bench.program(0, |_| marking(vec![request(Operation::PortSendReceiveDonate, 0)]));
     bench.program(1, |_| {
-        let reply = call(Operation::PortReply, &[4, FROM, 8]);
-        let round = [receive(0), Action::Compute(50_000), reply];
-        marking(round.repeat(4))
+        let reply = |number| call(Operation::PortReply, &[reply_to(4, 0, number), FROM, 8]);
+        let round = |number| [receive(0), Action::Compute(50_000), reply(number)];
+        marking((1..5).flat_map(round).collect())
     });
     bench.program(2, |_| {
         let round = [sleep(120_000), call(Operation::PartitionRestart, &[1])];

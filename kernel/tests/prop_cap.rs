@@ -4,7 +4,7 @@
 
 use bulkhead_abi::{Error, ObjectKind, Rights};
 use bulkhead_arch_api::{PartitionId, VcpuId};
-use bulkhead_kernel::cap::{Capability, REVOKED_AT_ONCE, Spaces};
+use bulkhead_kernel::cap::{Capability, REVOKED_AT_ONCE, ReplyIndex, Spaces};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,19 +32,19 @@ enum Operation {
         holder: u8,
         index: u64,
     },
-    /// Receives a call of a vCPU, or ends that call: with a reply or without.
+    /// Receives a call of a vCPU, or ends that call.
     Reply {
         holder: u8,
         caller: u8,
     },
     End {
         caller: u8,
-        is_used: bool,
     },
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
-    let index = prop_oneof![0..8_u64, 0..70_u64];
+    let reply = (0..8_u32, 0..4_u8).prop_map(|(slot, caller)| reply_index(slot.into(), caller));
+    let index = prop_oneof![2 => 0..8_u64, 2 => 0..70_u64, 1 => reply];
     prop_oneof![
         3 => (0..PARTITIONS, index.clone(), 0..PARTITIONS, 0..16_u8)
             .prop_map(|(holder, index, receiver, rights)| Operation::Derive { holder, index, receiver, rights }),
@@ -52,11 +52,17 @@ fn operation() -> impl Strategy<Value = Operation> {
             .prop_map(|(holder, index, own)| Operation::Revoke { holder, index, own }),
         2 => (0..PARTITIONS, index).prop_map(|(holder, index)| Operation::Use { holder, index }),
         1 => (0..PARTITIONS, 0..4_u8).prop_map(|(holder, caller)| Operation::Reply { holder, caller }),
-        1 => (0..4_u8, any::<bool>()).prop_map(|(caller, is_used)| Operation::End { caller, is_used }),
+        1 => (0..4_u8).prop_map(|caller| Operation::End { caller }),
         1 => (0..PARTITIONS).prop_map(|holder| Operation::Reset { holder }),
     ]
 }
 
+/// Returns the index of a capability to reply to a call of `caller`. All calls have one number here.
+fn reply_index(slot: u64, caller: u8) -> u64 {
+    ReplyIndex::new(slot as u32, VcpuId(caller), 1).0.into()
+}
+
+/// A holder and a slot.
 type Name = (u8, u64);
 
 #[derive(Default)]
@@ -69,8 +75,8 @@ struct Model {
 }
 
 impl Model {
-    fn derive(&mut self, from: Name, receiver: u8, rights: Rights) -> Result<u64, Error> {
-        let parent = self.find(from)?;
+    fn derive(&mut self, named: Name, receiver: u8, rights: Rights) -> Result<u64, Error> {
+        let (from, parent) = self.find(named)?;
         if !parent.rights.contains(rights) {
             return Err(Error::NoRight);
         }
@@ -83,13 +89,17 @@ impl Model {
         Ok(free)
     }
 
-    /// Uses a slot. The first use of a dead one frees it.
-    fn find(&mut self, name: Name) -> Result<Capability, Error> {
-        if self.dead.remove(&name) {
-            return Err(Error::Revoked);
+    /// Uses an index. The first use of a dead slot frees the slot.
+    fn find(&mut self, (holder, index): Name) -> Result<(Name, Capability), Error> {
+        let is_reply = ReplyIndex::is_one(index);
+        let name = (holder, if is_reply { index & 63 } else { index });
+        let found = self.entries.get(&name).map(|(found, _)| *found);
+        let found = found.filter(|found| (found.kind == ObjectKind::Reply) == is_reply);
+        match found {
+            None if is_reply || self.dead.remove(&name) => Err(Error::Revoked),
+            None => Err(Error::NoCapability),
+            Some(found) => Ok((name, found)),
         }
-        let (found, _) = self.entries.get(&name).ok_or(Error::NoCapability)?;
-        Ok(*found)
     }
 
     fn free(&self, holder: u8) -> Option<u64> {
@@ -109,20 +119,17 @@ impl Model {
         };
         self.entries.insert((holder, slot), (reply, None));
         self.calls.insert(caller, (holder, slot));
-        Ok(slot)
+        Ok(reply_index(slot, caller))
     }
 
     /// Ends a call, if its capability is still where it was put.
-    fn end(&mut self, caller: u8, name: Name, is_used: bool) {
+    fn end(&mut self, caller: u8, name: Name) {
         let is_there = self
             .entries
             .get(&name)
             .is_some_and(|(found, _)| found.kind == ObjectKind::Reply && found.object == caller);
         if is_there {
             self.entries.remove(&name);
-            if !is_used {
-                self.dead.insert(name);
-            }
         }
     }
 
@@ -137,11 +144,11 @@ impl Model {
         false
     }
 
-    fn revoke(&mut self, root: Name, own: bool) -> Result<(), Error> {
-        if own && root.1 == 0 {
+    fn revoke(&mut self, named: Name, own: bool) -> Result<(), Error> {
+        if own && named.1 == 0 {
             return Err(Error::InvalidArgument);
         }
-        self.find(root)?;
+        let (root, _) = self.find(named)?;
         let gone: Vec<Name> = self
             .entries
             .keys()
@@ -233,16 +240,17 @@ proptest! {
                 }
                 Operation::Use { holder, index } => {
                     let found = spaces.look_up(PartitionId(holder), index);
-                    prop_assert_eq!(found, model.find((holder, index)));
+                    prop_assert_eq!(found, model.find((holder, index)).map(|(_, found)| found));
                 }
                 Operation::Reply { holder, caller } => {
-                    let put = spaces.put_reply(PartitionId(holder), VcpuId(caller), Rights::WRITE);
-                    prop_assert_eq!(put.map(u64::from), model.receive(holder, caller));
+                    let put = spaces.put_reply(PartitionId(holder), (VcpuId(caller), 1), Rights::WRITE);
+                    prop_assert_eq!(put.map(|index| index.0.into()), model.receive(holder, caller));
                 }
-                Operation::End { caller, is_used } => {
+                Operation::End { caller } => {
                     if let Some((holder, slot)) = model.calls.remove(&caller) {
-                        spaces.take_reply((PartitionId(holder), slot as u32), VcpuId(caller), is_used);
-                        model.end(caller, (holder, slot), is_used);
+                        let index = ReplyIndex::new(slot as u32, VcpuId(caller), 1);
+                        spaces.take_reply((PartitionId(holder), index), VcpuId(caller));
+                        model.end(caller, (holder, slot));
                     }
                 }
             }
@@ -250,7 +258,11 @@ proptest! {
                 for index in 0..SLOTS {
                     let expected = model.entries.get(&(holder, index)).map(|(capability, _)| *capability);
                     let error = if model.dead.contains(&(holder, index)) { Error::Revoked } else { Error::NoCapability };
-                    prop_assert_eq!(spaces.peek(PartitionId(holder), index), expected.ok_or(error));
+                    let named = match expected {
+                        Some(found) if found.kind == ObjectKind::Reply => reply_index(index, found.object),
+                        _ => index,
+                    };
+                    prop_assert_eq!(spaces.peek(PartitionId(holder), named), expected.ok_or(error));
                     let parent = model.entries.get(&(holder, index)).and_then(|(_, parent)| *parent);
                     if let (Some(own), Some(parent)) = (expected, parent) {
                         prop_assert!(model.entries[&parent].0.rights.contains(own.rights));
@@ -316,12 +328,10 @@ fn the_worst_revocation_takes_every_slot_of_every_space() {
     assert_eq!(steps, (chain as usize).div_ceil(REVOKED_AT_ONCE));
     // Every holder but the one who revoked meets the error once. Then the slot is free.
     for holder in (1..32).map(PartitionId) {
-        assert_eq!(
-            spaces.put_reply(holder, VcpuId(0), Rights::WRITE),
-            Err(Error::NoSpace)
-        );
+        let put = || spaces.put_reply(holder, (VcpuId(0), 1), Rights::WRITE);
+        assert_eq!(put(), Err(Error::NoSpace));
         assert_eq!(spaces.look_up(holder, 9), Err(Error::Revoked));
         assert_eq!(spaces.look_up(holder, 9), Err(Error::NoCapability));
-        assert_eq!(spaces.put_reply(holder, VcpuId(0), Rights::WRITE), Ok(9));
+        assert_eq!(put(), Ok(ReplyIndex::new(9, VcpuId(0), 1)));
     }
 }

@@ -2,15 +2,13 @@
 //! Random partitions beside a critical one. They cause no panic, no broken protocol (the mock is strict) and
 //! no lockdown. The critical partition's releases are all there and in time. The log is bounded.
 
-mod support;
-
+use crate::support::{At, Bench, NOWHERE, Part, RAM, UART, add_channel, call, port, tables, task, vm};
 use bulkhead_abi::{HealthClass, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::{FaultReport, GuestPhys, ResetKind, VcpuId};
 use bulkhead_arch_sim::{Action, Outcome, What};
 use bulkhead_image::layout::HealthAction;
 use bulkhead_image::layout::{NONE, Name, PortRecord, SERVED_VIRTIO, SERVED_WRITES, ServedRecord};
 use proptest::prelude::*;
-use support::{At, Bench, NOWHERE, Part, RAM, UART, add_channel, call, port, tables, task, vm};
 
 const PERIOD: u64 = 5_000;
 /// The time of one chunk of loading another partition, and of the way in and out.

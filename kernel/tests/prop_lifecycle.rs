@@ -7,8 +7,7 @@
 //! promises. Lives are counted without a gap, the critical partition beside them misses nothing, and the last
 //! request is honoured.
 
-mod support;
-
+use crate::support::{Bench, NOWHERE, Part, RAM, call, task, vm};
 use bulkhead_abi::status::{StartOptions, StartWord};
 use bulkhead_abi::{HealthClass, ObjectKind, Operation, Rights, StartMode};
 use bulkhead_arch_api::{Reply, ResetKind};
@@ -18,7 +17,6 @@ use proptest::prelude::*;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
-use support::{Bench, NOWHERE, Part, RAM, call, task, vm};
 
 /// A word of the partition's memory that no payload covers.
 const WORD: u64 = RAM + 0x2000;

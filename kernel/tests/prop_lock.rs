@@ -3,15 +3,13 @@
 //! And random clients on two pCPUs, which give up, restart and take a second lock: no two own a lock at a
 //! time, a lock is broken only after an owner that ended, and no vCPU is left out for good.
 
-mod support;
-
+use crate::support::{Bench, Part, call, error_mark, marking, tables, task, vm};
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::{Reply, VcpuId};
 use bulkhead_arch_sim::{Action, Guest, Outcome};
 use bulkhead_image::layout::{LockRecord, Name};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use support::{Bench, Part, call, error_mark, marking, tables, task, vm};
 
 const LOCKS: u64 = 3;
 const CLOCK: u64 = 9;

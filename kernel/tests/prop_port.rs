@@ -3,15 +3,13 @@
 //! find that no message and no reply is lost, doubled, changed or mixed up, even if clients and servers give
 //! up or restart.
 
-mod support;
-
+use crate::support::{Bench, Part, RAM, call, error_mark, marking, port, tables, task, vm};
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::Reply;
 use bulkhead_arch_sim::{Action, Guest, Outcome};
 use bulkhead_image::layout::{Name, PortRecord};
 use proptest::prelude::*;
 use std::collections::{BTreeSet, VecDeque};
-use support::{Bench, Part, RAM, call, error_mark, marking, port, tables, task, vm};
 
 const FROM: u64 = RAM + 0x100;
 const TO: u64 = RAM + 0x200;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The record that the hypervisor leaves in RAM, and its use by the next life.
 
-mod support;
-
+use crate::support::{Bench, NOWHERE, caller, log_text, vm};
 use bulkhead_abi::log::{
     Area, CRASH_LOCKDOWN, CRASH_NEW, CRASH_TOLD, ENTRIES, ENTRY_SIZE, LINE_MAX, MAGIC, NONE, RING_SIZE,
 };
@@ -10,7 +9,6 @@ use bulkhead_abi::{HealthClass, PartitionState};
 use bulkhead_arch_sim::Action;
 use bulkhead_image::layout::HealthAction;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
-use support::{Bench, NOWHERE, caller, log_text, vm};
 
 const READ: Action = Action::Read {
     address: NOWHERE,

@@ -2,13 +2,11 @@
 //! Device registers that share a page: the partitions that reach each register, and the stop of a device when
 //! its owner ends.
 
-mod support;
-
+use crate::support::{Bench, tables, vm};
 use bulkhead_abi::HealthClass;
 use bulkhead_arch_api::{Reply, ResetKind};
 use bulkhead_arch_sim::{Action, Outcome, What};
 use bulkhead_image::layout::{HealthAction, REGISTERS_FORWARDED, REGISTERS_QUIESCED, RegistersRecord};
-use support::{Bench, tables, vm};
 
 /// The address at which both partitions see the page with the registers.
 const PAGE: u64 = 0x0a00_3000;

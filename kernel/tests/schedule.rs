@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The order in which vCPUs run, the events that wake them, and the events that must not disturb them.
 
-mod support;
-
+use crate::support::{self, Bench, UART, UART_LINE, periodic, vm};
 use bulkhead_arch_api::{CpuOnResult, CpuPower, Line, PcpuId, Reply, VcpuId};
 use bulkhead_arch_sim::{Action, External, Outcome, What, script};
-use support::{Bench, UART, UART_LINE, periodic, vm};
 
 /// Returns a guest that wakes every `period` ticks by its own timer, marks its lateness, and switches off
 /// after `releases` marks.

@@ -2,8 +2,7 @@
 //! Windows that another partition answers: who is served when, what a server may reach, and what happens when
 //! either side ends.
 
-mod support;
-
+use crate::support::{self, Bench, Part, RAM, RAM as CLIENT, call, error_mark, marking, tables, task, vm};
 use bulkhead_abi::{Error, HealthClass, ObjectKind, Operation, PartitionState, Rights};
 use bulkhead_arch_api::{PartitionId, Reply, VcpuId};
 use bulkhead_arch_sim::{Action, Guest, Outcome};
@@ -11,7 +10,6 @@ use bulkhead_image::layout::{HealthAction, SERVED_FAULTS, SERVED_VIRTIO, SERVED_
 use bulkhead_image::{ImageBuilder, ImageError};
 use std::cell::RefCell;
 use std::rc::Rc;
-use support::{Bench, Part, RAM, RAM as CLIENT, call, error_mark, marking, tables, task, vm};
 
 const SERVICE: u64 = 1;
 const GATE: u64 = 2;

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The time and the priority of those who wait for a server serve its start, too.
 
-mod support;
-
+use crate::support::{self, Bench, Part, RAM, call, marking, port, tables, task, vm};
 use bulkhead_abi::{ObjectKind, Operation, PartitionState, Rights};
 use bulkhead_arch_api::PartitionId;
 use bulkhead_arch_sim::{Action, Guest, Outcome};
-use support::{Bench, Part, RAM, call, marking, port, tables, task, vm};
 
 const PORT: u64 = 1;
 const CLOCK: u64 = 2;

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The records of a traced pCPU: the same records on the mock as on a board.
 
-mod support;
-
+use crate::support::{Bench, periodic, vm};
 use bulkhead_abi::PartitionState;
 use bulkhead_abi::trace::{BlockReason, Entry, Event, ExitCause, Record, SwitchReason};
 use bulkhead_arch_sim::{Action, What, script};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
-use support::{Bench, periodic, vm};
 
 /// Returns rings of this many records for the pCPUs of a board.
 fn rings(pcpus: usize, records: usize) -> Vec<&'static [Entry]> {

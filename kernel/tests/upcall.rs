@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Upcalls: a task that computes is interrupted by an event or at a time, once, and goes on where it was.
 
-mod support;
-
+use crate::support::{Bench, Part, call, caller, error_mark, task, vm};
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::Reply;
 use bulkhead_arch_sim::{Action, Outcome, script};
-use support::{Bench, Part, call, caller, error_mark, task, vm};
 
 const GATE: u64 = 1;
 const CLOCK: u64 = 2;

@@ -90,6 +90,9 @@ pub enum Damage {
     ClaimTwice,
     /// The image is forged: it needs this part of the kernel, too, and the digest of the tables is right.
     Needs(String),
+    /// The image is forged: it is built to lie this many bytes further on, as after a class binary of another
+    /// size, and the digest of the tables is right.
+    Moved(i64),
 }
 
 /// The text of a case, or of all cases of a folder.
@@ -457,18 +460,22 @@ impl Share {
 }
 
 impl Damage {
-    /// Damages the system image at the end of `flash`.
+    /// Damages the system image in `flash`.
     ///
     /// # Errors
-    /// The offset is outside the image, or there is no such function.
-    pub fn apply(&self, flash: &mut Vec<u8>, image_len: usize, class_binary: &Path) -> Result<(), String> {
-        let start = flash.len() - image_len;
+    /// The offset is outside the image, or there is no such function, or no image.
+    pub fn apply(&self, flash: &mut Vec<u8>, image: &[u8], class_binary: &Path) -> Result<(), String> {
+        let start = flash
+            .windows(image.len())
+            .rposition(|bytes| bytes == image)
+            .ok_or("the flashable file does not have the system image")?;
+        let end = start + image.len();
         let place = |offset: i64| {
-            let from = if offset < 0 { flash.len() } else { start };
+            let from = if offset < 0 { end } else { start };
             let distance = isize::try_from(offset).unwrap_or(isize::MAX);
             let place = from
                 .checked_add_signed(distance)
-                .filter(|place| (start..flash.len()).contains(place));
+                .filter(|place| (start..end).contains(place));
             place.ok_or_else(|| format!("offset {offset} is outside the system image"))
         };
         match *self {
@@ -478,12 +485,17 @@ impl Damage {
                 flash[at..at + 2].copy_from_slice(&0xDEFE_u16.to_le_bytes());
             }
             Self::Needs(ref part) => {
-                if !prepare::need_part(&mut flash[start..], part) {
+                if !forge(&mut flash[start..end], |image| prepare::need_part(image, part)) {
                     return Err(format!("there is no part `{part}`"));
                 }
             }
+            Self::Moved(bytes) => {
+                if !forge(&mut flash[start..end], |image| prepare::move_base(image, bytes)) {
+                    return Err("there is no system image".to_owned());
+                }
+            }
             Self::ClaimTwice => {
-                if !prepare::claim_twice(&mut flash[start..]) {
+                if !forge(&mut flash[start..end], prepare::claim_twice) {
                     return Err("the image has no two partitions with RAM".to_owned());
                 }
             }
@@ -514,6 +526,14 @@ impl Damage {
         }
         Ok(())
     }
+}
+
+/// Forges an image. The forger works on a copy, because an image in an ELF file can lie anywhere.
+fn forge(image: &mut [u8], forger: impl FnOnce(&mut [u8]) -> bool) -> bool {
+    let mut copy = image.to_vec();
+    let is_forged = forger(&mut copy);
+    image.copy_from_slice(&copy);
+    is_forged
 }
 
 /// Exception vectors of a table, and bytes of each (Arm DDI 0487, D1.4.2).
@@ -626,12 +646,12 @@ axis = [
 
     #[test]
     fn damage_hits_the_image_only() {
-        let flash = vec![0_u8; 10];
+        let flash = vec![0, 0, 0, 0, 0, 0, 0, 0, 0, 9];
         let damaged = |damage: Damage| {
             let mut copy = flash.clone();
-            damage.apply(&mut copy, 4, Path::new("")).map(|()| copy)
+            damage.apply(&mut copy, &flash[6..], Path::new("")).map(|()| copy)
         };
-        assert_eq!(damaged(Damage::Flip(0)).unwrap(), [0, 0, 0, 0, 0, 0, 1, 0, 0, 0]);
+        assert_eq!(damaged(Damage::Flip(0)).unwrap(), [0, 0, 0, 0, 0, 0, 1, 0, 0, 9]);
         assert_eq!(damaged(Damage::Set(-1, 7)).unwrap()[9], 7);
         assert_eq!(damaged(Damage::Keep(1)).unwrap().len(), 7);
         assert!(damaged(Damage::Flip(4)).is_err());
@@ -642,6 +662,8 @@ axis = [
     #[test]
     fn damage_finds_the_vectors() {
         let mut flash = vec![0x11_u8; 0x2000];
+        let image = [0x44; 4];
+        flash[0x1ffc..].fill(0x44);
         for (number, entry) in flash[0x800..0x1000].chunks_mut(VECTOR_SIZE).enumerate() {
             entry[..4].fill(if number < 8 { 0x22 } else { 0x33 });
         }
@@ -649,14 +671,16 @@ axis = [
             .iter_mut()
             .enumerate()
             .for_each(|(place, byte)| *byte = (place / 3) as u8);
-        Damage::Vector(8).apply(&mut flash, 4, Path::new("")).unwrap();
+        Damage::Vector(8)
+            .apply(&mut flash, &image, Path::new(""))
+            .unwrap();
         assert_eq!(flash[0xc00..0xc05], [0, 0, 0, 0, 0x11]);
         Damage::Redirect(8, 11)
-            .apply(&mut flash, 4, Path::new(""))
+            .apply(&mut flash, &image, Path::new(""))
             .unwrap();
         assert_eq!(flash[0xc00..0xc05], [0x60, 0, 0, 0x14, 0x11]);
         Damage::Redirect(11, 10)
-            .apply(&mut flash, 4, Path::new(""))
+            .apply(&mut flash, &image, Path::new(""))
             .unwrap();
         assert_eq!(flash[0xd80..0xd85], [0xe0, 0xff, 0xff, 0x17, 0x11]);
     }

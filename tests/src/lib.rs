@@ -11,6 +11,7 @@
 //! count Rust's own test programs can count this output, too.
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod bare;
 mod bound;
 mod case;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Prepares and runs the cases, two at a time: an instruction-counted emulator uses one CPU.
 
+use crate::ahead::Ahead;
 use crate::bare;
 use crate::case::Case;
 use crate::entries::Entries;
@@ -19,7 +20,6 @@ use bulkhead::trace::replay::{self, Tolerance};
 use bulkhead::ui::progress::Progress;
 use bulkhead_abi::trace::Event;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 const AT_ONCE: usize = 2;
@@ -32,13 +32,16 @@ const TRACE_RECORDS: u32 = 1 << 18;
 
 /// Runs all cases; whether each passed, in their order.
 pub(crate) fn run_all(cases: &[Case]) -> Vec<bool> {
-    let next = AtomicUsize::new(0);
+    let ahead = Ahead::new(cases);
     let results = Mutex::new(vec![false; cases.len()]);
     let progress = Progress::new();
     std::thread::scope(|scope| {
+        scope.spawn(|| ahead.build(&progress));
         for _ in 0..AT_ONCE.min(cases.len()) {
             scope.spawn(|| {
-                while let Some((index, case)) = take(&next, cases) {
+                while let Some((index, case)) =
+                    ahead.take().and_then(|index| Some((index, cases.get(index)?)))
+                {
                     let started = Instant::now();
                     let findings = run(case, &progress);
                     let seconds = started.elapsed().as_secs_f32();
@@ -63,11 +66,6 @@ pub(crate) fn run_all(cases: &[Case]) -> Vec<bool> {
     results.into_inner().unwrap_or_default()
 }
 
-fn take<'a>(next: &AtomicUsize, cases: &'a [Case]) -> Option<(usize, &'a Case)> {
-    let index = next.fetch_add(1, Ordering::Relaxed);
-    Some((index, cases.get(index)?))
-}
-
 /// Returns how the emulator is started for a case.
 fn launch_of(case: &Case) -> Launch {
     Launch {
@@ -83,19 +81,24 @@ fn launch_of(case: &Case) -> Launch {
     }
 }
 
-/// Runs a case; what was wrong.
-fn run(case: &Case, progress: &Progress) -> Vec<String> {
-    let mut launch = launch_of(case);
-    // The test, not the system, decides when time is up; a little more, so that it is the test that sees it.
-    // If exits are compared the system decides, so that no exit is under way at the end.
-    let options = Options {
+/// Returns how the system of a case is prepared.
+pub(crate) fn options_of(case: &Case) -> Options {
+    Options {
+        // The test, not the system, decides when time is up; a little more, so that it is the test that sees
+        // it. If exits are compared the system decides, so that no exit is under way at the end.
         stop_after: Some(case.time_limit + if case.exits_agree { 0.0 } else { 1.0 }),
         trace_records: case.agrees_within_us.map(|_| TRACE_RECORDS),
         conformance: case.conformance,
         parts: case.parts,
         quiet: false,
         built_once: true,
-    };
+    }
+}
+
+/// Runs a case; what was wrong.
+fn run(case: &Case, progress: &Progress) -> Vec<String> {
+    let mut launch = launch_of(case);
+    let options = options_of(case);
     let prepared = match prepare_text(&case.path, &case.manifest, &options, progress) {
         Ok(prepared) => prepared,
         Err(problem) => return vec![problem.to_string()],
@@ -110,7 +113,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
     launch.look_at(prepared.system());
     let mut flash = file.into_owned();
     if let Some(damage) = &case.damage
-        && let Err(why) = damage.apply(&mut flash, prepared.image().len(), prepared.class_binary())
+        && let Err(why) = damage.apply(&mut flash, prepared.image(), prepared.class_binary())
     {
         return vec![why];
     }

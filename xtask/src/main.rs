@@ -12,7 +12,6 @@ mod classes;
 mod dependencies;
 mod english;
 mod figures;
-mod fuzz;
 mod parts;
 mod picture;
 mod porting;
@@ -64,11 +63,6 @@ enum Command {
     },
     /// Measured figures in the documentation: each says what holds it
     Figures,
-    /// The fuzz targets, each with a fixed number of inputs from a fixed seed
-    Fuzz {
-        /// Only targets whose name, `fuzz/NAME`, contains this
-        filter: Option<String>,
-    },
     /// Text, read-only data, data and bss of an ELF file, and no heap in it
     Size {
         /// The file; without it the class binary is built and measured
@@ -137,7 +131,6 @@ fn main() -> ExitCode {
         Command::English { folder: None } => english::check(),
         Command::English { folder: Some(folder) } => english::list(folder),
         Command::Figures => figures::check(),
-        Command::Fuzz { filter } => fuzz::run(filter.as_deref()),
         Command::Size {
             elf,
             small,

@@ -48,18 +48,18 @@ impl<const N: usize> Line<N> {
     }
 
     /// Adds a text.
-    pub fn text(&mut self, text: &str) {
-        self.bytes(text.as_bytes());
+    pub fn text(&mut self, text: &str) -> &mut Self {
+        self.bytes(text.as_bytes())
     }
 
     /// Adds a number in decimal.
-    pub fn decimal(&mut self, number: u64) {
-        self.bytes(decimal(number, &mut [0; 20]));
+    pub fn decimal(&mut self, number: u64) -> &mut Self {
+        self.bytes(decimal(number, &mut [0; 20]))
     }
 
     /// Adds a number in hexadecimal, with `0x`.
-    pub fn hex(&mut self, number: u64) {
-        self.bytes(hex(number, &mut [0; 18]));
+    pub fn hex(&mut self, number: u64) -> &mut Self {
+        self.bytes(hex(number, &mut [0; 18]))
     }
 
     /// Adds a byte.
@@ -72,10 +72,11 @@ impl<const N: usize> Line<N> {
     }
 
     /// Adds bytes.
-    pub fn bytes(&mut self, bytes: &[u8]) {
+    pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         self.length = self
             .length
             .saturating_add(put(&mut self.bytes, self.length, bytes));
+        self
     }
 
     /// Returns the bytes so far.

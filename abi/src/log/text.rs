@@ -173,21 +173,20 @@ impl Entry {
         match value {
             b'p' => names.add_name(self.partition, to),
             b'c' => names.add_name(fact as u8, to),
-            b'v' => to.decimal(self.vcpu.into()),
-            b'l' => to.decimal(self.line.into()),
+            b'v' => _ = to.decimal(self.vcpu.into()),
+            b'l' => _ = to.decimal(self.line.into()),
             b'd' => add_name(self.kind.details(), self.detail, to),
-            b'h' => to.hex(fact),
-            b'#' => to.decimal(fact),
-            b'n' => to.decimal(number),
-            b'm' => to.decimal(number.saturating_add(1)),
+            b'h' => _ = to.hex(fact),
+            b'#' => _ = to.decimal(fact),
+            b'n' => _ = to.decimal(number),
+            b'm' => _ = to.decimal(number.saturating_add(1)),
             b'a' => add_name(HealthAction::NAMES, (event >> 32) as u8, to),
             b'e' => add_name(Error::NAMES, self.fact(ERROR).wrapping_neg() as u8, to),
             b'N' => self.add_bytes(NAME_LEN, to),
             b'b' => self.add_bytes(self.detail.into(), to),
             b'P' => {
                 for vcpu in index..self.detail.min(PLACED_VCPUS).min(index.saturating_add(4)) {
-                    to.text(" ");
-                    to.decimal(event.wrapping_shr(u32::from(vcpu) * 4) & 15);
+                    to.text(" ").decimal(event.wrapping_shr(u32::from(vcpu) * 4) & 15);
                 }
             }
             _ => self.add_register(index, names, to),
@@ -212,13 +211,9 @@ impl Entry {
             .and_then(|file| file.name(number))
         {
             Some(name) => to.text(name),
-            None => {
-                to.text("r");
-                to.decimal(number as u64);
-            }
-        }
-        to.text("=");
-        to.hex(self.fact(index));
+            None => to.text("r").decimal(number as u64),
+        };
+        to.text("=").hex(self.fact(index));
     }
 }
 

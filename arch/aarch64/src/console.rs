@@ -8,7 +8,7 @@
 use crate::sysreg::read_register;
 use crate::{log, mmu};
 use bulkhead_arch_api::{Console, HostPhys, Line};
-use bulkhead_arch_support::{Mmio, Report};
+use bulkhead_arch_support::{self as support, Mmio, since_boot};
 use bulkhead_drivers::cadence::CadenceUart;
 use bulkhead_drivers::pl011::Pl011;
 use bulkhead_image::layout::{CONTROLLER_CADENCE_UART, CONTROLLER_PL011, ControllerRecord, NONE};
@@ -119,29 +119,11 @@ fn uart() -> Option<Uart> {
     })
 }
 
-/// Returns the seconds and microseconds since the log began this life.
-fn since_boot() -> [u64; 2] {
-    let header = &log::area().header;
-    let hertz = header.hertz.load(Ordering::Relaxed);
-    let ticks = read_register!("cntpct_el0").saturating_sub(header.booted.load(Ordering::Relaxed));
-    let (Some(seconds), Some(rest)) = (ticks.checked_div(hertz), ticks.checked_rem(hertz)) else {
-        return [0; 2];
-    };
-    [seconds, rest.saturating_mul(1_000_000) / hertz]
-}
-
 /// Writes a line to the console and waits for the line to go out. This is the last thing that the CPU does.
-pub(crate) fn last_words(text: &str) {
+pub(crate) fn last_words(text: &[u8]) {
     let Some(mut uart) = uart() else { return };
-    let [seconds, micros] = since_boot();
-    let mut stamp = Report::<32>::new();
-    stamp
-        .text("[")
-        .decimal(seconds, 1)
-        .text(".")
-        .decimal(micros, 6)
-        .text("] ");
-    bulkhead_arch_support::last_words(|bytes| uart.send(bytes), stamp.as_str(), text);
+    let time = since_boot(&log::area().header, read_register!("cntpct_el0"));
+    support::last_words(|bytes| uart.send(bytes), Some(time), text);
     uart.flush();
 }
 

@@ -10,9 +10,10 @@ use crate::parking::park;
 use crate::stacks::{EMERGENCY_SIZE, EMERGENCY_STACKS, GUARD_SIZE, STACK_SIZE, STACKS};
 use crate::sysreg::read_register;
 use crate::{console, irq, layout, log};
+use bulkhead_abi::log::line::Line;
 use bulkhead_abi::log::{AREA_SIZE, CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, NONE, STACK_WORDS};
 use bulkhead_arch_api::MAX_PCPUS;
-use bulkhead_arch_support::{Report, physical};
+use bulkhead_arch_support::{panic_line, physical};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 static CRASHED: AtomicBool = AtomicBool::new(false);
@@ -29,11 +30,11 @@ fn claim() {
 }
 
 /// Makes a crash record. `details` adds everything that is known besides the message.
-fn leave(kind: u32, pcpu: u32, message: &str, details: impl FnOnce(&Crash)) {
+fn leave(kind: u32, pcpu: u32, message: &[u8], details: impl FnOnce(&Crash)) {
     let area = log::area();
     area.make_if_invalid();
     area.crash
-        .begin(kind, pcpu, read_register!("cntpct_el0"), message.as_bytes());
+        .begin(kind, pcpu, read_register!("cntpct_el0"), message);
     area.crash.base.store(layout::load_address(), Ordering::Relaxed);
     details(&area.crash);
     log::keep(0, AREA_SIZE);
@@ -47,16 +48,15 @@ pub(crate) extern "C" fn crash(registers: &[u64; 31], vector: u64, stack: u64) -
     claim();
     let (syndrome, pc) = (read_register!("esr_el2"), read_register!("elr_el2"));
     let address = read_register!("far_el2");
-    let mut line = Report::<ROOM>::new();
-    line.text("LOCKDOWN: exception in the hypervisor: vector=0x")
-        .number(vector, 1);
-    line.text(" esr=0x").number(syndrome, 1);
-    line.text(" elr=0x").number(pc, 1);
-    line.text(" far=0x").number(address, 1);
-    line.text(" sp=0x").number(stack, 1);
+    let mut line = Line::<ROOM>::of("LOCKDOWN: exception in the hypervisor: vector=");
+    line.hex(vector);
+    line.text(" esr=").hex(syndrome);
+    line.text(" elr=").hex(pc);
+    line.text(" far=").hex(address);
+    line.text(" sp=").hex(stack);
     // An address in the binary's ELF file is the ELR less this address.
-    line.text(" base=0x").number(layout::load_address(), 1);
-    leave(CRASH_EXCEPTION, own_pcpu(), line.as_str(), |record| {
+    line.text(" base=").hex(layout::load_address());
+    leave(CRASH_EXCEPTION, own_pcpu(), line.as_bytes(), |record| {
         record.syndrome.store(syndrome, Ordering::Relaxed);
         record.address.store(address, Ordering::Relaxed);
         record.pc.store(pc, Ordering::Relaxed);
@@ -67,32 +67,27 @@ pub(crate) extern "C" fn crash(registers: &[u64; 31], vector: u64, stack: u64) -
         }
         store_stack(record, stack);
     });
-    console::last_words(line.as_str());
+    console::last_words(line.as_bytes());
     park()
 }
 
 /// Ends the run at a panic, which is a broken invariant as well.
 pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     claim();
-    let mut line = Report::<ROOM>::new();
-    line.text("LOCKDOWN: panic in the hypervisor");
-    if let Some(location) = info.location() {
-        line.text(" at ").text(location.file());
-        line.text(" line 0x").number(u64::from(location.line()), 1);
-    }
+    let line = panic_line::<ROOM>(info);
     let stack = &raw const line as u64 & !7;
-    leave(CRASH_PANIC, own_pcpu(), line.as_str(), |record| {
+    leave(CRASH_PANIC, own_pcpu(), line.as_bytes(), |record| {
         store_stack(record, stack);
     });
-    console::last_words(line.as_str());
+    console::last_words(line.as_bytes());
     park()
 }
 
 /// Refuses to start, because something at the very beginning is wrong. Also works with the MMU off and below
 /// EL2.
 pub(crate) fn refuse(reason: &str) {
-    leave(CRASH_LOCKDOWN, NONE, reason, |_| ());
-    console::last_words(reason);
+    leave(CRASH_LOCKDOWN, NONE, reason.as_bytes(), |_| ());
+    console::last_words(reason.as_bytes());
 }
 
 /// Stores words of the stack from `from` on, if that is in the stack of a pCPU.

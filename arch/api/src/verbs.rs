@@ -481,7 +481,7 @@ pub trait Irqs {
 pub trait Clock {
     /// Returns the number of ticks since some point before boot.
     fn now(&self) -> Ticks;
-    /// Returns the number of ticks per second. Constant.
+    /// Returns the number of ticks per second; 0 on a board whose system image was refused. Constant.
     fn hertz(&self) -> u64;
     /// Makes run and wait return [`Exit::Deadline`] from `deadline` on; replaces an earlier deadline.
     fn arm(&mut self, deadline: Ticks);

@@ -47,8 +47,11 @@ fn system_image() -> &'static [u8] {
     // SAFETY: code memory up to `__code_end` is the hypervisor's (the linker script and the host tool ensure
     // this), no code writes it, and any bytes are bytes.
     let all = unsafe { core::slice::from_raw_parts(start, room) };
-    let length = claimed_length(all).map_or(0, |length| usize::try_from(length).unwrap_or(usize::MAX));
-    all.get(..length).unwrap_or(all)
+    // An image that is none is refused on the console, which is looked for in the image.
+    let length = claimed_length(all)
+        .ok()
+        .and_then(|length| usize::try_from(length).ok());
+    length.and_then(|length| all.get(..length)).unwrap_or(all)
 }
 
 /// Checks the guests' programs that stay in code memory.
@@ -143,7 +146,7 @@ impl Machine {
             timer: DualTimer::new(nothing),
             timer_line: u32::MAX,
             counter: Counter::new(nothing),
-            hertz: 1,
+            hertz: 0,
             is_emulated: false,
             idle: Registers::NOTHING,
             trace: (0, 0),
@@ -159,7 +162,7 @@ impl Machine {
     pub fn image() -> Result<Image<'static>, ImageError> {
         let bytes = system_image();
         console::find(bytes);
-        Image::check(bytes, &class::ARMV7M, &Portable)
+        Image::check_here(bytes, &class::ARMV7M, &Portable)
     }
 
     /// Returns the machine of this board. Called once, by `entry_point`.

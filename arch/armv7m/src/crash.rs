@@ -7,8 +7,9 @@
 
 use crate::system::{self, BFAR, CFSR, HFSR};
 use crate::{console, log};
+use bulkhead_abi::log::line::Line;
 use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, STACK_WORDS};
-use bulkhead_arch_support::{Mmio, Report, physical};
+use bulkhead_arch_support::{Mmio, panic_line, physical};
 use bulkhead_image::layout::{REGISTERS_QUIESCED, RegistersRecord};
 use core::sync::atomic::Ordering;
 
@@ -54,16 +55,16 @@ pub(crate) fn stop() -> ! {
 
 /// Ends this CPU with a reason, before the kernel could.
 pub(crate) fn halt(reason: &str) -> ! {
-    leave(CRASH_LOCKDOWN, reason, |_| ());
-    console::last_words(reason);
+    leave(CRASH_LOCKDOWN, reason.as_bytes(), |_| ());
+    console::last_words(reason.as_bytes());
     stop()
 }
 
 /// Makes a crash record. `details` adds everything that is known besides the message.
-fn leave(kind: u32, message: &str, details: impl FnOnce(&Crash)) {
+fn leave(kind: u32, message: &[u8], details: impl FnOnce(&Crash)) {
     let area = log::area();
     area.make_if_invalid();
-    area.crash.begin(kind, 0, 0, message.as_bytes());
+    area.crash.begin(kind, 0, 0, message);
     area.crash.base.store(0, Ordering::Relaxed);
     details(&area.crash);
     area.crash.complete(area.header.boots.load(Ordering::Relaxed));
@@ -74,13 +75,13 @@ fn leave(kind: u32, message: &str, details: impl FnOnce(&Crash)) {
 pub(crate) extern "C" fn crash(stack: u32, number: u32) -> ! {
     let (cause, hard) = (system::read(CFSR), system::read(HFSR));
     let pc = stack_word(stack as usize + FRAME_PC).unwrap_or(0);
-    let mut line = Report::<ROOM>::new();
-    line.text("LOCKDOWN: exception 0x").number(number.into(), 8);
-    line.text(" in the hypervisor: cfsr=0x").number(cause.into(), 8);
-    line.text(" hfsr=0x").number(hard.into(), 8);
-    line.text(" pc=0x").number(pc.into(), 8);
-    line.text(" sp=0x").number(stack.into(), 8);
-    leave(CRASH_EXCEPTION, line.as_str(), |record| {
+    let mut line = Line::<ROOM>::of("LOCKDOWN: exception ");
+    line.hex(number.into());
+    line.text(" in the hypervisor: cfsr=").hex(cause.into());
+    line.text(" hfsr=").hex(hard.into());
+    line.text(" pc=").hex(pc.into());
+    line.text(" sp=").hex(stack.into());
+    leave(CRASH_EXCEPTION, line.as_bytes(), |record| {
         record
             .syndrome
             .store(u64::from(hard) << 32 | u64::from(cause), Ordering::Relaxed);
@@ -89,21 +90,16 @@ pub(crate) extern "C" fn crash(stack: u32, number: u32) -> ! {
         record.vector.store(number.into(), Ordering::Relaxed);
         store_stack(record, stack as usize);
     });
-    console::last_words(line.as_str());
+    console::last_words(line.as_bytes());
     stop()
 }
 
 /// Ends the run at a panic, which is a broken invariant as well.
 pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
-    let mut line = Report::<ROOM>::new();
-    line.text("LOCKDOWN: panic in the hypervisor");
-    if let Some(location) = info.location() {
-        line.text(" at ").text(location.file());
-        line.text(" line 0x").number(location.line().into(), 8);
-    }
+    let line = panic_line::<ROOM>(info);
     let stack = &raw const line as usize & !3;
-    leave(CRASH_PANIC, line.as_str(), |record| store_stack(record, stack));
-    console::last_words(line.as_str());
+    leave(CRASH_PANIC, line.as_bytes(), |record| store_stack(record, stack));
+    console::last_words(line.as_bytes());
     stop()
 }
 

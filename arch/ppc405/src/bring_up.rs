@@ -23,7 +23,7 @@ impl Machine {
     pub fn primary() -> (Self, Result<Image<'static>, ImageError>) {
         let bytes = layout::system_image();
         console::find(bytes);
-        let image = Image::check(bytes, &class::PPC405, &Portable);
+        let image = Image::check_here(bytes, &class::PPC405, &Portable);
         let mut machine = Self::new();
         if let Ok(image) = &image {
             machine.adopt_board(image);
@@ -49,7 +49,7 @@ impl Machine {
             first: [None; MAX_PARTITIONS],
             deadline: Ticks::NEVER,
             armed: Ticks(0),
-            hertz: 1,
+            hertz: 0,
             is_emulated: false,
             idle: Registers::new(IDLE_STATE),
             trace: (0, 0),

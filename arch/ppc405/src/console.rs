@@ -48,9 +48,9 @@ fn uart() -> Option<Ns16550> {
 }
 
 /// Writes a line to the console and waits for the line to go out. This is the last thing that the CPU does.
-pub(crate) fn last_words(text: &str) {
+pub(crate) fn last_words(text: &[u8]) {
     let Some(mut uart) = uart() else { return };
-    bulkhead_arch_support::last_words(|bytes| uart.send(bytes), "", text);
+    bulkhead_arch_support::last_words(|bytes| uart.send(bytes), None, text);
     uart.flush();
 }
 

@@ -7,8 +7,9 @@
 
 use crate::context::Trap;
 use crate::{console, layout, log};
+use bulkhead_abi::log::line::Line;
 use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, STACK_WORDS};
-use bulkhead_arch_support::{Report, physical};
+use bulkhead_arch_support::{panic_line, physical};
 use core::sync::atomic::Ordering;
 
 /// Bytes of a report.
@@ -23,16 +24,16 @@ pub(crate) fn stop() -> ! {
 
 /// Ends this CPU with a reason, before the kernel could.
 pub(crate) fn halt(reason: &str) -> ! {
-    leave(CRASH_LOCKDOWN, reason, |_| ());
-    console::last_words(reason);
+    leave(CRASH_LOCKDOWN, reason.as_bytes(), |_| ());
+    console::last_words(reason.as_bytes());
     stop()
 }
 
 /// Makes a crash record. `details` adds everything that is known besides the message.
-fn leave(kind: u32, message: &str, details: impl FnOnce(&Crash)) {
+fn leave(kind: u32, message: &[u8], details: impl FnOnce(&Crash)) {
     let area = log::area();
     area.make_if_invalid();
-    area.crash.begin(kind, 0, 0, message.as_bytes());
+    area.crash.begin(kind, 0, 0, message);
     area.crash.base.store(0, Ordering::Relaxed);
     details(&area.crash);
     area.crash.complete(area.header.boots.load(Ordering::Relaxed));
@@ -40,35 +41,29 @@ fn leave(kind: u32, message: &str, details: impl FnOnce(&Crash)) {
 
 /// Ends the run at an interrupt that belongs to no partition.
 pub(crate) fn interrupted(vector: u32, pc: u32, trap: &Trap) -> ! {
-    let mut line = Report::<ROOM>::new();
-    line.text("LOCKDOWN: interrupt 0x").number(vector.into(), 4);
-    line.text(" in the hypervisor: esr=0x")
-        .number(trap.syndrome.into(), 8);
-    line.text(" dear=0x").number(trap.address.into(), 8);
-    line.text(" pc=0x").number(pc.into(), 8);
+    let mut line = Line::<ROOM>::of("LOCKDOWN: interrupt ");
+    line.hex(vector.into());
+    line.text(" in the hypervisor: esr=").hex(trap.syndrome.into());
+    line.text(" dear=").hex(trap.address.into());
+    line.text(" pc=").hex(pc.into());
     let stack = &raw const line as usize & !3;
-    leave(CRASH_EXCEPTION, line.as_str(), |record| {
+    leave(CRASH_EXCEPTION, line.as_bytes(), |record| {
         record.syndrome.store(trap.syndrome.into(), Ordering::Relaxed);
         record.address.store(trap.address.into(), Ordering::Relaxed);
         record.pc.store(pc.into(), Ordering::Relaxed);
         record.vector.store(vector.into(), Ordering::Relaxed);
         store_stack(record, stack);
     });
-    console::last_words(line.as_str());
+    console::last_words(line.as_bytes());
     stop()
 }
 
 /// Ends the run at a panic, which is a broken invariant as well.
 pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
-    let mut line = Report::<ROOM>::new();
-    line.text("LOCKDOWN: panic in the hypervisor");
-    if let Some(location) = info.location() {
-        line.text(" at ").text(location.file());
-        line.text(" line 0x").number(location.line().into(), 8);
-    }
+    let line = panic_line::<ROOM>(info);
     let stack = &raw const line as usize & !3;
-    leave(CRASH_PANIC, line.as_str(), |record| store_stack(record, stack));
-    console::last_words(line.as_str());
+    leave(CRASH_PANIC, line.as_bytes(), |record| store_stack(record, stack));
+    console::last_words(line.as_bytes());
     stop()
 }
 

@@ -2,6 +2,10 @@
 //! The last words of a CPU on the console before it stops.
 
 use bulkhead_abi::framing::{HYPERVISOR_CONSOLE, RS, US};
+use bulkhead_abi::log::Header;
+use bulkhead_abi::log::line::{Line, STAMP_LEN, stamp};
+use core::panic::PanicInfo;
+use core::sync::atomic::Ordering;
 
 /// Fruitless tries in a row after which a transmitter is given up: a byte at 9600 baud takes a millisecond.
 const PATIENCE: u32 = 10_000_000;
@@ -9,9 +13,9 @@ const PATIENCE: u32 = 10_000_000;
 /// Writes a line of the hypervisor's console, waiting for each byte, but not for ever: a wrong address need
 /// not be a UART.
 ///
-/// `send` is given bytes and says how many of them the transmitter took. `stamp` is the line's time in the
-/// form of the framing, or nothing.
-pub fn last_words(mut send: impl FnMut(&[u8]) -> usize, stamp: &str, text: &str) {
+/// `send` is given bytes and says how many of them the transmitter took. `time` is the line's, in nanoseconds
+/// since boot, if that is known.
+pub fn last_words(mut send: impl FnMut(&[u8]) -> usize, time: Option<u64>, text: &[u8]) {
     let mut patience = PATIENCE;
     let mut put = |mut rest: &[u8]| {
         while !rest.is_empty() && patience != 0 {
@@ -21,17 +25,46 @@ pub fn last_words(mut send: impl FnMut(&[u8]) -> usize, stamp: &str, text: &str)
             crate::relax();
         }
     };
-    let parts: [&[u8]; 8] = [
+    let mut room = [0; STAMP_LEN];
+    let [open, digits, close]: [&[u8]; 3] = match time {
+        Some(time) => [b"[", stamp(time, &mut room), b"] "],
+        None => [b""; 3],
+    };
+    let parts: [&[u8]; 10] = [
         &[RS],
         b"\r\n",
-        stamp.as_bytes(),
+        open,
+        digits,
+        close,
         HYPERVISOR_CONSOLE.as_bytes(),
         b": ",
         &[US],
-        text.as_bytes(),
+        text,
         b"\r\n",
     ];
     parts.into_iter().for_each(&mut put);
+}
+
+/// Returns the nanoseconds since the log began this life, at a reading of the board's counter.
+#[must_use]
+pub fn since_boot(header: &Header, counter: u64) -> u64 {
+    let hertz = header.hertz.load(Ordering::Relaxed);
+    let ticks = counter.saturating_sub(header.booted.load(Ordering::Relaxed));
+    let (Some(seconds), Some(rest)) = (ticks.checked_div(hertz), ticks.checked_rem(hertz)) else {
+        return 0;
+    };
+    seconds * 1_000_000_000 + rest.saturating_mul(1_000_000) / hertz * 1000
+}
+
+/// Returns the line that tells of a panic.
+#[must_use]
+pub fn panic_line<const ROOM: usize>(info: &PanicInfo<'_>) -> Line<ROOM> {
+    let mut line = Line::of("LOCKDOWN: panic in the hypervisor");
+    if let Some(location) = info.location() {
+        line.text(" at ").text(location.file());
+        line.text(" line ").decimal(location.line().into());
+    }
+    line
 }
 
 #[cfg(test)]
@@ -45,7 +78,7 @@ mod tests {
             tries += 1;
             bytes.len().min(usize::from(tries == 1))
         };
-        last_words(send, "", "LOCKDOWN");
+        last_words(send, None, b"LOCKDOWN");
         assert_eq!(tries, PATIENCE + 1);
     }
 
@@ -59,7 +92,7 @@ mod tests {
             sent.extend_from_slice(&bytes[..taken]);
             taken
         };
-        last_words(send, "[1.000002] ", "LOCKDOWN");
+        last_words(send, Some(1_000_002_000), b"LOCKDOWN");
         assert_eq!(sent, b"\x1E\r\n[1.000002] bulkhead: \x1FLOCKDOWN\r\n");
     }
 }

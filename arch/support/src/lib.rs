@@ -9,8 +9,7 @@
 //! - [`physical`]: loads and stores of bus addresses that partitions may change at any moment, which
 //!   is why they are never Rust references.
 //!
-//! and two that every backend's end needs: [`Report`], a line of text without formatting machinery, and
-//! [`last_words`], which gets it to the console.
+//! and what every backend's end needs: [`panic_line`], and [`last_words`], which gets a line to the console.
 //!
 //! It is written to compile and to be tested on the host as well.
 #![cfg_attr(not(test), no_std)]
@@ -19,12 +18,10 @@ mod claim;
 mod last_words;
 mod mmio;
 pub mod physical;
-mod report;
 
 pub use claim::ClaimTable;
-pub use last_words::last_words;
+pub use last_words::{last_words, panic_line, since_boot};
 pub use mmio::Mmio;
-pub use report::Report;
 
 /// Takes one turn of a spin loop: lets the other CPUs go on, on a core with hardware threads and in an
 /// emulator.

@@ -122,7 +122,7 @@ impl Machine {
         }
         let bytes = boot::system_image();
         console::find(bytes);
-        match Image::check(bytes, &class::X86_64, &Portable) {
+        match Image::check_here(bytes, &class::X86_64, &Portable) {
             Ok(image) => (Self::on_board(&image), Ok(image)),
             Err(error) => (Self::new(PcpuId(0)), Err(error)),
         }

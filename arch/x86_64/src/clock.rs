@@ -56,7 +56,7 @@ impl Clock for Machine {
     }
 
     fn hertz(&self) -> u64 {
-        BOARD.get().map_or(1, |board| board.hertz)
+        BOARD.get().map_or(0, |board| board.hertz)
     }
 
     #[inline]

@@ -10,7 +10,7 @@
 use crate::log;
 use crate::sysreg::{counter, read_port8, write_port8};
 use bulkhead_arch_api::{Console, Line};
-use bulkhead_arch_support::Report;
+use bulkhead_arch_support::{self as support, since_boot};
 use bulkhead_image::layout::{CONTROLLER_NS16550, ControllerRecord, NONE};
 use core::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
@@ -78,29 +78,11 @@ fn flush(port: u16) {
     }
 }
 
-/// Returns the seconds and microseconds since the log began this life.
-fn since_boot() -> [u64; 2] {
-    let header = &log::area().header;
-    let hertz = header.hertz.load(Ordering::Relaxed);
-    let ticks = counter().saturating_sub(header.booted.load(Ordering::Relaxed));
-    let (Some(seconds), Some(rest)) = (ticks.checked_div(hertz), ticks.checked_rem(hertz)) else {
-        return [0; 2];
-    };
-    [seconds, rest.saturating_mul(1_000_000) / hertz]
-}
-
 /// Writes a line to the console and waits for the line to go out. This is the last thing that the CPU does.
-pub(crate) fn last_words(text: &str) {
+pub(crate) fn last_words(text: &[u8]) {
     let Some(port) = port() else { return };
-    let [seconds, micros] = since_boot();
-    let mut stamp = Report::<32>::new();
-    stamp
-        .text("[")
-        .decimal(seconds, 1)
-        .text(".")
-        .decimal(micros, 6)
-        .text("] ");
-    bulkhead_arch_support::last_words(|bytes| send(port, bytes), stamp.as_str(), text);
+    let time = since_boot(&log::area().header, counter());
+    support::last_words(|bytes| send(port, bytes), Some(time), text);
     flush(port);
 }
 

@@ -9,9 +9,10 @@
 use crate::parking::park;
 use crate::stacks::{GUARD_SIZE, STACK_SIZE, STACKS};
 use crate::{console, log, physical, sysreg};
+use bulkhead_abi::log::line::Line;
 use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, NONE, STACK_WORDS};
 use bulkhead_arch_api::MAX_PCPUS;
-use bulkhead_arch_support::{Report, physical as memory};
+use bulkhead_arch_support::{panic_line, physical as memory};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 /// A pCPU has crashed.
@@ -45,11 +46,10 @@ fn claim() {
 }
 
 /// Makes a crash record. `details` adds everything that is known besides the message.
-fn leave(kind: u32, pcpu: u32, message: &str, details: impl FnOnce(&Crash)) {
+fn leave(kind: u32, pcpu: u32, message: &[u8], details: impl FnOnce(&Crash)) {
     let area = log::area();
     area.make_if_invalid();
-    area.crash
-        .begin(kind, pcpu, sysreg::counter(), message.as_bytes());
+    area.crash.begin(kind, pcpu, sysreg::counter(), message);
     area.crash.base.store(0, Ordering::Relaxed);
     details(&area.crash);
     area.crash.complete(area.header.boots.load(Ordering::Relaxed));
@@ -62,14 +62,13 @@ pub(crate) extern "C" fn crash(frame: &Frame) -> ! {
     }
     claim();
     let address = sysreg::fault_address();
-    let mut line = Report::<ROOM>::new();
-    line.text("LOCKDOWN: exception in the hypervisor: vector=0x")
-        .number(frame.vector, 1);
-    line.text(" code=0x").number(frame.code, 1);
-    line.text(" rip=0x").number(frame.rip, 1);
-    line.text(" cr2=0x").number(address, 1);
-    line.text(" rsp=0x").number(frame.rsp, 1);
-    leave(CRASH_EXCEPTION, pcpu_of(frame.rsp), line.as_str(), |record| {
+    let mut line = Line::<ROOM>::of("LOCKDOWN: exception in the hypervisor: vector=");
+    line.hex(frame.vector);
+    line.text(" code=").hex(frame.code);
+    line.text(" rip=").hex(frame.rip);
+    line.text(" cr2=").hex(address);
+    line.text(" rsp=").hex(frame.rsp);
+    leave(CRASH_EXCEPTION, pcpu_of(frame.rsp), line.as_bytes(), |record| {
         record.syndrome.store(frame.code, Ordering::Relaxed);
         record.address.store(address, Ordering::Relaxed);
         record.pc.store(frame.rip, Ordering::Relaxed);
@@ -80,31 +79,26 @@ pub(crate) extern "C" fn crash(frame: &Frame) -> ! {
         }
         store_stack(record, frame.rsp);
     });
-    console::last_words(line.as_str());
+    console::last_words(line.as_bytes());
     park()
 }
 
 /// Ends the run at a panic, which is a broken invariant as well.
 pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     claim();
-    let mut line = Report::<ROOM>::new();
-    line.text("LOCKDOWN: panic in the hypervisor");
-    if let Some(location) = info.location() {
-        line.text(" at ").text(location.file());
-        line.text(" line 0x").number(u64::from(location.line()), 1);
-    }
+    let line = panic_line::<ROOM>(info);
     let stack = &raw const line as u64 & !7;
-    leave(CRASH_PANIC, pcpu_of(stack), line.as_str(), |record| {
+    leave(CRASH_PANIC, pcpu_of(stack), line.as_bytes(), |record| {
         store_stack(record, stack);
     });
-    console::last_words(line.as_str());
+    console::last_words(line.as_bytes());
     park()
 }
 
 /// Refuses to start, because something at the very beginning is wrong.
 pub(crate) fn refuse(reason: &str) -> ! {
-    leave(CRASH_LOCKDOWN, NONE, reason, |_| ());
-    console::last_words(reason);
+    leave(CRASH_LOCKDOWN, NONE, reason.as_bytes(), |_| ());
+    console::last_words(reason.as_bytes());
     park()
 }
 

@@ -12,7 +12,7 @@ use bulkhead_arch_api::{Exit, GuestPhys, Hypercall, Line};
 use bulkhead_arch_x86_64_core::decode::Mode;
 use core::sync::atomic::AtomicU32;
 
-/// [`Exit::Failed`] code: VMRUN refused the state of the vCPU.
+/// [`Exit::Failed`] code: VMRUN refused the state of a task.
 const FAILED_STATE: u64 = 2;
 /// Bytes of VMMCALL, of HLT, and of INVD and WBINVD.
 const CALL_LENGTH: u8 = 3;
@@ -87,7 +87,13 @@ pub(crate) fn handle(machine: &mut Machine, context: &mut Context) -> Option<Exi
             None
         }
         exit::SHUTDOWN => Some(shutdown(context)),
-        _ if code & 0xFFFF_FFFF == exit::INVALID => Some(Exit::Failed { code: FAILED_STATE }),
+        _ if code & 0xFFFF_FFFF == exit::INVALID => Some(if context.is_task() {
+            Exit::Failed { code: FAILED_STATE }
+        } else {
+            // A VM sets its own control registers. A processor refuses a bit of CR3 where the VM sets it
+            // (APM volume 2, 3.1.2); emulators notice it at VMRUN (15.5.1).
+            shutdown(context)
+        }),
         _ => guest::refused(context, svm::exception(UNDEFINED, None), None),
     }
 }
@@ -169,7 +175,10 @@ fn open_debug_registers(context: &mut Context) {
     sysreg::write_debug([0; 4]);
 }
 
-/// Returns the exit of a guest that could not deliver an exception, which stops a processor for good.
+/// Returns the exit of a guest that cannot go on: it could not deliver an exception, which stops a processor
+/// for good, or its registers have a state that no processor has.
+#[cold]
+#[inline(never)]
 fn shutdown(context: &mut Context) -> Exit {
     context.pending = Pending::Nothing;
     (context.reflect, context.skip_to) = (0, None);

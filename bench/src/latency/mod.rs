@@ -150,7 +150,7 @@ pub fn measure(board: &Board, samples: usize, progress: &Progress) -> Result<Vec
             (command, Places::of_partition(&workspace)?)
         } else {
             let image = workspace.program(&format!("guest-{RTOS_ALONE}"));
-            workspace.build(&[format!("guest-{RTOS_ALONE}")], progress)?;
+            workspace.build_once(&[format!("guest-{RTOS_ALONE}")], progress)?;
             bare = Bare::new(emulator, &image)?;
             (bare.command(&Launch::default()), Places::of_task(&image)?)
         };

@@ -96,6 +96,9 @@ pub struct Workspace {
     target: PathBuf,
     /// The parts and tables of the class binary, if it is built for one system.
     tailoring: Option<Tailoring>,
+    /// The folder for the class binary alone, if cargo shares its own folder among the class binaries of
+    /// several systems.
+    apart: Option<PathBuf>,
 }
 
 impl Workspace {
@@ -122,6 +125,7 @@ impl Workspace {
             root,
             target,
             tailoring: None,
+            apart: None,
         })
     }
 
@@ -149,7 +153,8 @@ impl Workspace {
             script,
             ..
         } = self.recipe_of(name);
-        let folder = self.target.join(target).join(profile);
+        let folder = self.apart.clone();
+        let folder = folder.unwrap_or_else(|| self.target.join(target).join(profile));
         if script.is_empty() {
             folder.join(name)
         } else {
@@ -190,25 +195,29 @@ impl Workspace {
         self.class_binary(board, name)
     }
 
-    /// Returns the repository as the place of the class binary `name` that is built for one system. Its
-    /// folder of cargo is its own, so nothing else is built anew.
+    /// Returns the repository as the place of the class binary `name` that is built for one system. The
+    /// binary has a folder of its own. cargo shares with all other builds what depends on no system: the
+    /// compiler's library above all.
     #[must_use]
     pub fn tailored(&self, name: &str, tailoring: Tailoring) -> Self {
-        let target = self.target.join(variant::TAILORED).join(tailoring.word(name));
+        let apart = self.target.join(variant::TAILORED).join(tailoring.word(name));
         Self {
             root: self.root.clone(),
-            target,
+            target: self.target.clone(),
             tailoring: Some(tailoring),
+            apart: Some(apart),
         }
     }
 
     /// Returns the repository as the place where class binaries are built one after the other to be measured.
+    /// Only the last one is kept.
     #[must_use]
     pub fn measured(&self, tailoring: Tailoring) -> Self {
         Self {
             root: self.root.clone(),
             target: self.target.join(variant::TAILORED).join("measured"),
             tailoring: Some(tailoring),
+            apart: None,
         }
     }
 
@@ -312,19 +321,36 @@ impl Workspace {
         names
     }
 
-    /// Builds these programs as [`Workspace::build`] does, unless this process has built the very same ones
-    /// together before. cargo needs a third of a second to find that nothing has changed.
+    /// Builds these programs as [`Workspace::build`] does, unless this process has built them before. cargo
+    /// needs a third of a second to find that nothing has changed.
     ///
     /// # Errors
     /// The error carries the message of the compiler.
     pub fn build_once(&self, programs: &[String], progress: &Progress) -> Result<(), Problem> {
-        static BUILT: Mutex<BTreeSet<Vec<String>>> = Mutex::new(BTreeSet::new());
+        static BUILT: Mutex<BTreeSet<(Option<PathBuf>, String)>> = Mutex::new(BTreeSet::new());
         let built = || BUILT.lock().unwrap_or_else(PoisonError::into_inner);
-        if !built().contains(programs) {
-            self.build(programs, progress)?;
-            built().insert(programs.to_vec());
+        let key = |program: &String| (self.apart.clone(), program.clone());
+        let mut missing = programs.to_vec();
+        missing.retain(|program| !built().contains(&key(program)));
+        if !missing.is_empty() {
+            self.build(&missing, progress)?;
+            built().extend(missing.iter().map(key));
         }
         Ok(())
+    }
+
+    /// Returns the programs in groups: one call of cargo builds a group. The groups of a target are together.
+    #[must_use]
+    pub fn in_groups(&self, programs: &BTreeSet<String>) -> Vec<Vec<String>> {
+        let mut groups: BTreeMap<_, Vec<String>> = BTreeMap::new();
+        for program in programs {
+            // Guests in C are built one by one, and soon.
+            let is_in_c = c_guests::is_one(&self.folder_of(program));
+            let recipe = (!is_in_c).then(|| self.recipe_of(program));
+            let key = recipe.map(|recipe| (recipe.target.clone(), recipe));
+            groups.entry(key).or_default().push(program.clone());
+        }
+        groups.into_values().collect()
     }
 
     /// Builds these programs for the target.
@@ -452,7 +478,7 @@ impl Workspace {
             }
         }
         if let Some(tailoring) = &self.tailoring {
-            command.env("BULKHEAD_TABLES", &tailoring.tables);
+            tailoring.choose(&mut command, profile, self.apart.as_deref());
         }
         command.arg("--target-dir").arg(&self.target);
         Ok(command)
@@ -501,15 +527,26 @@ fn minor_version() -> Result<u32, Problem> {
 /// # Errors
 /// There is no compiler.
 pub fn compiler() -> Result<String, Problem> {
-    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    crate::build::debian::run(Command::new(rustc).arg("--version")).map(|text| text.trim().to_owned())
+    static NAME: Mutex<Option<String>> = Mutex::new(None);
+    ask_once(&NAME, &["--version"])
 }
 
 /// Returns the folder of the compiler in use.
 fn sysroot() -> Result<PathBuf, Problem> {
+    static FOLDER: Mutex<Option<String>> = Mutex::new(None);
+    ask_once(&FOLDER, &["--print", "sysroot"]).map(PathBuf::from)
+}
+
+/// Returns what the compiler prints if it is asked this. It is asked once: it takes a tenth of a second to
+/// start, and one process of the tests would ask hundreds of times.
+fn ask_once(answer: &Mutex<Option<String>>, arguments: &[&str]) -> Result<String, Problem> {
+    let mut answer = answer.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(text) = answer.as_ref() {
+        return Ok(text.clone());
+    }
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let text = crate::build::debian::run(Command::new(rustc).args(["--print", "sysroot"]))?;
-    Ok(PathBuf::from(text.trim()))
+    let text = crate::build::debian::run(Command::new(rustc).args(arguments))?;
+    Ok(answer.insert(text.trim().to_owned()).clone())
 }
 
 /// Runs cargo. The output of cargo matters only if cargo fails.

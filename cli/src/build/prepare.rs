@@ -15,8 +15,8 @@ use crate::{build::host, build::iso, class, ui::terminal};
 use bulkhead_manifest::board::Emulator;
 use bulkhead_manifest::parts::{self, UsedPart};
 use bulkhead_manifest::{
-    Board, ClassBinary, CompileInput, Kind, Report, System, Unchecked, compile, flashable, nearest,
-    read_manifest, table_counts,
+    ClassBinary, CompileInput, Kind, Report, System, Unchecked, compile, flashable, nearest, read_manifest,
+    table_counts,
 };
 use std::borrow::Cow;
 use std::fs;
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 // Tests damage and forge the image that they boot.
-pub use bulkhead_manifest::{claim_twice, need_part};
+pub use bulkhead_manifest::{claim_twice, move_base, need_part};
 
 /// Prefix of the name of a guest of this repository.
 const GUESTS: &str = "@guests/";
@@ -220,12 +220,7 @@ pub fn prepare_text(
     progress: &Progress,
 ) -> Result<Prepared, Problem> {
     let manifest = Unchecked::read(path, text);
-    let early = match options.parts {
-        Choice::Tailored => None,
-        choice => Some(choice.set(&manifest.parts(options.trace_records.is_some()), path)?),
-    };
-    let binary = |board: &Board, set: &str| variant::class_binary(board, options.conformance, set);
-    let early = early.and_then(|set| Some(binary(manifest.board().as_ref()?, set)));
+    let early = early_binary(&manifest, path, options)?;
     let needs = Needs::new(&manifest, early)?;
     let system = needs
         .check(manifest, options.built_once, progress)?
@@ -234,8 +229,9 @@ pub fn prepare_text(
         warn(&system);
     }
     let used = system.parts(options.trace_records.is_some());
-    let name = binary(system.board(), options.parts.set(&used, path)?);
-    let class_binary = needs.class_binary(&system, &name, &used, progress)?;
+    let set = options.parts.set(&used, path)?;
+    let name = variant::class_binary(system.board(), options.conformance, set);
+    let class_binary = needs.class_binary(&system, (&name, &used), options.built_once, progress)?;
     let elf = fs::read(&class_binary).map_err(Problem::io(class_binary.display()))?;
     let binary = ClassBinary::from_elf(&elf).map_err(|error| Problem::new(error.to_string()))?;
     let stop_after_ms = options.stop_after.map(|seconds| (seconds * 1000.0) as u32);
@@ -265,6 +261,26 @@ pub fn prepare_text(
         folder: folder.to_owned(),
         attachments: OnceLock::new(),
     })
+}
+
+/// Returns the name of the class binary of a manifest as far as its parts are known before the check.
+fn early_binary(manifest: &Unchecked<'_>, path: &Path, options: &Options) -> Result<Option<String>, Problem> {
+    let set = match options.parts {
+        Choice::Tailored => return Ok(None),
+        choice => choice.set(&manifest.parts(options.trace_records.is_some()), path)?,
+    };
+    let board = manifest.board();
+    Ok(board.map(|board| variant::class_binary(&board, options.conformance, set)))
+}
+
+/// Returns the programs for the target that [`prepare_text`] builds first.
+///
+/// # Errors
+/// The variant that the options name lacks a part.
+pub fn programs(path: &Path, text: &str, options: &Options) -> Result<Vec<String>, Problem> {
+    let manifest = Unchecked::read(path, text);
+    let early = early_binary(&manifest, path, options)?;
+    Ok(Needs::new(&manifest, early)?.programs)
 }
 
 /// Returns the files that no output may replace: the manifest at `path`, and the files that it names. A
@@ -396,13 +412,14 @@ impl Needs {
         Ok(manifest.check(&resolve))
     }
 
-    /// Returns the class binary `name` of a system that uses these parts, and builds it first if what was
-    /// built with the payloads is another one: programs can need parts that the manifest alone does not.
+    /// Returns the class binary of a system, by its name and the parts that the system uses, and builds it
+    /// first if what was built with the payloads is another one: programs can need parts that the manifest
+    /// alone does not.
     fn class_binary(
         &self,
         system: &System,
-        name: &str,
-        used: &[UsedPart],
+        (name, used): (&str, &[UsedPart]),
+        built_once: bool,
         progress: &Progress,
     ) -> Result<PathBuf, Problem> {
         if self.programs.iter().any(|program| program == name) {
@@ -417,7 +434,12 @@ impl Needs {
         } else {
             self.workspace.clone()
         };
-        workspace.build(&[name.to_owned()], progress)?;
+        let program = [name.to_owned()];
+        if built_once {
+            workspace.build_once(&program, progress)?;
+        } else {
+            workspace.build(&program, progress)?;
+        }
         workspace.class_binary(system.board(), name)
     }
 
@@ -510,7 +532,7 @@ mod tests {
             let manifest = Unchecked::read(Path::new("a.toml"), &text);
             let used = manifest.parts(false);
             let set = Choice::Smallest.set(&used, Path::new("a.toml")).unwrap();
-            let binary = |board: &Board| variant::class_binary(board, false, set);
+            let binary = |board: &bulkhead_manifest::Board| variant::class_binary(board, false, set);
             Needs::new(&manifest, manifest.board().as_ref().map(binary)).unwrap()
         };
         let needs = on("qemu-virt-aarch64");

@@ -11,11 +11,14 @@ use bulkhead_manifest::Board;
 use bulkhead_manifest::parts::{FULL, Parts, UsedPart, VARIANTS, Variant, set_of, variant_for};
 use sha2::{Digest, Sha256};
 use std::path::Path;
+use std::process::Command;
 
 /// Start of the name of a class binary.
 pub(super) const HYPERVISOR: &str = "bulkhead-hypervisor-";
 /// Second part of the name of a class binary that runs checks instead of the kernel.
 const CONFORMANCE: &str = "conformance-";
+/// The package that reads the sizes of tables.
+const READS_TABLES: &str = "bulkhead-abi";
 /// The set of parts of a class binary that is built for one system.
 pub const TAILORED: &str = "tailored";
 
@@ -95,6 +98,25 @@ impl Tailoring {
         let text = format!("{name} {} {}", self.parts.0, self.tables);
         let digest = Sha256::digest(text);
         digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Tells cargo the tables of the class binary, and the folder `apart` that the class binary is put in.
+    ///
+    /// The size of a table is an environment variable. cargo would build the crate that reads the variable
+    /// anew at each change. So the crate gets a flag for each set of sizes. The flag means nothing to the
+    /// compiler, but cargo keeps apart what was built with another flag, and all that depends on it. The
+    /// finished binary has the name of every other system's, so it gets a folder that no other build uses.
+    pub(super) fn choose(&self, command: &mut Command, profile: &str, apart: Option<&Path>) {
+        command.env("BULKHEAD_TABLES", &self.tables);
+        let Some(apart) = apart else { return };
+        let word = apart.file_name().unwrap_or_default().display();
+        command.args(["-Zprofile-rustflags", "-Zunstable-options", "--config"]);
+        command.arg(format!(
+            "profile.{profile}.package.{READS_TABLES}.rustflags=['--cfg=tables=\"{word}\"']"
+        ));
+        command.arg("--artifact-dir").arg(apart);
+        // Both options are of nightly compilers, as the building of `core` is.
+        command.env("RUSTC_BOOTSTRAP", "1");
     }
 }
 
@@ -230,6 +252,33 @@ mod tests {
             tables: String::new(),
         };
         assert_eq!(own.features(Some(&tailoring)), ["tailored", "ports", "edf"]);
+    }
+
+    #[test]
+    fn class_binaries_of_two_systems_are_kept_apart_and_all_else_is_shared() {
+        let arguments = |tables: &str| {
+            let (parts, tables) = (Parts::of(&[Part::Ports]), tables.to_owned());
+            let tailoring = Tailoring { parts, tables };
+            let folder = Path::new("tailored").join(tailoring.word("x"));
+            let mut command = Command::new("cargo");
+            tailoring.choose(&mut command, "firmware", Some(&folder));
+            let arguments = command.get_args().map(|argument| argument.display().to_string());
+            (folder, arguments.collect::<Vec<_>>())
+        };
+        let (folder, first) = arguments("vcpus=2");
+        let word = folder.file_name().unwrap().display();
+        assert!(
+            first.contains(&format!(
+                "profile.firmware.package.bulkhead-abi.rustflags=['--cfg=tables=\"{word}\"']"
+            )),
+            "{first:?}"
+        );
+        assert!(
+            !first.iter().any(|argument| argument == "--target-dir"),
+            "{first:?}"
+        );
+        assert_ne!(arguments("vcpus=3"), (folder.clone(), first.clone()));
+        assert_eq!(arguments("vcpus=2"), (folder, first));
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub(super) fn body(trace: &Trace, against: Option<&Comparison>) -> Value {
         "exits": exits(trace),
         "waits": waits(trace, trace.waits()),
         "waits_from_due": waits(trace, trace.waits_from_due()),
+        "waits_from_exit": waits(trace, trace.waits_from_exit()),
         "never_ran": trace.never_ran().iter().map(NeverRan::json).collect::<Vec<_>>(),
         "windows": windows(trace),
         "budgets": budgets(trace),

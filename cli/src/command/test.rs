@@ -2,16 +2,17 @@
 //! `bulkhead test`: all tests, with one line per test program and one closing line with the totals.
 //!
 //! cargo runs the tests, and beside them run the fuzz targets. The system tests are a test program of the
-//! crate `bulkhead-tests`, and the fuzz targets are a command of `xtask`: both speak the language of cargo's
-//! tests. The output of cargo is shown in full only for failures.
+//! crate `bulkhead-tests`. They and the fuzz targets speak the language of cargo's tests. The output of cargo
+//! is shown in full only for failures.
 
+mod fuzz;
 mod scope;
 
 use self::scope::{SYSTEM_TESTS, Scope};
 use super::TestArgs;
 use crate::build::artifacts::Workspace;
 use crate::problem::{Code, Problem};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -31,19 +32,17 @@ pub(super) fn run(args: &TestArgs) -> Result<Code, Problem> {
     std::thread::scope(|threads| {
         // cargo runs one test program after the other, and most of them use one CPU. The fuzz targets run
         // beside them, and their output is shown after cargo's.
-        let fuzz = fuzz(args, &workspace, &scope).map(|mut command| threads.spawn(move || command.output()));
+        let has_fuzz = has_fuzz(args, &scope);
+        let fuzz = has_fuzz.then(|| threads.spawn(|| fuzz::run(&workspace, args.filter.as_deref())));
         for mut command in commands(args, &workspace, &scope) {
             run_tests(command.args(&args.filter), &mut digest)?;
         }
         let Some(fuzz) = fuzz else { return Ok(()) };
-        let output = fuzz
-            .join()
-            .unwrap_or_else(|_| Err(std::io::Error::other("panic")));
-        let output = output.map_err(Problem::io(FUZZ_TARGETS))?;
         digest.begin(FUZZ_TARGETS);
         let failed_before = digest.totals.failed;
-        show(output.stdout.chain(output.stderr.as_slice()), &mut digest)?;
-        count_crash(output.status.success(), failed_before, &mut digest)
+        let text = fuzz.join().ok();
+        show(text.as_deref().unwrap_or_default().as_bytes(), &mut digest)?;
+        count_crash(text.is_some(), failed_before, &mut digest)
     })?;
     let Digest {
         mut totals, failed, ..
@@ -64,16 +63,13 @@ pub(super) fn run(args: &TestArgs) -> Result<Code, Problem> {
     })
 }
 
-/// Returns the command that builds and runs the fuzz targets, if they are wanted.
-fn fuzz(args: &TestArgs, workspace: &Workspace, scope: &Scope) -> Option<Command> {
-    let has_fuzz = match scope {
+/// Tells whether fuzz targets are wanted.
+fn has_fuzz(args: &TestArgs, scope: &Scope) -> bool {
+    let is_named = match scope {
         Scope::All => true,
         Scope::Some { fuzz, .. } => *fuzz,
     };
-    let mut command = cargo(workspace);
-    command.args(["run", "--quiet", "-p", "xtask", "--", "fuzz"]);
-    command.args(&args.filter);
-    (has_fuzz && !args.no_fuzz && !args.system).then_some(command)
+    is_named && !args.no_fuzz && !args.system
 }
 
 /// Returns the calls of cargo that build and run the test programs.

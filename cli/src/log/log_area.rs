@@ -734,11 +734,8 @@ impl Names for PartitionNames {
     fn add_name(&self, partition: u8, to: &mut PieceLine) {
         match self.0.get(usize::from(partition)).filter(|name| !name.is_empty()) {
             Some(name) => to.text(name),
-            None => {
-                to.text("#");
-                to.decimal(partition.into());
-            }
-        }
+            None => to.text("#").decimal(partition.into()),
+        };
     }
 
     fn files(&self) -> &[&RegisterFile] {

@@ -69,10 +69,19 @@ impl Trace {
     }
 
     /// Returns each vCPU's waits from the time at which its timer was due to running, as [`Trace::waits`]
-    /// does. A trace does not say when an interrupt of a device arrived, so there are no such delays.
+    /// does.
     #[must_use]
     pub fn waits_from_due(&self) -> BTreeMap<u8, Vec<u64>> {
         self.sorted(|response| response.due)
+    }
+
+    /// Returns each vCPU's waits from the beginning of the exit in which an interrupt or a message for it was
+    /// found to running, as [`Trace::waits`] does. No hardware tells when an interrupt arrived. It was not
+    /// there when the exit began, or was the reason for the exit. So no wait was longer than this one and the
+    /// entry into the hypervisor.
+    #[must_use]
+    pub fn waits_from_exit(&self) -> BTreeMap<u8, Vec<u64>> {
+        self.sorted(|response| response.exit)
     }
 
     /// Returns the times from a moment to running, by vCPU, the shortest first.

@@ -102,11 +102,13 @@ impl Trace {
         }
     }
 
-    /// Writes the latencies from ready to running, and from the time of a timer.
+    /// Writes the latencies from ready to running, from the time of a timer, and from the exit in which an
+    /// interrupt or a message was found.
     fn latencies(&self, text: &mut String) {
         let waits = self.waits();
         self.waits_table("ready until running, us", &waits, text);
         self.waits_table("timer due until running", &self.waits_from_due(), text);
+        self.waits_table("exit until running", &self.waits_from_exit(), text);
         for (vcpu, waits) in &waits {
             histogram(&self.vcpu_name(*vcpu), waits, text);
         }
@@ -295,7 +297,24 @@ mod tests {
             waits("timer due until running"),
             ["control", "3", "20.000", "20.000", "20.000", "20.000"]
         );
+        assert!(!text[text.find("exit until running").unwrap()..].contains("  control  "));
         assert!(trace.list(0, u64::MAX).contains("due 18.000 us before"));
+    }
+
+    #[test]
+    fn an_interrupt_is_told_from_the_exit_in_which_it_was_found() {
+        let mut trace = sample(3);
+        for record in &mut trace.records {
+            if let Event::Exit { vcpu: Some(1), .. } = record.event {
+                record.time -= 7;
+            }
+        }
+        let text = trace.report();
+        let rest = &text[text.find("exit until running").unwrap()..];
+        assert_eq!(
+            line(rest, "control "),
+            ["control", "3", "9.000", "9.000", "9.000", "9.000"]
+        );
     }
 
     #[test]

@@ -40,8 +40,21 @@ pub struct Response {
     pub woken: u64,
     /// The time at which the timer was due that made the vCPU ready, if it was one.
     pub due: Option<u64>,
+    /// The beginning of the exit in which the hypervisor noticed, if it was no timer. The interrupt or the
+    /// message came after that moment, or was on its way into the hypervisor.
+    pub exit: Option<u64>,
     /// The time at which the vCPU ran.
     pub ran: u64,
+}
+
+/// A vCPU that became ready, and has not run.
+#[derive(Clone, Copy)]
+struct Woken {
+    at: u64,
+    /// Ticks since its timer was due, 0 if it was no timer.
+    late: u32,
+    /// The beginning of the exit in which that was noticed.
+    exit: u64,
 }
 
 /// The state of one pCPU, as far as is known.
@@ -109,21 +122,32 @@ impl Trace {
     pub fn responses(&self) -> Vec<Response> {
         let mut woken = vec![None; self.vcpus.len()];
         let mut responses = Vec::new();
-        let mut ran = |woken: &mut Vec<Option<(u64, u32)>>, vcpu: u8, ran: Option<u64>| {
-            if let Some((woken, late)) = woken.get_mut(usize::from(vcpu)).and_then(Option::take) {
+        let mut ran = |woken: &mut Vec<Option<Woken>>, vcpu: u8, ran: Option<u64>| {
+            if let Some(Woken { at, late, exit }) = woken.get_mut(usize::from(vcpu)).and_then(Option::take) {
                 responses.push(Response {
                     vcpu,
-                    woken,
-                    due: (late != 0).then(|| woken.saturating_sub(late.into())),
-                    ran: ran.unwrap_or(woken),
+                    woken: at,
+                    due: (late != 0).then(|| at.saturating_sub(late.into())),
+                    exit: (late == 0).then_some(exit),
+                    ran: ran.unwrap_or(at),
                 });
             }
         };
+        // The exit that is being handled, by pCPU. A pCPU that waits takes an interrupt at once.
+        let mut exits = vec![None; usize::from(self.pcpus)];
         for record in &self.records {
+            let exit = exits.get_mut(usize::from(record.pcpu));
+            let began = exit.as_deref().copied().flatten();
+            match record.event {
+                Event::Exit { .. } => exit.into_iter().for_each(|exit| *exit = Some(record.time)),
+                Event::Switch { .. } | Event::Lost { .. } => exit.into_iter().for_each(|exit| *exit = None),
+                _ => {}
+            }
             match record.event {
                 Event::Wake { vcpu, late } => {
                     if let Some(place) = woken.get_mut(usize::from(vcpu)) {
-                        *place = Some((record.time, late));
+                        let (at, exit) = (record.time, began.unwrap_or(record.time));
+                        *place = Some(Woken { at, late, exit });
                     }
                 }
                 Event::Switch { to: Some(vcpu), .. } => ran(&mut woken, vcpu, Some(record.time)),

@@ -131,6 +131,14 @@ pub fn cr3() -> u64 {
     value
 }
 
+/// Sets a bit of CR3 that is reserved in long mode (AMD APM volume 2, 3.1.2). A processor refuses that with
+/// #GP.
+pub fn set_reserved_bit_of_cr3() {
+    let value = cr3() | 1 << 60;
+    // SAFETY: the tables stay the same ones. A processor that refuses the value keeps the old one.
+    unsafe { asm!("mov cr3, {}", in(reg) value, options(nostack, preserves_flags)) }
+}
+
 /// Returns CR4.
 #[must_use]
 pub fn cr4() -> u64 {

@@ -126,7 +126,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             if seat.call.state == CallState::Open && !self.stands(vcpu, index, CALLS, port.0) {
                 seat.call.state = CallState::Done(Err(Error::Revoked));
                 if let Some(held) = seat.call.reply.take() {
-                    self.shared.capabilities.take_reply(held, vcpu, false);
+                    self.shared.capabilities.take_reply(held, vcpu);
                 }
                 drop(seat);
                 self.wake_all(VcpuSet::of(vcpu));

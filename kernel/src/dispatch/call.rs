@@ -94,15 +94,19 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         match *command {
             WaitCommand::Events(gate, until) => self.wait_for_events(slot, vcpu, (gate, named), until),
             WaitCommand::Sleep(until) => self.sleep(slot, vcpu, named, until),
-            WaitCommand::Revoke(index, true) if self.refuse_if_reply(caller, index) => Some(Ok([0; 4])),
-            WaitCommand::Revoke(index, own) => match self.revoke_part(caller, (index, own)) {
-                Ok(None) => Some(Ok([0; 4])),
-                Ok(Some((index, own))) => {
-                    self.local.slot_mut(slot).activity = Activity::Revoking(index, own);
-                    None
+            WaitCommand::Revoke(index, own) => {
+                if own && let Some(outcome) = self.delete_reply(caller, index) {
+                    return Some(outcome);
                 }
-                Err(error) => Some(Err(error)),
-            },
+                match self.revoke_part(caller, (index, own)) {
+                    Ok(None) => Some(Ok([0; 4])),
+                    Ok(Some((index, own))) => {
+                        self.local.slot_mut(slot).activity = Activity::Revoking(index, own);
+                        None
+                    }
+                    Err(error) => Some(Err(error)),
+                }
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The commands about ports and replies.
 
-use crate::cap::Capability;
+use crate::cap::{Capability, ReplyIndex};
 use crate::port_id::PortId;
 use bulkhead_abi::Rights;
 use bulkhead_arch_api::{GuestPhys, VcpuId};
@@ -73,5 +73,5 @@ pub struct Answering {
     /// The vCPU that waits.
     pub caller: VcpuId,
     /// The index.
-    pub index: u32,
+    pub index: ReplyIndex,
 }

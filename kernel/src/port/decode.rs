@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The checks of hypercalls about ports and replies.
 
-use crate::cap::{Spaces, rights};
+use crate::cap::{ReplyIndex, Spaces, rights};
 use crate::command::Command;
 use crate::port::command::{Answering, Buffer, CallMode, Gift, Message, PortCommand};
 use crate::port_id::PortId;
@@ -53,11 +53,9 @@ pub(crate) fn decode<R: RelaxStrategy>(
         }
         Operation::PortResume => PortCommand::Resume(until(x2)),
         Operation::PortReply => {
-            let index = x1 as u32;
-            let caller_there = VcpuId(object);
             let answering = Answering {
-                caller: caller_there,
-                index,
+                caller: VcpuId(object),
+                index: ReplyIndex(x1 as u32),
             };
             PortCommand::Reply(answering, given(gift(x4, caller, held, spaces)?)?)
         }
@@ -77,7 +75,7 @@ fn answering<R: RelaxStrategy>(
     }
     Ok(Answering {
         caller: VcpuId(capability.object),
-        index: index as u32,
+        index: ReplyIndex(index as u32),
     })
 }
 

@@ -15,6 +15,7 @@
 //!
 //! **Work bounds.** One message is copied with the port's lock held, as by a send.
 
+use crate::cap::ReplyIndex;
 use crate::dispatch::Pcpu;
 use crate::dispatch::basis::{CALLS, RECEIVES};
 use crate::local::{Activity, Pause};
@@ -89,15 +90,18 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             .pass_message((own, GuestPhys(from)), (receiver, buffer), length as usize)
             .ok()?;
         let reply_rights = Rights::WRITE.union(found.rights().intersection(Rights::GRANT));
-        let reply = shared.capabilities.put_reply(receiver, vcpu, reply_rights).ok()?;
+        let number = seat.call.number.wrapping_add(1);
+        let reply = shared
+            .capabilities
+            .put_reply(receiver, (vcpu, number), reply_rights)
+            .ok()?;
         let now = self.machine.now();
         if !self.local.hand_over(slot, there, now) {
-            shared.capabilities.take_reply((receiver, reply), vcpu, true);
+            shared.capabilities.take_reply((receiver, reply), vcpu);
             return None;
         }
         let opened = &mut seat.call;
-        opened.state = CallState::Open;
-        opened.number = opened.number.wrapping_add(1);
+        (opened.state, opened.number) = (CallState::Open, number);
         (opened.buffer, opened.size) = (GuestPhys(to), size as u16);
         (opened.donates, opened.reply_rights, opened.waits) = (true, reply_rights, true);
         opened.at = Named {
@@ -113,7 +117,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let until = self.deadline_of((until != 0).then_some(until));
         self.local
             .wait(slot, Activity::Blocked(Pause::Reply(until, own_time)));
-        let results = [length, facts.shown(own), u64::from(reply), 0];
+        let results = [length, facts.shown(own), u64::from(reply.0), 0];
         Some((self.go_on(there, server, results), now))
     }
 
@@ -130,7 +134,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let (kind, right) = RECEIVES;
         let found = spaces.find_slot(own, index, kind, right)?;
         let port = PortId(found.object());
-        let caller = VcpuId(spaces.find_quickly(own, reply, ObjectKind::Reply, Rights::NONE)?);
+        let reply = ReplyIndex(reply as u32);
+        let held = u64::from(reply.slot());
+        let caller = VcpuId(spaces.find_quickly(own, held, ObjectKind::Reply, Rights::NONE)?);
         let needed = u64::from(system.port(port).size);
         let is_right = size >= needed
             && to.is_multiple_of(MESSAGE_ALIGN)
@@ -163,7 +169,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
         let mut seat = shared.seats.of(caller).lock();
         let open = &mut seat.call;
-        let is_its = open.state == CallState::Open && open.reply == Some((own, reply as u32));
+        let is_its = open.state == CallState::Open && open.reply == Some((own, reply));
         if !is_its || length > u64::from(open.size) {
             return None;
         }
@@ -175,7 +181,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             return None;
         }
         (open.state, open.reply) = (CallState::None, None);
-        spaces.take_reply((own, reply as u32), caller, true);
+        spaces.take_reply((own, reply), caller);
         drop(seat);
         queue.wait(vcpu);
         drop(queue);

@@ -9,6 +9,7 @@
 //! the message, the loan goes over to that one. The loan ends when the caller's wait ends, for any reason,
 //! and when the server stops.
 
+use crate::cap::ReplyIndex;
 use crate::dispatch::Pcpu;
 use crate::dispatch::basis::{CALLS, RECEIVES};
 use crate::lent::line::Mark;
@@ -16,7 +17,7 @@ use crate::local::{Activity, Pause};
 use crate::parts::{HAS_SEATS, Part, has};
 use crate::port::command::{Answering, Buffer, CallMode, Message, PortCommand};
 use crate::port::{Basis, CallState, Caller, Letter, Named, Outcome, PortFacts, PortId, Queue, Room};
-use bulkhead_abi::{Error, ObjectKind};
+use bulkhead_abi::Error;
 use bulkhead_arch_api::{Arch, Drivers, GuestPhys, PartitionId, Ticks, VcpuId, VcpuSet};
 use bulkhead_sched::{PcpuPolicy, PolicyError, Slot};
 
@@ -144,9 +145,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             let mut seat = shared.seats.of(caller).lock();
             let call = &mut seat.call;
             if call.state != CallState::Open || call.reply != Some((replier, index)) {
-                // The call has ended since the capability was found.
-                let gone = shared.capabilities.look_up(replier, u64::from(index));
-                return Err(gone.err().unwrap_or(Error::Revoked));
+                // The call has ended, and the slot may have the capability for another one.
+                return Err(Error::Revoked);
             }
             // The caller has chosen the size. A reply that is too long is no fault of the replier, and no
             // reason to keep the call: a caller that chooses a small size would fill the replier's space with
@@ -169,39 +169,44 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 Err(Error::NoSpace)
             });
             call.reply = None;
-            shared.capabilities.take_reply((replier, index), caller, true);
+            shared.capabilities.take_reply((replier, index), caller);
         }
         self.wake_all(VcpuSet::of(caller));
         fits.then_some(()).ok_or(Error::NoSpace)
     }
 
-    /// Destroys a capability if it is one to reply by, and ends the call. Returns whether it was one.
+    /// Destroys a capability to reply by, and ends the call. Returns `None` if the index names
+    /// another kind.
     #[inline]
-    pub(crate) fn refuse_if_reply(&mut self, holder: PartitionId, index: u64) -> bool {
-        if !has(Part::Ports) {
-            return false;
+    pub(crate) fn delete_reply(&mut self, holder: PartitionId, index: u64) -> Option<Outcome> {
+        if !has(Part::Ports) || !ReplyIndex::is_one(index) {
+            return None;
         }
-        if let Ok(found) = self.shared.capabilities.peek(holder, index)
-            && found.kind == ObjectKind::Reply
-        {
-            let (caller, index) = (VcpuId(found.object), index as u32);
-            self.refuse_reply(holder, Answering { caller, index });
-            return true;
-        }
-        false
+        let index = ReplyIndex(index as u32);
+        let found = self.shared.capabilities.look_up(holder, index.0.into());
+        Some(found.and_then(|reply| {
+            let was_its = self.refuse_reply(holder, VcpuId(reply.object), Some(index));
+            was_its.then_some([0; 4]).ok_or(Error::Revoked)
+        }))
     }
 
-    /// Ends the call that a reply capability is for. The capability is gone then.
-    fn refuse_reply(&mut self, holder: PartitionId, answering: Answering) {
-        let Answering { caller, index } = answering;
+    /// Ends the call of `caller` if `holder` has the capability to reply to it, with this index if one is
+    /// given. Returns whether that was so.
+    fn refuse_reply(&mut self, holder: PartitionId, caller: VcpuId, index: Option<ReplyIndex>) -> bool {
         let mut seat = self.shared.seats.of(caller).lock();
-        if seat.call.state == CallState::Open && seat.call.reply == Some((holder, index)) {
+        let held = seat.call.reply;
+        let Some(reply) = held.filter(|held| held.0 == holder && index.is_none_or(|index| held.1 == index))
+        else {
+            return false;
+        };
+        seat.call.reply = None;
+        if seat.call.state == CallState::Open {
             seat.call.state = CallState::Done(Err(Error::Revoked));
-            seat.call.reply = None;
         }
-        self.shared.capabilities.take_reply((holder, index), caller, true);
+        self.shared.capabilities.take_reply(reply, caller);
         drop(seat);
         self.wake_all(VcpuSet::of(caller));
+        true
     }
 
     /// Ends the calls that a partition has received and has not answered. None of its vCPUs runs. Bounded by
@@ -211,8 +216,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             return;
         }
         let shared = self.shared;
-        for (caller, index) in shared.capabilities.replies(partition) {
-            self.refuse_reply(partition, Answering { caller, index });
+        for caller in shared.capabilities.replies(partition) {
+            self.refuse_reply(partition, caller, None);
         }
     }
 
@@ -241,12 +246,12 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         self.leave_locks(vcpu, activity);
     }
 
-    /// Ends the call of a vCPU. Its capability to reply by is dead then.
+    /// Ends the call of a vCPU. Its capability to reply by is gone then.
     fn end_call(&self, vcpu: VcpuId) {
         let mut seat = self.shared.seats.of(vcpu).lock();
         seat.call.state = CallState::None;
         if let Some(held) = seat.call.reply.take() {
-            self.shared.capabilities.take_reply(held, vcpu, false);
+            self.shared.capabilities.take_reply(held, vcpu);
         }
     }
 
@@ -599,14 +604,14 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if !call.is_open(caller.number) {
             return 0;
         }
-        let put = self
-            .shared
-            .capabilities
-            .put_reply(partition, caller.vcpu, call.reply_rights);
+        let put =
+            self.shared
+                .capabilities
+                .put_reply(partition, (caller.vcpu, caller.number), call.reply_rights);
         match put {
             Ok(index) => {
                 (call.reply, call.server) = (Some((partition, index)), Some(receiver));
-                u64::from(index)
+                u64::from(index.0)
             }
             Err(error) => {
                 call.state = CallState::Done(Err(error));

@@ -30,7 +30,7 @@ pub(crate) mod decode;
 mod hand_over;
 mod message;
 
-use crate::cap::Capability;
+use crate::cap::{Capability, ReplyIndex};
 use crate::lent::line::Mark;
 use crate::lock::LockId;
 use crate::parts::{Part, has};
@@ -582,7 +582,7 @@ pub struct Call {
     /// The rights of the capability to reply by.
     pub reply_rights: Rights,
     /// The holder of the capability to reply by and its index there, if the call was received.
-    pub reply: Option<(PartitionId, u32)>,
+    pub reply: Option<(PartitionId, ReplyIndex)>,
     /// The vCPU that received the call.
     pub server: Option<VcpuId>,
 }

@@ -19,6 +19,7 @@ use bulkhead_image::layout::{
     PcpuRecord, PortRecord, SIDE_HELD, SIDE_WRITES, SideRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord,
 };
 use bulkhead_image::{Image, ImageBuilder, Payload, Portable};
+use bulkhead_kernel::cap::ReplyIndex;
 use bulkhead_kernel::dispatch::{Next, Pcpu};
 use bulkhead_kernel::{AnyPolicy, Hooks, Shared, boot};
 use bulkhead_sched::PcpuPolicy;
@@ -661,6 +662,11 @@ fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
         Err(payload) if payload.is::<Halted>() => None,
         Err(payload) => resume_unwind(payload),
     }
+}
+
+/// Returns the index by which a call of a vCPU with this number is answered.
+pub fn reply_to(slot: u32, caller: u8, number: u32) -> u64 {
+    ReplyIndex::new(slot, VcpuId(caller), number).0.into()
 }
 
 /// Returns a guest that does `actions` in turn. Each reply to a hypercall leaves a mark: its first result, or

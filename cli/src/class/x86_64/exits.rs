@@ -21,7 +21,13 @@ const EXITS: &[(u64, &str)] = &[
     (0x8B, "executes MWAIT"),
     (0x8C, "executes MWAIT"),
     (0x8D, "executes XSETBV"),
+    (
+        INVALID,
+        "has set its control registers to a state that no processor has (a reserved bit of CR0, CR3, CR4 or EFER?)",
+    ),
 ];
+/// VMRUN refused the state of the vCPU (15.6): -1, of which the syndrome has 16 bits.
+pub(super) const INVALID: u64 = 0xFFFF;
 /// A triple fault.
 pub(super) const SHUTDOWN: u64 = 0x7F;
 /// The exceptions of vectors 0 to 21 (AMD APM volume 2, table 8-1).
@@ -114,6 +120,7 @@ mod tests {
         assert!(sentence(nested | 2, Some(0x1000)).contains("stores to 0x1000"));
         assert!(sentence(MSR << 48 | 1, Some(0x1234)).contains("writes the model-specific register 0x1234"));
         assert!(sentence(0x7F << 48, None).contains("triple fault"));
+        assert!(sentence(INVALID << 48, None).contains("has set its control registers"));
         assert!(sentence(0x46 << 48, None).contains("exception 6"));
         assert_eq!(fields(nested | 7), "exit 0x400, information 0x7");
     }

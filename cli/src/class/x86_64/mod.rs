@@ -99,10 +99,15 @@ impl Tool for X86 {
     }
 
     fn remedy(&self, event: &Event) -> Option<&'static str> {
-        event
-            .syndrome
-            .filter(|syndrome| syndrome >> 48 == exits::SHUTDOWN)
-            .map(|_| "look at the exception that its registers below show, and at its interrupt descriptor table")
+        match event.syndrome? >> 48 {
+            exits::SHUTDOWN => Some(
+                "look at the exception that its registers below show, and at its interrupt descriptor table",
+            ),
+            exits::INVALID => {
+                Some("look at cr0, cr3, cr4 and efer below, and at the instruction before its pc")
+            }
+            _ => None,
+        }
     }
 }
 

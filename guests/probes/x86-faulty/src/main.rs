@@ -38,6 +38,10 @@ const FAULTS: &[Fault] = &[
         0
     }),
     ("register", || cpu::read_msr(NO_MSR)),
+    ("reserved-bit", || {
+        cpu::set_reserved_bit_of_cr3();
+        0
+    }),
     ("hypercall-number", || status(hypercall::raw(0xC600_7FFF, [0; 6]))),
     ("hypercall-capability", || {
         let call = function_id(Operation::PartitionStatus).into();

@@ -6,8 +6,8 @@
 //! target can therefore be run by cargo-fuzz for as long as one likes, and here without installing
 //! cargo-fuzz. libFuzzer itself is C++.
 
-use crate::{Findings, Outcome};
-use bulkhead::build::artifacts::Workspace;
+use super::{FUZZ, FUZZ_TARGETS};
+use crate::build::artifacts::Workspace;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -30,61 +30,60 @@ const TARGETS: [(&str, u32); 9] = [
     ("virtio", 50_000),
 ];
 
-/// Builds and runs all targets whose name, `fuzz/NAME`, contains `filter`. Prints a line for each target, and
-/// a last line as a test program does.
-pub fn run(filter: Option<&str>) -> Outcome {
+/// Builds and runs all targets whose name, `fuzz/NAME`, contains `filter`. Returns a line for each target, and
+/// a last line as a test program writes it.
+pub(super) fn run(workspace: &Workspace, filter: Option<&str>) -> String {
     let wanted = |target: &str| filter.is_none_or(|filter| name(target).contains(filter));
     let chosen: Vec<_> = TARGETS.into_iter().filter(|(target, _)| wanted(target)).collect();
     let others = TARGETS.len() - chosen.len();
     if !chosen.is_empty() && Command::new("c++").arg("--version").output().is_err() {
-        println!("skipped fuzz targets: there is no C++ compiler (Debian: g++) for libFuzzer");
-        print_result(0, 0, chosen.len(), others);
-        return Ok(Findings::new());
+        let skipped = "skipped fuzz targets: there is no C++ compiler (Debian: g++) for libFuzzer\n";
+        return skipped.to_owned() + &result(0, 0, chosen.len(), others);
     }
-    let findings = run_all(&chosen)?;
-    let failed = findings.len().min(chosen.len());
-    print_result(chosen.len() - failed, failed, 0, others);
-    Ok(findings)
+    let (mut text, failed) = run_all(workspace, &chosen);
+    text += &result(chosen.len() - failed, failed, 0, others);
+    text
 }
 
 /// Returns the name of a target among the tests.
 fn name(target: &str) -> String {
-    format!("fuzz/{target}")
+    format!("{FUZZ}{target}")
 }
 
-fn print_result(passed: usize, failed: usize, ignored: usize, others: usize) {
+/// Returns the last line of a test program.
+fn result(passed: usize, failed: usize, ignored: usize, others: usize) -> String {
     let verdict = if failed == 0 { "ok" } else { "FAILED" };
-    println!(
-        "test result: {verdict}. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; {others} filtered out"
-    );
+    format!(
+        "test result: {verdict}. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; {others} filtered out\n"
+    )
 }
 
-/// Builds and runs these targets. Returns a finding for each target that fails.
-fn run_all(chosen: &[(&str, u32)]) -> Outcome {
+/// Builds and runs these targets. Returns the lines about them, and the number of those that fail.
+fn run_all(workspace: &Workspace, chosen: &[(&str, u32)]) -> (String, usize) {
     if chosen.is_empty() {
-        return Ok(Findings::new());
+        return (String::new(), 0);
     }
-    let workspace = Workspace::locate().map_err(|problem| problem.to_string())?;
     let folder = workspace.root().join("fuzz");
     let output = workspace.target().join("fuzz");
     if let Err(why) = build(&folder, &output, chosen) {
-        println!("fuzz targets: build FAILED\n{why}");
-        let not_built = |(target, _): &(&str, u32)| format!("{} is not built", name(target));
-        return Ok(chosen.iter().map(not_built).collect());
+        return (format!("{FUZZ_TARGETS}: build FAILED\n{why}\n"), chosen.len());
     }
-    let mut findings = Findings::new();
+    let (mut text, mut failed) = (String::new(), 0);
     for (target, runs) in chosen {
         let started = Instant::now();
         let result = run_one(&folder, &output, target, *runs);
         let seconds = started.elapsed().as_secs_f32();
         let verdict = if result.is_ok() { "ok" } else { "FAILED" };
-        println!("{:<30} {runs:>7} inputs {verdict} ({seconds:.1} s)", name(target));
+        text += &format!(
+            "{:<30} {runs:>7} inputs {verdict} ({seconds:.1} s)\n",
+            name(target)
+        );
         if let Err(why) = result {
-            println!("{why}");
-            findings.push(format!("{} failed", name(target)));
+            text += &format!("{why}\n");
+            failed += 1;
         }
     }
-    Ok(findings)
+    (text, failed)
 }
 
 /// Returns the triple of this machine, which keeps the flags away from build scripts.

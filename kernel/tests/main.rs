@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The scenarios, in one program: each file is a module of it, so the generic kernel is compiled once for all.
+
+mod support;
+
+mod authority;
+mod boot;
+mod channel;
+mod circle;
+mod classes;
+mod control;
+mod device;
+mod explore_port;
+mod health;
+mod hold;
+mod host;
+mod leftover;
+mod lifecycle;
+mod lock;
+mod meeting;
+mod network;
+mod own_policy;
+mod policies;
+mod port;
+mod prop_cap;
+mod prop_console;
+mod prop_hostile;
+mod prop_lifecycle;
+mod prop_lock;
+mod prop_port;
+mod record;
+mod registers;
+mod schedule;
+mod service;
+mod start_on_loan;
+mod trace;
+mod upcall;
