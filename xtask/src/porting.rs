@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The page about a new class names every place that one touches.
 //!
-//! A place is a file outside the folders of the classes that names most of them, as a list does. The author of
-//! a class finds all of them on the page, and the page has no place that is gone.
+//! A place is a file outside the folders of the classes that names most of them, as a list does. The author
+//! of a class finds all of them on the page, and the page has no place that is gone.
 
 use crate::classes::without_tests;
 use crate::workspace::{root, tracked};
@@ -45,8 +45,8 @@ pub fn check() -> Outcome {
     Ok(findings)
 }
 
-/// Returns the classes with their words: the name, the name without a number, the architecture as the compiler
-/// has it, and the boards.
+/// Returns the classes with their words: the name, the name without a number, the architecture as the
+/// compiler has it, and the boards.
 fn classes() -> Result<Vec<Words>, String> {
     let mut classes: Vec<Words> = class::all()
         .map(|tool| {
