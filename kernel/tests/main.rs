@@ -35,3 +35,17 @@ mod service;
 mod start_on_loan;
 mod trace;
 mod upcall;
+
+#[test]
+fn each_file_of_tests_is_a_module_of_this_program() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let own = include_str!("main.rs");
+    for entry in std::fs::read_dir(folder).expect("the folder is there") {
+        let name = entry.expect("an entry can be read").file_name();
+        let name = name.to_string_lossy();
+        let module = name.strip_suffix(".rs").filter(|name| *name != "main");
+        if let Some(module) = module {
+            assert!(own.contains(&format!("\nmod {module};\n")), "{module}");
+        }
+    }
+}

@@ -30,7 +30,7 @@ impl Ahead {
     pub(crate) fn new(cases: &[Case]) -> Self {
         let workspace = Workspace::locate().ok();
         let of_case = |case: &Case| -> BTreeSet<String> {
-            let found = programs(&case.path, &case.manifest, &crate::runner::options_of(case));
+            let found = programs(&case.path, &case.manifest, &case.options());
             found.unwrap_or_default().into_iter().collect()
         };
         let mut left: Vec<_> = cases.iter().map(of_case).enumerate().collect();

@@ -4,7 +4,7 @@
 use crate::folders;
 use bulkhead::build::host::cache_folder;
 use bulkhead::build::payloads::Payloads;
-use bulkhead::build::prepare;
+use bulkhead::build::prepare::{self, Options};
 use bulkhead::build::variant::{self, Choice};
 use bulkhead::serial::pattern::Pattern;
 use serde::Deserialize;
@@ -65,6 +65,9 @@ pub struct Peer {
     /// The text that the peer must have heard in the end.
     pub hears: String,
 }
+
+/// Records of each pCPU's ring in a traced run.
+const TRACE_RECORDS: u32 = 1 << 18;
 
 /// Damage to the flashable file. Offsets count from the start of the system image, negative ones from its
 /// end.
@@ -456,6 +459,22 @@ impl Share {
         let ([a, b], [c, d]) = (&self.part, &self.whole);
         let [a, b, c, d] = [a, b, c, d].map(|text| Pattern::new(text));
         Ok(([a?, b?, c?, d?], self.at_most))
+    }
+}
+
+impl Case {
+    /// Returns how the system of the case is prepared.
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            // The test, not the system, decides when time is up; a little more, so that it is the test that
+            // sees it. If exits are compared the system decides, so that no exit is under way at the end.
+            stop_after: Some(self.time_limit + if self.exits_agree { 0.0 } else { 1.0 }),
+            trace_records: self.agrees_within_us.map(|_| TRACE_RECORDS),
+            conformance: self.conformance,
+            parts: self.parts,
+            quiet: false,
+            built_once: true,
+        }
     }
 }
 

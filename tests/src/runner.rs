@@ -11,7 +11,7 @@ use crate::privilege::Blocks;
 use crate::stretch::{Instrument, Trouble, table};
 use crate::verdict::Judge;
 use bulkhead::bounds::bounds;
-use bulkhead::build::prepare::{Options, Prepared, prepare_text};
+use bulkhead::build::prepare::{Prepared, prepare_text};
 use bulkhead::emulator::launch::{self, Launch};
 use bulkhead::emulator::session::{NoInput, Outcome};
 use bulkhead::log::log_area::LogArea;
@@ -27,8 +27,6 @@ const AT_ONCE: usize = 2;
 const SHOW: &str = "BULKHEAD_STRETCHES";
 /// Kinds of stretches whose profiles are shown then.
 const PROFILES: usize = 5;
-/// Records of each pCPU's ring in a traced run.
-const TRACE_RECORDS: u32 = 1 << 18;
 
 /// Runs all cases; whether each passed, in their order.
 pub(crate) fn run_all(cases: &[Case]) -> Vec<bool> {
@@ -81,24 +79,10 @@ fn launch_of(case: &Case) -> Launch {
     }
 }
 
-/// Returns how the system of a case is prepared.
-pub(crate) fn options_of(case: &Case) -> Options {
-    Options {
-        // The test, not the system, decides when time is up; a little more, so that it is the test that sees
-        // it. If exits are compared the system decides, so that no exit is under way at the end.
-        stop_after: Some(case.time_limit + if case.exits_agree { 0.0 } else { 1.0 }),
-        trace_records: case.agrees_within_us.map(|_| TRACE_RECORDS),
-        conformance: case.conformance,
-        parts: case.parts,
-        quiet: false,
-        built_once: true,
-    }
-}
-
 /// Runs a case; what was wrong.
 fn run(case: &Case, progress: &Progress) -> Vec<String> {
     let mut launch = launch_of(case);
-    let options = options_of(case);
+    let options = case.options();
     let prepared = match prepare_text(&case.path, &case.manifest, &options, progress) {
         Ok(prepared) => prepared,
         Err(problem) => return vec![problem.to_string()],
