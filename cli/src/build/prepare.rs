@@ -231,7 +231,7 @@ pub fn prepare_text(
     let used = system.parts(options.trace_records.is_some());
     let set = options.parts.set(&used, path)?;
     let name = variant::class_binary(system.board(), options.conformance, set);
-    let class_binary = needs.class_binary(&system, (&name, &used), options.built_once, progress)?;
+    let class_binary = needs.class_binary(&system, &name, &used, options.built_once, progress)?;
     let elf = fs::read(&class_binary).map_err(Problem::io(class_binary.display()))?;
     let binary = ClassBinary::from_elf(&elf).map_err(|error| Problem::new(error.to_string()))?;
     let stop_after_ms = options.stop_after.map(|seconds| (seconds * 1000.0) as u32);
@@ -418,7 +418,8 @@ impl Needs {
     fn class_binary(
         &self,
         system: &System,
-        (name, used): (&str, &[UsedPart]),
+        name: &str,
+        used: &[UsedPart],
         built_once: bool,
         progress: &Progress,
     ) -> Result<PathBuf, Problem> {
