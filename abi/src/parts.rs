@@ -39,11 +39,11 @@ macro_rules! parts {
         pub const PARTS: Parts = Parts::NONE$(.with_if(cfg!(feature = $name), Part::$part))*;
 
         impl Parts {
-            /// Returns the name of the first part of the set that this build lacks, if this version knows the
-            /// part. A build has the names of no other parts.
+            /// Returns the name of the first part of the set that this build lacks, if it is one that class
+            /// binaries are built ahead with. A build has the names of no other parts.
             #[must_use]
             pub const fn first_lacking(self) -> Option<&'static str> {
-                $(if !cfg!(feature = $name) && self.has(Part::$part) {
+                $(if !cfg!(feature = $name) && BUILT_AHEAD.has(Part::$part) && self.has(Part::$part) {
                     return Some($name);
                 })*
                 None
@@ -81,6 +81,8 @@ parts! {
     Arinc653 = 12, "arinc653";
     /// The policy `domains`.
     Domains = 13, "domains";
+    /// A policy of the user's own ([`crate::own_policy`]). No variant has it.
+    OwnPolicy = 14, "own-policy";
 }
 
 impl Part {
@@ -194,9 +196,12 @@ pub const VARIANTS: [Variant; 3] = [
     },
     Variant {
         name: FULL,
-        parts: Parts::ALL,
+        parts: BUILT_AHEAD,
     },
 ];
+
+/// All parts but the policy of the user's own, which is only in a class binary for one system.
+const BUILT_AHEAD: Parts = Parts::ALL.without(Parts::of(&[Part::OwnPolicy]));
 
 /// VMs and tasks beside each other, with memory that they share.
 const STATIC: Parts = Parts::of(&[Part::Channels, Part::Functions, Part::Flash]);
@@ -211,12 +216,10 @@ const IPC: Parts = STATIC.and(Parts::of(&[
     Part::Domains,
 ]));
 
-/// Returns the smallest variant that has these parts.
+/// Returns the smallest variant that has these parts; `None` if only a class binary for one system has them.
 #[must_use]
-pub fn variant_for(parts: Parts) -> Variant {
-    let [.., full] = VARIANTS;
-    let found = VARIANTS.into_iter().find(|variant| variant.parts.covers(parts));
-    found.unwrap_or(full)
+pub fn variant_for(parts: Parts) -> Option<Variant> {
+    VARIANTS.into_iter().find(|variant| variant.parts.covers(parts))
 }
 
 #[cfg(test)]
@@ -231,16 +234,18 @@ mod tests {
             assert!(variant.parts.covers(smaller), "{}", variant.name);
             smaller = variant.parts;
         }
-        assert_eq!(smaller, Parts::ALL);
+        let left_out = Parts::ALL.without(smaller);
+        assert!(left_out.iter().eq([Part::OwnPolicy]));
     }
 
     #[test]
     fn a_system_gets_the_smallest_variant() {
-        let name = |parts: &[Part]| variant_for(Parts::of(parts)).name;
-        assert_eq!(name(&[]), "static");
-        assert_eq!(name(&[Part::Channels]), "static");
-        assert_eq!(name(&[Part::Channels, Part::Ports]), "ipc");
-        assert_eq!(name(&[Part::Trace]), "full");
+        let name = |parts: &[Part]| variant_for(Parts::of(parts)).map(|variant| variant.name);
+        assert_eq!(name(&[]), Some("static"));
+        assert_eq!(name(&[Part::Channels]), Some("static"));
+        assert_eq!(name(&[Part::Channels, Part::Ports]), Some("ipc"));
+        assert_eq!(name(&[Part::Trace]), Some("full"));
+        assert_eq!(name(&[Part::OwnPolicy]), None);
     }
 
     #[test]

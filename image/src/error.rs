@@ -384,7 +384,7 @@ impl ImageError {
                 "image for class @, this hypervisor is @",
                 [Number(found.into()), Number(expected.into())],
             ),
-            Self::Lacks { part } => ("hypervisor lacks part @", [Text(part), NOTHING]),
+            Self::Lacks { part } => ("lacking part @", [Text(part), NOTHING]),
             Self::Elsewhere => ("built for another class binary", NOTHINGS),
             Self::Lengths => ("header: bad lengths", NOTHINGS),
             Self::TablesDigest => ("tables: digest mismatch", NOTHINGS),

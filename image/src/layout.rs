@@ -579,6 +579,8 @@ pub const POLICY_EDF: u32 = 3;
 pub const POLICY_ARINC653: u32 = 4;
 /// Policy `domains`.
 pub const POLICY_DOMAINS: u32 = 5;
+// A policy of the user's own has a number with this bit.
+pub use bulkhead_abi::own_policy::POLICY_OWN;
 
 /// No budget.
 pub const SERVER_NONE: u32 = 0;

@@ -4,8 +4,15 @@
 use crate::error::ImageError;
 use crate::layout::{END_MARK, Header, PAYLOAD_ALIGN, Start};
 use crate::limits::{CORE, SHAPES, TABLE_ALIGN};
-use bulkhead_abi::parts::{PARTS, Parts};
+use bulkhead_abi::parts::{PARTS, Part, Parts};
 use zerocopy::{FromBytes, Immutable, KnownLayout};
+
+/// The name of a part that no variant has. A tool of this version asks for no other one.
+const UNNAMED: &str = if cfg!(feature = "writer") {
+    "?"
+} else {
+    Part::OwnPolicy.name()
+};
 
 /// Checks that this hypervisor has the parts that the system uses, that every table has a possible number of
 /// records and starts where the one before it ends; `tables` end with the last. On the host, the tables of a
@@ -15,7 +22,7 @@ pub(crate) fn check_directory(tables: &[u8], header: &Header) -> Result<(), Imag
     let parts = Start::ref_from_prefix(tables).map_or(0, |(start, _)| start.board.parts.get());
     if !PARTS.covers(Parts(parts)) {
         return Err(ImageError::Lacks {
-            part: Parts(parts).first_lacking().unwrap_or("?"),
+            part: Parts(parts).first_lacking().unwrap_or(UNNAMED),
         });
     }
     let parts = if cfg!(feature = "writer") {

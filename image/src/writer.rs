@@ -12,13 +12,15 @@ use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ChannelRecord, ControllerRecord, DomainRecord,
     END_MARK, FORMAT, Header, InterruptRecord, LoadRecord, LockRecord, LookalikeRecord, MAGIC, MEMORY_CLEAR,
     MapRecord, MemoryRecord, NONE, Name, NicRecord, PAYLOAD_ALIGN, PartitionRecord, PayloadRecord,
-    PcpuRecord, PortRecord, RegistersRecord, ResidentRecord, SECTION_BOARD, SECTION_COUNT, ScheduleRecord,
-    Section, ServedRecord, SideRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
+    PcpuRecord, PortRecord, RegistersRecord, ResidentRecord, SECTION_BOARD, SECTION_COUNT, SECTION_PCPUS,
+    ScheduleRecord, Section, ServedRecord, SideRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord,
+    WindowRecord,
 };
 use crate::limits::TABLE_ALIGN;
 use crate::name::NameError;
 use crate::reader::{HEADER_LEN, Image};
 use crate::tables::{payload_start, total_len};
+use bulkhead_abi::own_policy;
 use bulkhead_abi::parts::{Part, Parts};
 use bulkhead_arch_api::ClassFacts;
 use core::mem::offset_of;
@@ -307,13 +309,23 @@ pub fn claim_twice(image: &mut [u8]) -> bool {
     true
 }
 
+/// Forges an image: the policy of its first pCPU is one of a user's own with this name. Returns whether there
+/// is a pCPU.
+#[must_use]
+pub fn name_policy(image: &mut [u8], name: &str) -> bool {
+    let number = own_policy::number(name);
+    let place = (SECTION_PCPUS, offset_of!(PcpuRecord, policy));
+    forge(image, place, |_: [u8; 4]| number.to_le_bytes())
+}
+
 /// Forges an image: its system uses the part of this name, too. Returns whether there is such a part.
 #[must_use]
 pub fn need_part(image: &mut [u8], name: &str) -> bool {
     let Some(part) = Part::ALL.iter().find(|part| part.name() == name) else {
         return false;
     };
-    forge(image, offset_of!(BoardRecord, parts), |parts: [u8; 4]| {
+    let place = (SECTION_BOARD, offset_of!(BoardRecord, parts));
+    forge(image, place, |parts: [u8; 4]| {
         Parts(u32::from_le_bytes(parts)).with(*part).0.to_le_bytes()
     })
 }
@@ -321,17 +333,22 @@ pub fn need_part(image: &mut [u8], name: &str) -> bool {
 /// Forges an image: it is built to lie this many bytes further on. Returns whether it is an image.
 #[must_use]
 pub fn move_base(image: &mut [u8], bytes: i64) -> bool {
-    forge(image, offset_of!(BoardRecord, image_base), |base: [u8; 8]| {
+    let place = (SECTION_BOARD, offset_of!(BoardRecord, image_base));
+    forge(image, place, |base: [u8; 8]| {
         u64::from_le_bytes(base).wrapping_add_signed(bytes).to_le_bytes()
     })
 }
 
-/// Changes the field at this offset of the board's record. Returns whether there is one.
-fn forge<const N: usize>(image: &mut [u8], offset: usize, change: impl FnOnce([u8; N]) -> [u8; N]) -> bool {
+/// Changes the field at this offset of the first record of a table. Returns whether there is one.
+fn forge<const N: usize>(
+    image: &mut [u8],
+    (section, offset): (usize, usize),
+    change: impl FnOnce([u8; N]) -> [u8; N],
+) -> bool {
     let at = || {
         let (header, _) = Header::ref_from_prefix(image).ok()?;
-        let board = header.sections.get(SECTION_BOARD)?.offset.get() as usize;
-        board.checked_add(offset)
+        let first = header.sections.get(section)?.offset.get() as usize;
+        first.checked_add(offset)
     };
     let Some(at) = at() else { return false };
     let Some(field) = image.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<N>) else {

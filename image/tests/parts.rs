@@ -3,10 +3,11 @@
 
 mod common;
 
+use bulkhead_abi::own_policy::number;
 use bulkhead_abi::parts::{Part, Parts};
 use bulkhead_arch_api::class::AARCH64;
 use bulkhead_image::layout::*;
-use bulkhead_image::{Fault, Image, ImageBuilder, ImageError, Portable, Table, need_part};
+use bulkhead_image::{Fault, Image, ImageBuilder, ImageError, Portable, Table, name_policy, need_part};
 use common::{name, ram, sample};
 use zerocopy::FromZeros;
 
@@ -136,7 +137,24 @@ fn a_part_that_is_not_there_is_refused_before_anything_else() {
     builder.partitions.clear();
     let expected = ImageError::Lacks { part: "?" };
     assert_eq!(builder.build(), Err(expected));
-    assert_eq!(expected.to_string(), "hypervisor lacks part ?");
+    assert_eq!(expected.to_string(), "lacking part ?");
+}
+
+// The host takes each policy of a user's own, if the image names its part.
+#[test]
+fn a_policy_of_a_users_own_is_named() {
+    let own = |b: &mut ImageBuilder| b.pcpus[1].policy = number("mine").into();
+    assert_eq!(
+        built(Part::OwnPolicy, own),
+        Err(fault(Table::Pcpus, 1, Fault::OutOfRange))
+    );
+    assert!(built(Part::Trace, own).is_ok(), "{:?}", built(Part::Trace, own));
+    let mut builder = sample();
+    builder.board.parts = Parts::of(&[Part::OwnPolicy]).0.into();
+    let mut bytes = builder.build().unwrap();
+    assert!(name_policy(&mut bytes, "mine"));
+    let image = Image::check(&bytes, &AARCH64, &Portable).unwrap();
+    assert_eq!(image.pcpus()[0].policy.get(), number("mine"));
 }
 
 #[test]

@@ -29,6 +29,7 @@ mod fault;
 mod find;
 mod gate;
 mod lifecycle;
+pub(crate) mod regions;
 mod report;
 mod schedule;
 mod short;

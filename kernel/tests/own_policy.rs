@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A policy of one's own under the kernel: the file of `sched/tests/own_policy.rs` as it is, and policies
-//! that break every rule.
-
-#[path = "../../sched/tests/weighted_turns/mod.rs"]
-mod weighted_turns;
+//! A policy of one's own under the kernel: the crate of an example as it is, and policies that break every
+//! rule.
 
 use crate::support::{self, Bench, tables, vm};
+use bulkhead_abi::own_policy;
+use bulkhead_abi::parts::{Part, Parts};
 use bulkhead_arch_api::VcpuId;
 use bulkhead_arch_sim::{Action, Outcome, What};
+use bulkhead_image::ImageBuilder;
 use bulkhead_image::layout::POLICY_EDF;
-use bulkhead_kernel::AnyPolicy;
 use bulkhead_sched::{
-    Decision, PcpuPolicy, Policy, PolicyError, PolicyParameters, Signals, Slot, SlotSet, StopReason, Ticks,
+    AnyOwnPolicy, Decision, OwnPolicy, Policy, PolicyError, Signals, Slot, SlotSet, StopReason, Ticks,
     VcpuParameters,
 };
 use proptest::prelude::*;
@@ -22,6 +21,13 @@ const SLICE: u64 = 10_000;
 /// The duration of a step of a computing guest. The next constant adds the kernel's work at a switch.
 const GRAIN: u64 = 500;
 const SLACK: u64 = GRAIN + 200;
+
+/// Gives pCPU 0 the policy of the user's own.
+fn own(mut image: ImageBuilder) -> ImageBuilder {
+    image.pcpus[0].policy = own_policy::number("weighted-turns").into();
+    image.board.parts = (image.board.parts.get() | Parts::of(&[Part::OwnPolicy]).0).into();
+    image
+}
 
 /// Computes without end, and marks each step.
 fn busy() -> impl FnMut(Outcome, u64) -> Action {
@@ -37,7 +43,7 @@ fn busy() -> impl FnMut(Outcome, u64) -> Action {
 }
 
 /// Returns the turns in their order: the vCPU that ran, and for how long.
-fn turns(bench: &Bench<WeightedTurns>, until: u64) -> Vec<(u8, u64)> {
+fn turns(bench: &Bench<AnyOwnPolicy<WeightedTurns>>, until: u64) -> Vec<(u8, u64)> {
     let switches = bench.records(|what| matches!(what, What::Switch(_)));
     let starts: Vec<(u8, u64)> = switches
         .iter()
@@ -58,7 +64,8 @@ fn turns(bench: &Bench<WeightedTurns>, until: u64) -> Vec<(u8, u64)> {
 #[test]
 fn a_policy_of_ones_own_runs_a_system() {
     let parts = [vm("one", &[(0, 0)]), vm("three", &[(0, 2)]), vm("two", &[(0, 1)])];
-    let mut bench = Bench::<WeightedTurns>::with_policies(1, tables(1, &parts).build().unwrap());
+    let mut bench =
+        Bench::<AnyOwnPolicy<WeightedTurns>>::with_policies(1, own(tables(1, &parts)).build().unwrap());
     (0..3).for_each(|vcpu| bench.program(vcpu, |_| busy()));
     bench.run(1_000_000);
     let turns = turns(&bench, 1_000_000);
@@ -76,7 +83,8 @@ fn a_policy_of_ones_own_runs_a_system() {
 #[test]
 fn the_turn_of_who_waits_passes_on_at_once() {
     let parts = [vm("waits", &[(0, 3)]), vm("computes", &[(0, 0)])];
-    let mut bench = Bench::<WeightedTurns>::with_policies(1, tables(1, &parts).build().unwrap());
+    let mut bench =
+        Bench::<AnyOwnPolicy<WeightedTurns>>::with_policies(1, own(tables(1, &parts)).build().unwrap());
     bench.program(0, |_| support::periodic(50_000, Action::Mark));
     bench.program(1, |_| busy());
     bench.run(1_000_000);
@@ -90,9 +98,9 @@ fn the_turn_of_who_waits_passes_on_at_once() {
 
 #[test]
 fn what_it_has_no_use_for_ends_in_lockdown() {
-    let mut image = tables(1, &[vm("a", &[(0, 0)])]);
-    image.pcpus[0].policy = POLICY_EDF.into();
-    let mut bench = Bench::<WeightedTurns>::with_policies(1, image.build().unwrap());
+    let mut image = own(tables(1, &[vm("a", &[(0, 0)])]));
+    image.pcpus[0].quantum_us = 1_000_000.into();
+    let mut bench = Bench::<AnyOwnPolicy<Mad>>::with_policies(1, image.build().unwrap());
     bench.run(100_000);
     assert!(
         bench.logged("LOCKDOWN: policy of pCPU 0: not supported"),
@@ -101,47 +109,28 @@ fn what_it_has_no_use_for_ends_in_lockdown() {
     );
 }
 
-/// A policy that answers at random where the manifest says `fixed-priority`. The answers of the other
-/// policies are not touched.
-#[derive(Debug)]
-enum Mad {
-    Mad(u64),
-    Sane(Box<AnyPolicy>),
-}
+/// A policy that answers at random, on from its quantum. It refuses a quantum of a second and more.
+#[derive(Clone, Debug)]
+struct Mad(u64);
 
 impl Mad {
     fn random(&mut self) -> u64 {
-        let Self::Mad(state) = self else { return 0 };
-        *state = state
+        self.0 = self
+            .0
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        *state >> 20
+        self.0 >> 20
     }
 }
 
 impl Policy for Mad {
-    fn ready(&mut self, slot: Slot, now: Ticks) {
-        if let Self::Sane(policy) = self {
-            policy.ready(slot, now);
-        }
-    }
+    fn ready(&mut self, _slot: Slot, _now: Ticks) {}
 
-    fn stopped(&mut self, slot: Slot, why: StopReason, ran: Ticks, now: Ticks) {
-        if let Self::Sane(policy) = self {
-            policy.stopped(slot, why, ran, now);
-        }
-    }
+    fn stopped(&mut self, _slot: Slot, _why: StopReason, _ran: Ticks, _now: Ticks) {}
 
-    fn withdraw(&mut self, slot: Slot, now: Ticks) {
-        if let Self::Sane(policy) = self {
-            policy.withdraw(slot, now);
-        }
-    }
+    fn withdraw(&mut self, _slot: Slot, _now: Ticks) {}
 
     fn next(&mut self, now: Ticks) -> Decision {
-        if let Self::Sane(policy) = self {
-            return policy.next(now);
-        }
         let until = match self.random() % 4 {
             0 => Ticks::MAX,
             1 => now.saturating_sub(self.random() % 1000),
@@ -156,23 +145,14 @@ impl Policy for Mad {
     }
 
     fn ready_slots(&self) -> SlotSet {
-        match self {
-            Self::Sane(policy) => policy.ready_slots(),
-            Self::Mad(state) => SlotSet(*state as u32),
-        }
+        SlotSet(self.0 as u32)
     }
 
     fn interested(&self) -> SlotSet {
-        match self {
-            Self::Sane(policy) => policy.interested(),
-            Self::Mad(state) => SlotSet((*state >> 32) as u32),
-        }
+        SlotSet((self.0 >> 32) as u32)
     }
 
     fn signals(&mut self) -> Signals {
-        if let Self::Sane(policy) = self {
-            return policy.signals();
-        }
         let mut slots = || SlotSet(self.random() as u32);
         Signals {
             window_start: slots(),
@@ -184,26 +164,12 @@ impl Policy for Mad {
     }
 }
 
-impl PcpuPolicy for Mad {
-    fn nobody() -> Self {
-        Self::Sane(Box::new(AnyPolicy::nobody()))
-    }
-
-    fn install(
-        &mut self,
-        vcpus: &[VcpuParameters],
-        parameters: &PolicyParameters<'_>,
-    ) -> Result<(), PolicyError> {
-        match (parameters, &mut *self) {
-            (PolicyParameters::FixedPriority(parameters), _) => {
-                *self = Self::Mad(parameters.quantum);
-                Ok(())
-            }
-            (_, Self::Sane(policy)) => {
-                **policy = AnyPolicy::blank(parameters);
-                policy.install(vcpus, parameters)
-            }
-            (_, Self::Mad(_)) => Err(PolicyError::BadParameter),
+impl OwnPolicy for Mad {
+    fn new(_vcpus: &[VcpuParameters], quantum: Ticks) -> Result<Self, PolicyError> {
+        if quantum < 1_000_000_000 {
+            Ok(Self(quantum))
+        } else {
+            Err(PolicyError::NotSupported)
         }
     }
 }
@@ -237,15 +203,15 @@ proptest! {
         rounds in 1..60_u32,
         order in 0..2_u64,
     ) {
-        let mut image = tables(2, &[
+        let mut image = own(tables(2, &[
             vm("busy", &[(0, 1)]),
             vm("leaver", &[(0, 2), (0, 2)]),
             vm("late", &[(0, 3)]).with(|part| part.autostart = false),
             vm("control", &[(1, 30)]),
-        ]);
+        ]));
         image.pcpus[0].quantum_us = seed.into();
         image.pcpus[1].policy = POLICY_EDF.into();
-        let mut bench = Bench::<Mad>::with_policies(2, image.build().unwrap());
+        let mut bench = Bench::<AnyOwnPolicy<Mad>>::with_policies(2, image.build().unwrap());
         bench.seed(order);
         bench.program(0, |_| busy());
         bench.program(1, move |_| leaver(rounds));

@@ -137,6 +137,7 @@ codes! {
     BadDirect = "E104", "A partition cannot take the interrupts of its pCPU itself.";
     BadInit = "E105", "A file cannot become the first program of Linux.";
     OddEntry = "E106", "The address of the first instruction is that of none.";
+    BadOwnPolicy = "E107", "The crate of a policy of your own cannot be built in.";
     IdlePcpu = "W101", "A pCPU is configured, but no vCPU uses it.";
     UnusedAction = "W102", "A health action can never be taken.";
     NeverStarted = "W103", "A partition is not started at boot, and nobody else can start it.";
@@ -169,6 +170,7 @@ codes! {
     EmptyEntry = "W132", "A partition begins where nothing is loaded.";
     CallCircle = "W133", "Calls can wait in a circle that nobody refuses.";
     NoFirstProgram = "W134", "A RAM disk has no first program that Linux can start.";
+    NotAnalysed = "W135", "A policy of your own is not analysed.";
 }
 
 impl Code {

@@ -97,13 +97,20 @@ impl Found {
     fn of_manifest(&mut self, manifest: &Manifest, class: Option<Class>) {
         self.of_objects(manifest);
         for pcpu in &manifest.pcpus {
-            let part = match *pcpu.policy {
+            let part = match **pcpu.policy {
                 Policy::Edf => Part::Edf,
                 Policy::Arinc653 => Part::Arinc653,
                 Policy::Domains => Part::Domains,
+                Policy::Own => Part::OwnPolicy,
                 Policy::FixedPriority | Policy::Pinned => continue,
             };
-            let why = format!("pCPU {} has policy `{part}`", pcpu.name.value);
+            let why = match pcpu.own_policy() {
+                Some(Ok(own)) => format!(
+                    "pCPU {} has the policy of the crate `{}`",
+                    pcpu.name.value, own.name
+                ),
+                _ => format!("pCPU {} has policy `{part}`", pcpu.name.value),
+            };
             self.add(part, pcpu.policy.place, why);
         }
         for partition in &manifest.partitions {

@@ -45,6 +45,10 @@ fn each_table_names_its_part() {
             "[pcpu.0]\npolicy = \"domains\"",
             "domains 6: pCPU 0 has policy `domains`",
         ),
+        (
+            "[pcpu.0]\npolicy = \"crate:../mine\"",
+            "own-policy 6: pCPU 0 has the policy of the crate `mine`",
+        ),
     ] {
         assert_eq!(parts(&with(more)), [row]);
     }
@@ -110,10 +114,12 @@ fn the_smallest_variant_is_that_of_the_parts() {
     let name = |more: &str| {
         let text = with(more);
         let used = Unchecked::read(Path::new("a.toml"), &text).parts(false);
-        variant_for(set_of(&used)).name
+        variant_for(set_of(&used)).map_or("none", |variant| variant.name)
     };
     assert_eq!(name(""), "static");
     assert_eq!(name("[port.p]"), "ipc");
     assert_eq!(name("[trace]"), "full");
-    assert!(VARIANTS[2].parts.covers(Parts::of(Part::ALL)));
+    assert_eq!(name("[pcpu.0]\npolicy = \"crate:mine\""), "none");
+    let left_out = Parts::ALL.without(VARIANTS[2].parts);
+    assert_eq!(left_out, Parts::of(&[Part::OwnPolicy]));
 }

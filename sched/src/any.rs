@@ -57,11 +57,14 @@ pub enum PolicyParameters<'a> {
     Arinc653(Arinc653Parameters<'a>),
     /// [`Domains`].
     Domains(DomainsParameters<'a>),
+    /// An [`crate::OwnPolicy`].
+    #[cfg(feature = "own-policy")]
+    Own(crate::OwnParameters),
 }
 
 impl AnyKind {
     /// Gives a blank policy its slots and the rest of the parameters.
-    fn fill(
+    pub(crate) fn fill(
         &mut self,
         vcpus: &[VcpuParameters],
         parameters: &PolicyParameters<'_>,
@@ -127,7 +130,10 @@ impl AnyPolicy {
                 Self::made(|| AnyKind::Domains(Domains::blank(quantum)))
             }
             // A policy that this build lacks has no use for its parameters, and `install` says so.
-            #[cfg(not(all(feature = "edf", feature = "arinc653", feature = "domains")))]
+            #[cfg(any(
+                not(all(feature = "edf", feature = "arinc653", feature = "domains")),
+                feature = "own-policy"
+            ))]
             _ => Self::nobody(),
         }
     }

@@ -5,8 +5,8 @@
 //! else. The same code runs in the hypervisor and in the tests on the host. Each pCPU has one instance, and
 //! no instance knows of another. The crate allocates nothing, touches no hardware and has no unsafe code.
 //!
-//! A new policy is one file that implements [`Policy`]. The kernel runs the policy through [`PcpuPolicy`].
-//! The manifest can name the policy once the policy has an arm in [`AnyKind`].
+//! A policy of the user's own is a crate that implements [`Policy`] and [`OwnPolicy`]. The manifest names the
+//! crate. The kernel runs every policy through [`PcpuPolicy`].
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -27,6 +27,9 @@ mod domains;
 mod donation;
 mod edf;
 mod fixed_priority;
+mod own;
+#[cfg(feature = "own-policy")]
+mod own_kind;
 mod pcpu;
 mod pinned;
 mod policy;
@@ -43,11 +46,14 @@ pub use domains::Domains;
 pub use donation::Donating;
 pub use edf::Edf;
 pub use fixed_priority::FixedPriority;
+pub use own::OwnPolicy;
+#[cfg(feature = "own-policy")]
+pub use own_kind::{AnyOwnPolicy, OwnKind};
 pub use pcpu::PcpuPolicy;
 pub use pinned::Pinned;
 pub use policy::{Decision, InForce, Policy, PolicyError, ScheduleStatus, StopReason};
 pub use types::{
     Arinc653Parameters, Domain, DomainsParameters, EdfParameters, FixedPriorityParameters, MAX_DOMAINS,
-    MAX_SCHEDULES, MAX_SLOTS, MAX_WINDOWS, PRIORITIES, Schedule, Server, ServerKind, Signals, Slot, SlotSet,
-    Ticks, VcpuParameters, Window,
+    MAX_SCHEDULES, MAX_SLOTS, MAX_WINDOWS, OwnParameters, PRIORITIES, Schedule, Server, ServerKind, Signals,
+    Slot, SlotSet, Ticks, VcpuParameters, Window,
 };

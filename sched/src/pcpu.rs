@@ -2,9 +2,8 @@
 //! The border between the kernel and the policy of a pCPU.
 //!
 //! **Model.** A pCPU of the kernel is generic over the type that decides for it. The class binary says which
-//! type that is. The type here is [`crate::AnyPolicy`]: all policies of the manifest. A type of one's own
-//! implements [`Policy`] and the two methods below without a default, and is linked into a class binary of
-//! its own. No other file changes.
+//! type that is: [`crate::AnyPolicy`], or `AnyOwnPolicy` if the system has a policy of the user's own
+//! ([`crate::OwnPolicy`]).
 //!
 //! **One way.** The kernel owns the decision in force ([`InForce`]). The kernel asks every policy for the
 //! next decision in the same way: [`Policy::ready`] for each slot that wakes up, [`Policy::stopped`] for the

@@ -142,6 +142,13 @@ pub struct DomainsParameters<'a> {
     pub quantum: Ticks,
 }
 
+/// Parameters of an [`crate::OwnPolicy`] on one pCPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct OwnParameters {
+    /// The quantum of the pCPU, in ticks. At least 1. The policy gives the quantum its meaning.
+    pub quantum: Ticks,
+}
+
 impl Schedule {
     /// No schedule: the entry of a table that has nothing to hold.
     pub(crate) const NONE: Self = Self {

@@ -192,7 +192,10 @@ fn domains() {
 #[test]
 fn the_example_of_your_own_policy_is_the_one_that_is_tested() {
     let sources = [
-        ("policy", include_str!("weighted_turns/mod.rs")),
+        (
+            "policy",
+            include_str!("../../examples/aarch64-own-policy/weighted-turns/src/lib.rs"),
+        ),
         ("tests", include_str!("own_policy.rs")),
         ("kernel", include_str!("../../kernel/tests/own_policy.rs")),
     ];

@@ -2,11 +2,11 @@
 //! A policy of one's own is tested like any function, and runs on the virtual clock of the simulator.
 //! `kernel/tests/own_policy.rs` runs it under the kernel.
 
-mod weighted_turns;
-
 use bulkhead_sched::analysis::{Overheads, Task};
 use bulkhead_sched::simulate::{Pattern, Simulator, Source, SourceState};
-use bulkhead_sched::{Decision, Donating, Policy, Slot, SlotSet, StopReason, Ticks, VcpuParameters};
+use bulkhead_sched::{
+    Decision, Donating, OwnPolicy, Policy, Slot, SlotSet, StopReason, Ticks, VcpuParameters,
+};
 use weighted_turns::WeightedTurns;
 
 fn vcpus(weights: &[u8]) -> Vec<VcpuParameters> {
@@ -35,14 +35,14 @@ fn turns(policy: &mut impl Policy, count: usize) -> Vec<(u8, Ticks)> {
 // ANCHOR: tests
 #[test]
 fn everybody_has_turns_of_its_weight() {
-    let mut policy = WeightedTurns::new(&vcpus(&[1, 3, 2]), 10);
+    let mut policy = WeightedTurns::new(&vcpus(&[1, 3, 2]), 10).unwrap();
     (0..3).for_each(|slot| policy.ready(Slot(slot), 0));
     assert_eq!(turns(&mut policy, 4), [(1, 30), (2, 20), (0, 10), (1, 30)]);
 }
 
 #[test]
 fn who_blocks_loses_the_rest_of_its_turn() {
-    let mut policy = WeightedTurns::new(&vcpus(&[1, 3]), 10);
+    let mut policy = WeightedTurns::new(&vcpus(&[1, 3]), 10).unwrap();
     assert_eq!(policy.next(0), Decision::Idle(Ticks::MAX));
     assert_eq!(policy.interested(), SlotSet(u32::MAX));
     policy.ready(Slot(1), 5);
@@ -55,7 +55,10 @@ fn who_blocks_loses_the_rest_of_its_turn() {
 
 #[test]
 fn donation_comes_with_a_layer() {
-    let mut policy = Donating::new(WeightedTurns::new(&vcpus(&[1, 3, 1]), 10), SlotSet(0b111));
+    let mut policy = Donating::new(
+        WeightedTurns::new(&vcpus(&[1, 3, 1]), 10).unwrap(),
+        SlotSet(0b111),
+    );
     policy.ready(Slot(0), 0);
     policy.ready(Slot(1), 0);
     assert_eq!(policy.donate(Slot(1), Slot(0), 0), Ok(()));
@@ -77,7 +80,7 @@ fn it_runs_in_the_simulator() {
         source(2, Pattern::AlwaysReady, 1, 1),
     ];
     let mut states = [SourceState::default(); 3];
-    let policy = WeightedTurns::new(&vcpus(&[1, 3, 2]), 10);
+    let policy = WeightedTurns::new(&vcpus(&[1, 3, 2]), 10).unwrap();
     let overheads = Overheads {
         switch: 1,
         ..Overheads::default()

@@ -93,6 +93,9 @@ pub enum Damage {
     ClaimTwice,
     /// The image is forged: it needs this part of the kernel, too, and the digest of the tables is right.
     Needs(String),
+    /// The image is forged: the policy of its first pCPU is one of a user's own with this name, and the
+    /// digest of the tables is right.
+    Policy(String),
     /// The image is forged: it is built to lie this many bytes further on, as after a class binary of another
     /// size, and the digest of the tables is right.
     Moved(i64),
@@ -511,6 +514,11 @@ impl Damage {
             Self::Moved(bytes) => {
                 if !forge(&mut flash[start..end], |image| prepare::move_base(image, bytes)) {
                     return Err("there is no system image".to_owned());
+                }
+            }
+            Self::Policy(ref name) => {
+                if !forge(&mut flash[start..end], |image| prepare::name_policy(image, name)) {
+                    return Err("the image has no pCPU".to_owned());
                 }
             }
             Self::ClaimTwice => {

@@ -314,7 +314,11 @@ fn disagreement(case: &Case, prepared: &Prepared, outcome: &Outcome) -> Option<S
     let Some(trace) = &outcome.trace else {
         return Some("there is no trace".to_owned());
     };
-    match replay::agree(trace, prepared.system(), tolerance) {
+    let policies = match prepared.policies(&Progress::new()) {
+        Ok(policies) => policies,
+        Err(problem) => return Some(problem.message().to_owned()),
+    };
+    match replay::agree(trace, prepared.system(), &policies, tolerance) {
         Ok(pcpus) if pcpus.iter().all(|pcpu| pcpu.switches == 0) => Some("nothing was switched".to_owned()),
         Ok(pcpus) if pcpus.iter().any(|pcpu| pcpu.latest > charged(prepared)) => {
             Some("a switch came later than the board's overheads, which the analysis charges".to_owned())

@@ -84,7 +84,7 @@ pub fn measure(only: Option<&str>) -> Outcome {
                 .or_default()
                 .insert(name.clone(), bytes);
         }
-        for part in of_class(board.class).iter() {
+        for part in measured(&board).iter() {
             let bytes = part_bytes(&board, part)?;
             println!("{name} {part}: {bytes} bytes");
             if let Some(cost) = costs.part.get_mut(part.name()) {
@@ -182,11 +182,17 @@ fn variant_bytes(board: &Board, variant: &str) -> Result<u64, String> {
     bytes(&workspace, board, class_binary(board, false, variant))
 }
 
+/// Returns the parts that are measured: all that a board can have, but for a user's own policy. Its bytes
+/// belong to the user's crate.
+fn measured(board: &Board) -> Parts {
+    of_class(board.class).without(Parts::of(&[Part::OwnPolicy]))
+}
+
 /// Returns the bytes that a part adds to the others, but for those that are built on it.
 fn part_bytes(board: &Board, part: Part) -> Result<u64, String> {
     let built_on = |user: &Part| user.needs().has(part);
     let users: Vec<Part> = Part::ALL.iter().copied().filter(built_on).collect();
-    let with = of_class(board.class).without(Parts::of(&users));
+    let with = measured(board).without(Parts::of(&users));
     let without = with.without(Parts::of(&[part]));
     Ok(own_bytes(board, with)?.saturating_sub(own_bytes(board, without)?))
 }
@@ -195,7 +201,11 @@ fn part_bytes(board: &Board, part: Part) -> Result<u64, String> {
 fn own_bytes(board: &Board, parts: Parts) -> Result<u64, String> {
     let workspace = Workspace::locate().map_err(|problem| problem.to_string())?;
     let tables = String::new();
-    let workspace = workspace.measured(Tailoring { parts, tables });
+    let workspace = workspace.measured(Tailoring {
+        parts,
+        tables,
+        own_policy: None,
+    });
     bytes(&workspace, board, class_binary(board, false, TAILORED))
 }
 

@@ -5,6 +5,7 @@
 //! is built from source where the toolchain has the source, because then one setting of the compiler holds
 //! for every instruction that runs on the target. A toolchain with the prebuilt bare-metal target serves too.
 
+use crate::build::own_policy::{self, OwnCrate};
 use crate::build::target_spec;
 use crate::build::variant::{self, ClassBinary, HYPERVISOR, Tailoring};
 use crate::problem::Problem;
@@ -372,10 +373,32 @@ impl Workspace {
             for program in in_c {
                 self.build_in_c(program)?;
             }
-            by_recipe
-                .iter()
-                .try_for_each(|(recipe, programs)| run(&mut self.cargo(recipe, programs)?))
+            by_recipe.iter().try_for_each(|(recipe, programs)| {
+                let built = run(&mut self.cargo(recipe, programs)?);
+                built.map_err(|problem| match self.own_policy(programs) {
+                    Some(own) => own.refused(&problem),
+                    None => problem,
+                })
+            })
         })
+    }
+
+    /// Returns the program that answers for a policy of the user's own in simulations, and builds it first.
+    ///
+    /// # Errors
+    /// The error carries the message of the compiler.
+    pub fn simulator_of(&self, own: &OwnCrate, progress: &Progress) -> Result<PathBuf, Problem> {
+        let (folder, name) = own.with_simulator((&self.root, &self.target))?;
+        let target = folder.join("target");
+        let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command.current_dir(&self.root).arg("build");
+        command.arg("--manifest-path").arg(folder.join("Cargo.toml"));
+        command.arg("--target-dir").arg(&target);
+        let built = progress.step(&format!("building the policy {}", own.name()), || {
+            run(&mut command)
+        });
+        built.map_err(|problem| own.refused(&problem))?;
+        Ok(target.join("debug").join(name))
     }
 
     /// Builds a guest in C, and before it the static library that it is linked with.
@@ -398,6 +421,44 @@ impl Workspace {
         c_guests::build(&folder, &output, Some((&named.package, &archive)))
     }
 
+    /// Returns the policy of the user's own that is built into these programs.
+    fn own_policy(&self, programs: &[&String]) -> Option<&OwnCrate> {
+        let own = self.tailoring.as_ref()?.own_policy.as_ref()?;
+        programs
+            .iter()
+            .any(|name| variant::is_tailored(name))
+            .then_some(own)
+    }
+
+    /// Tells cargo which workspace it builds: the repository, or one with a policy of the user's own.
+    fn choose_sources(&self, command: &mut Command, programs: &[&String]) -> Result<(), Problem> {
+        if let (Some(own), Some(program)) = (self.own_policy(programs), programs.first()) {
+            let sources = self.target.join(own_policy::FOLDER);
+            let package = package_of(program);
+            let class = package.strip_prefix(HYPERVISOR).unwrap_or(package);
+            let workspace = own.with_class_binary((&self.root, &sources), class)?;
+            command.arg("--manifest-path").arg(workspace);
+        }
+        Ok(())
+    }
+
+    /// Tells cargo which programs it builds: archives, if there is a linker script.
+    fn choose_programs(&self, command: &mut Command, programs: &[&String], script: &str) {
+        for program in programs.iter().map(|name| name.as_str()) {
+            command.args(["-p", package_of(program)]);
+            if script.is_empty() {
+                // The programs are named one by one: a feature must not change a program of the package that
+                // others call by its name.
+                command.args(["--bin", program]);
+            } else {
+                command.arg("--lib");
+            }
+            if let Some(binary) = ClassBinary::of(program) {
+                self.choose_parts(command, &binary);
+            }
+        }
+    }
+
     fn cargo(&self, recipe: &Recipe, programs: &[&String]) -> Result<Command, Problem> {
         let Recipe {
             target,
@@ -410,7 +471,9 @@ impl Workspace {
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command
             .current_dir(&self.root)
-            .args(["build", "--profile", profile, "--target"]);
+            .args(["build", "--profile", profile]);
+        self.choose_sources(&mut command, programs)?;
+        command.arg("--target");
         let libraries = sysroot()?.join("lib/rustlib");
         if libraries.join("src/rust/library/core/Cargo.toml").is_file() {
             let minor = minor_version()?;
@@ -463,19 +526,7 @@ impl Workspace {
             let variable = format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_"));
             command.env(variable, "ld.lld");
         }
-        for program in programs.iter().map(|name| name.as_str()) {
-            command.args(["-p", package_of(program)]);
-            if script.is_empty() {
-                // The programs are named one by one: a feature must not change a program of the package that
-                // others call by its name.
-                command.args(["--bin", program]);
-            } else {
-                command.arg("--lib");
-            }
-            if let Some(binary) = ClassBinary::of(program) {
-                self.choose_parts(&mut command, &binary);
-            }
-        }
+        self.choose_programs(&mut command, programs, script);
         if let Some(tailoring) = &self.tailoring {
             tailoring.choose(&mut command, profile, self.apart.as_deref());
         }

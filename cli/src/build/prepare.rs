@@ -5,13 +5,16 @@
 //! building and fetching start at once and side by side. The check then finds every payload there.
 
 use crate::build::artifacts::Workspace;
+use crate::build::own_policy::OwnCrate;
 use crate::build::payload::Payload;
 use crate::build::payloads::{self, Payloads, Request};
+use crate::build::policies::Policies;
 use crate::build::variant::{self, Choice, Tailoring};
 use crate::emulator::attach::Attachments;
 use crate::problem::Problem;
 use crate::ui::progress::Progress;
 use crate::{build::host, build::iso, class, ui::terminal};
+use bulkhead_abi::own_policy;
 use bulkhead_manifest::board::Emulator;
 use bulkhead_manifest::parts::{self, UsedPart};
 use bulkhead_manifest::{
@@ -24,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 // Tests damage and forge the image that they boot.
-pub use bulkhead_manifest::{claim_twice, move_base, need_part};
+pub use bulkhead_manifest::{claim_twice, move_base, name_policy, need_part};
 
 /// Prefix of the name of a guest of this repository.
 const GUESTS: &str = "@guests/";
@@ -172,6 +175,14 @@ impl Prepared {
         Ok((emulator, Cow::Owned(file)))
     }
 
+    /// Returns the policies of the pCPUs for a simulation.
+    ///
+    /// # Errors
+    /// The policy of the user's own cannot be built.
+    pub fn policies(&self, progress: &Progress) -> Result<Policies, Problem> {
+        Policies::of(&self.system, &self.folder, progress)
+    }
+
     /// Returns the names of the partitions with a console, in the order of the manifest.
     #[must_use]
     pub fn consoles(&self) -> Vec<String> {
@@ -231,7 +242,8 @@ pub fn prepare_text(
     let used = system.parts(options.trace_records.is_some());
     let set = options.parts.set(&used, path)?;
     let name = variant::class_binary(system.board(), options.conformance, set);
-    let class_binary = needs.class_binary(&system, &name, &used, options.built_once, progress)?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let class_binary = needs.class_binary((&system, folder), (&name, &used), options.built_once, progress)?;
     let elf = fs::read(&class_binary).map_err(Problem::io(class_binary.display()))?;
     let binary = ClassBinary::from_elf(&elf).map_err(|error| Problem::new(error.to_string()))?;
     let stop_after_ms = options.stop_after.map(|seconds| (seconds * 1000.0) as u32);
@@ -242,7 +254,6 @@ pub fn prepare_text(
     };
     let image = compile(&system, &input).map_err(|error| Problem::new(error.to_string()))?;
     let flash = flashable(&binary, &image, &system).map_err(|error| Problem::new(error.to_string()))?;
-    let folder = path.parent().unwrap_or(Path::new(""));
     let file = |number| {
         let name = system.image_name(number)?;
         if name.starts_with('@') {
@@ -269,6 +280,10 @@ fn early_binary(manifest: &Unchecked<'_>, path: &Path, options: &Options) -> Res
         Choice::Tailored => return Ok(None),
         choice => choice.set(&manifest.parts(options.trace_records.is_some()), path)?,
     };
+    // The tables of a class binary for one system are known when the system is checked.
+    if set == variant::TAILORED {
+        return Ok(None);
+    }
     let board = manifest.board();
     Ok(board.map(|board| variant::class_binary(&board, options.conformance, set)))
 }
@@ -339,7 +354,14 @@ pub fn warn(system: &System) {
 fn tables(system: &System) -> Result<String, Problem> {
     let counts = table_counts(system).map_err(|error| Problem::new(error.to_string()))?;
     let counts = counts.iter().map(|(name, count)| format!("{name}={count}"));
-    Ok(counts.collect::<Vec<_>>().join(","))
+    let own = system.own_policy();
+    let own = own.map(|own| {
+        format!(
+            "own-policy={}",
+            own_policy::number(&own.name) & !own_policy::POLICY_OWN
+        )
+    });
+    Ok(counts.chain(own).collect::<Vec<_>>().join(","))
 }
 
 /// The payloads that a manifest asks for.
@@ -412,14 +434,13 @@ impl Needs {
         Ok(manifest.check(&resolve))
     }
 
-    /// Returns the class binary of a system, by its name and the parts that the system uses, and builds it
-    /// first if what was built with the payloads is another one: programs can need parts that the manifest
-    /// alone does not.
+    /// Returns the class binary of a system whose manifest is in `folder`, by its name and the parts that the
+    /// system uses, and builds it first if what was built with the payloads is another one: programs can need
+    /// parts that the manifest alone does not.
     fn class_binary(
         &self,
-        system: &System,
-        name: &str,
-        used: &[UsedPart],
+        (system, folder): (&System, &Path),
+        (name, used): (&str, &[UsedPart]),
         built_once: bool,
         progress: &Progress,
     ) -> Result<PathBuf, Problem> {
@@ -430,6 +451,7 @@ impl Needs {
             let tailoring = Tailoring {
                 parts: parts::set_of(used),
                 tables: tables(system)?,
+                own_policy: OwnCrate::of(system, folder)?,
             };
             self.workspace.tailored(name, tailoring)
         } else {

@@ -5,6 +5,7 @@
 //! hardware. A set is a variant that is built ahead, or `tailored`: exactly the parts of one system. The
 //! variant with everything adds nothing to the name.
 
+use crate::build::own_policy::OwnCrate;
 use crate::class::{self, Hardware, Tool};
 use crate::problem::Problem;
 use bulkhead_manifest::Board;
@@ -41,7 +42,8 @@ impl Choice {
     /// The variant that is asked for lacks a part.
     pub fn set(self, used: &[UsedPart], manifest: &Path) -> Result<&'static str, Problem> {
         match self {
-            Self::Smallest => Ok(variant_for(set_of(used)).name),
+            // Only a class binary of the system's own has a policy of the user's own.
+            Self::Smallest => Ok(variant_for(set_of(used)).map_or(TAILORED, |variant| variant.name)),
             Self::Named(variant) => has_all(variant, used, manifest).map(|()| variant.name),
             Self::Tailored => Ok(TAILORED),
         }
@@ -73,14 +75,17 @@ fn has_all(variant: Variant, used: &[UsedPart], manifest: &Path) -> Result<(), P
     let place = lacking.line.map_or_else(String::new, |line| {
         format!(", which line {line} of {} needs", manifest.display())
     });
-    let smallest = variant_for(set_of(used)).name;
+    let remedy = match variant_for(set_of(used)) {
+        Some(Variant { name, .. }) => {
+            format!("leave out --variant: `{name}` is the smallest variant with all parts of this system")
+        }
+        None => "leave out --variant: a hypervisor is compiled for this system alone".to_owned(),
+    };
     Err(Problem::new(format!(
         "the variant `{}` lacks the part `{}`{place}: {}",
         variant.name, lacking.part, lacking.why
     ))
-    .remedy(format!(
-        "leave out --variant: `{smallest}` is the smallest variant with all parts of this system"
-    )))
+    .remedy(remedy))
 }
 
 /// A class binary for one system.
@@ -90,12 +95,15 @@ pub struct Tailoring {
     pub parts: Parts,
     /// The records of its tables, as `abi/src/size.rs` reads them: `NAME=RECORDS`, with commas between.
     pub tables: String,
+    /// The crate of the policy of the user's own, if the system has one.
+    pub own_policy: Option<OwnCrate>,
 }
 
 impl Tailoring {
     /// Returns a word that stands for the parts and tables.
     pub(super) fn word(&self, name: &str) -> String {
-        let text = format!("{name} {} {}", self.parts.0, self.tables);
+        let own = self.own_policy.as_ref().map(OwnCrate::folder);
+        let text = format!("{name} {} {} {own:?}", self.parts.0, self.tables);
         let digest = Sha256::digest(text);
         digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
     }
@@ -250,6 +258,7 @@ mod tests {
         let tailoring = Tailoring {
             parts: Parts::of(&[Part::Ports, Part::Edf]),
             tables: String::new(),
+            own_policy: None,
         };
         assert_eq!(own.features(Some(&tailoring)), ["tailored", "ports", "edf"]);
     }
@@ -258,7 +267,11 @@ mod tests {
     fn class_binaries_of_two_systems_are_kept_apart_and_all_else_is_shared() {
         let arguments = |tables: &str| {
             let (parts, tables) = (Parts::of(&[Part::Ports]), tables.to_owned());
-            let tailoring = Tailoring { parts, tables };
+            let tailoring = Tailoring {
+                parts,
+                tables,
+                own_policy: None,
+            };
             let folder = Path::new("tailored").join(tailoring.word("x"));
             let mut command = Command::new("cargo");
             tailoring.choose(&mut command, "firmware", Some(&folder));
@@ -290,6 +303,17 @@ mod tests {
         }];
         let set = |choice: Choice| choice.set(&used, Path::new("a.toml"));
         assert_eq!(set(Choice::Smallest).unwrap(), "ipc");
+        let own = [UsedPart {
+            part: Part::OwnPolicy,
+            ..used[0].clone()
+        }];
+        let path = Path::new("a.toml");
+        assert_eq!(Choice::Smallest.set(&own, path).unwrap(), TAILORED);
+        let full = Choice::Named(named("full").unwrap()).set(&own, path).unwrap_err();
+        assert!(
+            full.display()
+                .contains("a hypervisor is compiled for this system alone")
+        );
         assert_eq!(set(Choice::Tailored).unwrap(), "tailored");
         let refused = set(Choice::Named(named("static").unwrap())).unwrap_err();
         assert_eq!(

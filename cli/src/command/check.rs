@@ -93,7 +93,7 @@ fn answer(path: &Path, args: &CheckArgs) -> Result<Answer, Problem> {
 fn suggestions(system: &System) -> String {
     let mut text = "\nSuggestions\n".to_owned();
     for pcpu in timing::pcpus(system) {
-        text.push_str(&format!(" pCPU {}, {}\n", pcpu.number, pcpu.policy.name()));
+        text.push_str(&format!(" pCPU {}, {}\n", pcpu.number, pcpu.policy_name()));
         let lines = timing::suggest(&pcpu).unwrap_or_else(|| {
             let declares = pcpu.vcpus.iter().any(|vcpu| vcpu.tasks.is_some());
             let why = if !declares {
@@ -267,7 +267,7 @@ fn cpus(system: &System) -> Table {
         };
         rows.add_row([
             row.pcpu.number.to_string(),
-            row.pcpu.policy.name().to_owned(),
+            row.pcpu.policy_name().to_owned(),
             turn,
             vcpus.join(", "),
         ]);

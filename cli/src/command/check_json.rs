@@ -109,7 +109,7 @@ fn pcpus(system: &System) -> Vec<Value> {
         });
         json!({
             "pcpu": row.pcpu.number,
-            "policy": row.pcpu.policy.name(),
+            "policy": row.pcpu.policy_name(),
             "quantum_ns": (row.pcpu.quantum_ns != 0).then_some(row.pcpu.quantum_ns),
             "vcpus": vcpus.collect::<Vec<_>>(),
         })

@@ -3,6 +3,7 @@
 
 use crate::build::costs::Costs;
 use crate::build::tables::table;
+use crate::build::variant::TAILORED;
 use bulkhead_manifest::System;
 use bulkhead_manifest::parts::{UsedPart, Variant, set_of, variant_for};
 use comfy_table::Table;
@@ -31,15 +32,20 @@ pub(super) fn parts(system: &System) -> Table {
 }
 
 /// Returns the variant that `build` and `run` take, and the bytes of its code and constants.
-fn choice(system: &System) -> (Variant, Option<u64>) {
+fn choice(system: &System) -> (Option<Variant>, Option<u64>) {
     let variant = variant_for(set_of(&system.parts(false)));
-    let bytes = Costs::built_in().variant_bytes(variant.name, system.board().class.name());
+    let class = system.board().class.name();
+    let bytes = variant.and_then(|variant| Costs::built_in().variant_bytes(variant.name, class));
     (variant, bytes)
 }
 
 /// Returns the sentence that names the variant which `build` and `run` take.
 pub(super) fn variant(system: &System) -> String {
     let (variant, bytes) = choice(system);
+    let Some(variant) = variant else {
+        return "`build` and `run` compile a hypervisor for this system alone, with its own policy."
+            .to_owned();
+    };
     let size = bytes.map_or_else(String::new, |bytes| {
         format!(", with {bytes} bytes of code and constants")
     });
@@ -64,5 +70,6 @@ pub(super) fn values(system: &System) -> (Vec<Value>, Value) {
     };
     let (variant, bytes) = choice(system);
     let parts = system.parts(false).into_iter().map(value).collect();
-    (parts, json!({ "name": variant.name, "bytes": bytes }))
+    let name = variant.map_or(TAILORED, |variant| variant.name);
+    (parts, json!({ "name": name, "bytes": bytes }))
 }

@@ -3,6 +3,7 @@
 
 use super::{ReportArgs, report_json};
 use crate::build::output::Output;
+use crate::build::policies::Policies;
 use crate::build::prepare;
 use crate::gantt;
 use crate::json;
@@ -66,13 +67,15 @@ pub(super) fn run(args: &ReportArgs) -> Result<Code, Problem> {
 /// Compares the executed run with the simulated one. A difference is no failure of the tool.
 fn compare(trace: &Trace, system: &Path, args: &ReportArgs) -> Result<Comparison, Problem> {
     let progress = Progress::new();
+    let folder = system.parent().unwrap_or(Path::new(""));
     let system = prepare::check(system, &progress)?;
+    let policies = Policies::of(&system, folder, &progress)?;
     drop(progress);
     let tolerance = Tolerance {
         overhead: (args.overhead * 1000.0) as u64,
         turns: !args.strict,
     };
-    let agreement = replay::agree(trace, &system, tolerance);
+    let agreement = replay::agree(trace, &system, &policies, tolerance);
     Ok(agreement
         .map(|pcpus| pcpus.iter().map(replay::Agreement::text).collect())
         .map_err(|difference| difference.to_string()))

@@ -7,6 +7,7 @@
 use super::SimulateArgs;
 use super::timing::time;
 use crate::build::output::Output;
+use crate::build::policies::Policies;
 use crate::build::prepare;
 use crate::build::tables::table;
 use crate::gantt::jobs::Task;
@@ -23,6 +24,7 @@ use bulkhead_sched::simulate::{Event, Observer, Pattern, Simulator, Source, Sour
 use bulkhead_sched::{Slot, StopReason};
 use comfy_table::Table;
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// Records kept for the chart and the trace, per pCPU. Later events are in the tables only, and their number
 /// is the last record.
@@ -183,11 +185,13 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Code, Problem> {
     let (html, recorded) = Output::claim_both(args.html.as_deref(), args.trace.as_deref(), &inputs)?;
     let progress = Progress::new();
     let system = prepare::check(&args.system, &progress)?;
+    let folder = args.system.parent().unwrap_or(Path::new(""));
+    let policies = Policies::of(&system, folder, &progress)?;
     drop(progress);
     let end = (args.duration * HERTZ as f64) as u64;
     let outcomes = timing::pcpus(&system)
         .into_iter()
-        .map(|pcpu| simulate(pcpu, args, end))
+        .map(|pcpu| simulate(pcpu, &policies, args, end))
         .collect::<Result<Vec<_>, _>>()?;
     let missed: u64 = outcomes
         .iter()
@@ -271,7 +275,12 @@ fn body(outcomes: &[Outcome], args: &SimulateArgs, end: u64, missed: u64) -> Val
     })
 }
 
-fn simulate(pcpu: PcpuTiming, args: &SimulateArgs, end: u64) -> Result<Outcome, Problem> {
+fn simulate(
+    pcpu: PcpuTiming,
+    policies: &Policies,
+    args: &SimulateArgs,
+    end: u64,
+) -> Result<Outcome, Problem> {
     let schedule = match &args.schedule {
         Some(name) if pcpu.policy == Policy::Arinc653 => {
             let found = pcpu.schedule_names.iter().position(|known| known == name);
@@ -282,12 +291,7 @@ fn simulate(pcpu: PcpuTiming, args: &SimulateArgs, end: u64) -> Result<Outcome, 
         }
         _ => 0,
     };
-    let policy = pcpu.policy(schedule as u8).map_err(|error| {
-        Problem::new(format!(
-            "pCPU {}: the policy refuses its parameters: {error:?}",
-            pcpu.number
-        ))
-    })?;
+    let policy = policies.policy(&pcpu, schedule as u8)?;
     let sources = sources_of(&pcpu, schedule as u8);
     let jobs = jobs(&sources, end);
     if jobs > JOBS_MAX {
@@ -318,7 +322,9 @@ fn simulate(pcpu: PcpuTiming, args: &SimulateArgs, end: u64) -> Result<Outcome, 
     for (slot, vcpu) in (0..).map(Slot).zip(&pcpu.vcpus) {
         simulator.set_scheduler(slot, vcpu.scheduler);
     }
-    if !simulator.run(end, STEPS_MAX, &mut recorder) {
+    let is_done = simulator.run(end, STEPS_MAX, &mut recorder);
+    policies.check()?;
+    if !is_done {
         return Err(
             Problem::new(format!("pCPU {}: the simulation takes too long", pcpu.number))
                 .remedy("simulate a shorter time with --duration"),
@@ -383,7 +389,7 @@ fn utilisation(outcomes: &[Outcome], end: u64) -> Table {
         let mut add = |name: &str, ran: u64| {
             rows.add_row([
                 outcome.pcpu.number.to_string(),
-                outcome.pcpu.policy.name().to_owned(),
+                outcome.pcpu.policy_name().to_owned(),
                 name.to_owned(),
                 time(ran),
                 format!("{:.2} %", ran as f64 * 100.0 / end.max(1) as f64),
@@ -557,7 +563,7 @@ fn chart(system: &System, outcomes: &[Outcome], args: &SimulateArgs) -> Chart {
         lanes,
         policies: outcomes
             .iter()
-            .map(|outcome| (outcome.pcpu.number as u8, outcome.pcpu.policy.name().to_owned()))
+            .map(|outcome| (outcome.pcpu.number as u8, outcome.pcpu.policy_name().to_owned()))
             .collect(),
         tasks: outcomes
             .iter()

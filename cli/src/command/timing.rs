@@ -54,7 +54,7 @@ pub(super) fn processor_time(system: &System, pcpus: &[PcpuTiming]) -> Table {
             let load = pcpu.utilisation(vcpu).map_or_else(|| "-".to_owned(), percent);
             rows.add_row([
                 pcpu.number.to_string(),
-                pcpu.policy.name().to_owned(),
+                pcpu.policy_name().to_owned(),
                 vcpu.name.clone(),
                 given(pcpu, slot, vcpu),
                 load,
@@ -65,7 +65,7 @@ pub(super) fn processor_time(system: &System, pcpus: &[PcpuTiming]) -> Table {
         let all: f64 = pcpu.vcpus.iter().filter_map(|vcpu| pcpu.utilisation(vcpu)).sum();
         rows.add_row([
             pcpu.number.to_string(),
-            pcpu.policy.name().to_owned(),
+            pcpu.policy_name().to_owned(),
             "all".to_owned(),
             reserved(pcpu),
             if declares(pcpu) {
@@ -136,6 +136,7 @@ fn given(pcpu: &PcpuTiming, slot: usize, vcpu: &VcpuTiming) -> String {
     });
     match pcpu.policy {
         Policy::Pinned => "the pCPU".to_owned(),
+        Policy::Own => "what its own policy says".to_owned(),
         Policy::FixedPriority => {
             let priority = format!("priority {}", vcpu.parameters.priority);
             server.map_or(priority.clone(), |server| format!("{priority}, {server}"))
@@ -170,6 +171,8 @@ fn reserved(pcpu: &PcpuTiming) -> String {
     let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
     let reserved = match pcpu.policy {
         Policy::Pinned | Policy::Domains => 1.0,
+        // The policy may give a budget any meaning.
+        Policy::Own => 0.0,
         Policy::FixedPriority | Policy::Edf => {
             let servers = pcpu.vcpus.iter().filter_map(|vcpu| vcpu.parameters.server);
             servers.map(|server| share(server.budget, server.period)).sum()

@@ -28,10 +28,11 @@ mod loans;
 use super::turn_slack::TurnSlack;
 use super::workload::Workload;
 use super::{Trace, micros};
+use crate::build::policies::{Policies, SystemPolicy};
 use bulkhead_abi::PartitionState;
 use bulkhead_abi::trace::{BlockReason, Event, Record};
 use bulkhead_manifest::{System, timing};
-use bulkhead_sched::{AnyPolicy, Decision, Policy, Signals, Slot, SlotSet, StopReason};
+use bulkhead_sched::{Decision, Policy, Signals, Slot, SlotSet, StopReason};
 use std::collections::BTreeMap;
 
 /// The grain of the board's clock: a time of the manifest is rounded to it, in either direction.
@@ -118,11 +119,16 @@ impl Agreement {
     }
 }
 
-/// Compares the actions of all pCPUs with the decisions of the policies of `system`.
+/// Compares the actions of all pCPUs with the decisions of `policies`, the policies of `system`.
 ///
 /// # Errors
 /// The error is the first difference.
-pub fn agree(trace: &Trace, system: &System, tolerance: Tolerance) -> Result<Vec<Agreement>, String> {
+pub fn agree(
+    trace: &Trace,
+    system: &System,
+    policies: &Policies,
+    tolerance: Tolerance,
+) -> Result<Vec<Agreement>, String> {
     let own = system.partitions().into_iter().map(|partition| partition.name());
     if trace.partitions.iter().ne(own) || usize::from(trace.pcpus) != system.pcpus().len() {
         return Err("the trace is not one of this system".to_owned());
@@ -130,14 +136,17 @@ pub fn agree(trace: &Trace, system: &System, tolerance: Tolerance) -> Result<Vec
     let pcpus = (0..trace.pcpus).zip(timing::pcpus(system));
     pcpus
         .map(|(number, pcpu)| {
-            let policy = pcpu.policy(0);
-            let policy = policy.map_err(|error| format!("pCPU {number}: the policy says {error:?}"))?;
+            let policy = policies
+                .policy(&pcpu, 0)
+                .map_err(|problem| problem.message().to_owned())?;
             let vcpus = pcpu.vcpus.iter();
             let workloads = vcpus.map(|vcpu| {
                 let sources = vcpu.sources.iter().map(|(_, source)| *source);
                 vcpu.has_workload.then(|| Workload::new(sources))
             });
-            compare(trace, number, policy, tolerance, workloads.collect())
+            let compared = compare(trace, number, policy, tolerance, workloads.collect());
+            policies.check().map_err(|problem| problem.message().to_owned())?;
+            compared
         })
         .collect()
 }
@@ -150,11 +159,11 @@ pub fn agree(trace: &Trace, system: &System, tolerance: Tolerance) -> Result<Vec
 pub(super) fn compare(
     trace: &Trace,
     pcpu: u8,
-    policy: AnyPolicy,
+    policy: impl Into<SystemPolicy>,
     tolerance: Tolerance,
     workloads: Vec<Option<Workload>>,
 ) -> Result<Agreement, String> {
-    Replay::new(trace, pcpu, policy, tolerance, workloads).run()
+    Replay::new(trace, pcpu, policy.into(), tolerance, workloads).run()
 }
 
 struct Replay<'a> {
@@ -162,7 +171,7 @@ struct Replay<'a> {
     pcpu: u8,
     /// The vCPU in each slot.
     slots: Vec<u8>,
-    policy: AnyPolicy,
+    policy: SystemPolicy,
     overhead: u64,
     turn_slack: TurnSlack,
     running: Option<Slot>,
@@ -203,13 +212,13 @@ struct Replay<'a> {
 }
 
 /// A point to which the replay can go back.
-type Point = (AnyPolicy, bool, Vec<(u64, u8)>);
+type Point = (SystemPolicy, bool, Vec<(u64, u8)>);
 
 impl<'a> Replay<'a> {
     fn new(
         trace: &'a Trace,
         pcpu: u8,
-        policy: AnyPolicy,
+        policy: SystemPolicy,
         tolerance: Tolerance,
         workloads: Vec<Option<Workload>>,
     ) -> Self {
@@ -649,7 +658,7 @@ mod tests {
     use super::super::tests::sample;
     use super::*;
     use bulkhead_abi::trace::SwitchReason;
-    use bulkhead_sched::{Domain, DomainsParameters, FixedPriorityParameters, VcpuParameters};
+    use bulkhead_sched::{AnyPolicy, Domain, DomainsParameters, FixedPriorityParameters, VcpuParameters};
 
     fn fixed_priority(priorities: [u8; 2], quantum: u64) -> AnyPolicy {
         let vcpus = priorities.map(|priority| VcpuParameters {

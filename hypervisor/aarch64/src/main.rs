@@ -9,7 +9,8 @@
 use bulkhead_arch_aarch64::{CpuDigest, Machine, Relax, Serial, entry_points};
 use bulkhead_arch_api::{Devices, NoNetwork};
 use bulkhead_image::{Image, ImageError};
-use bulkhead_kernel::{AnyPolicy, Hooks, Shared, boot};
+use bulkhead_kernel::{Hooks, Shared, boot};
+use bulkhead_policies::AnyPolicy;
 
 /// The drivers of the board's own devices. A VM's network is a device passed through, or one of a service
 /// partition.

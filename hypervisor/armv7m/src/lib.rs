@@ -10,7 +10,8 @@ use bulkhead_arch_api::class::driver::LAN9118;
 use bulkhead_arch_armv7m::{Machine, Relax, Serial, entry_point};
 use bulkhead_drivers::lan9118::Lan9118;
 use bulkhead_image::{Image, ImageError, Portable};
-use bulkhead_kernel::{AnyPolicy, Hooks, Shared, boot};
+use bulkhead_kernel::{Hooks, Shared, boot};
+use bulkhead_policies::AnyPolicy;
 
 /// An initial value: made at start-up, it would need as much stack as it is long.
 static SHARED: Shared<'static, Relax> = Shared::new();

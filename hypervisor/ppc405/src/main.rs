@@ -9,7 +9,8 @@
 use bulkhead_arch_api::{Devices, NoNetwork};
 use bulkhead_arch_ppc405::{Machine, Relax, Serial, entry_point};
 use bulkhead_image::{Image, ImageError, Portable};
-use bulkhead_kernel::{AnyPolicy, Hooks, Shared, boot};
+use bulkhead_kernel::{Hooks, Shared, boot};
+use bulkhead_policies::AnyPolicy;
 
 /// The drivers of the board's own devices.
 const DRIVERS: Devices<Serial, NoNetwork> = Devices {

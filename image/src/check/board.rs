@@ -6,12 +6,13 @@ use super::{at, earlier, named, require, uses};
 use crate::error::{Fault, Table};
 use crate::layout::{
     ControllerRecord, MAP_CODE, MAP_DEVICE, MAP_RAM, MemoryRecord, NONE, POLICY_ARINC653, POLICY_DOMAINS,
-    POLICY_EDF, POLICY_FIXED_PRIORITY, POLICY_PINNED,
+    POLICY_EDF, POLICY_FIXED_PRIORITY, POLICY_OWN, POLICY_PINNED,
 };
 use crate::reader::Image;
 use crate::span::Span;
 use bulkhead_abi::log::Layout;
-use bulkhead_abi::parts::Part;
+use bulkhead_abi::own_policy::BUILT_IN;
+use bulkhead_abi::parts::{PARTS, Part};
 use bulkhead_abi::trace::{RECORD_SIZE, RING_MAX, RING_MIN};
 
 /// Returns the hypervisor's own memory.
@@ -156,8 +157,17 @@ pub(super) fn pcpu(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         POLICY_FIXED_PRIORITY | POLICY_EDF | POLICY_ARINC653 | POLICY_DOMAINS => {
             require(record.quantum_us.get() != 0, Fault::OutOfRange)
         }
+        own if own_policy(own) => require(
+            uses(image, Part::OwnPolicy) && record.quantum_us.get() != 0,
+            Fault::OutOfRange,
+        ),
         _ => Err(Fault::UnknownKind),
     }
+}
+
+/// Tells whether this build has the policy of the user's own with this number. The host has them all.
+pub(super) const fn own_policy(policy: u32) -> bool {
+    PARTS.has(Part::OwnPolicy) && policy & POLICY_OWN != 0 && (policy == BUILT_IN || cfg!(feature = "writer"))
 }
 
 pub(super) fn controller(image: &Image<'_>, index: u16) -> Result<(), Fault> {

@@ -4,7 +4,7 @@
 //!
 //! The policies of `sched` accept all that passes here, once nanoseconds are ticks.
 
-use super::{at, covers, earlier, named, refers, require, uses};
+use super::{at, board, covers, earlier, named, refers, require, uses};
 use crate::error::{Fault, Table};
 use crate::layout::{
     NONE, Name, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF, POLICY_FIXED_PRIORITY,
@@ -147,7 +147,11 @@ pub(super) fn pcpu(image: &Image<'_>, index: u16) -> Result<(), Fault> {
 /// Checks that server and domain fit the pCPU's policy.
 pub(super) fn vcpu(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     let record = at(image.vcpus(), index)?;
-    let policy = policy_of(image, record.pcpu.get());
+    let mut policy = policy_of(image, record.pcpu.get());
+    // The same keys of a vCPU have a meaning.
+    if board::own_policy(policy) {
+        policy = POLICY_EDF;
+    }
     let domain = record.domain.get();
     if policy == POLICY_DOMAINS {
         let known = image.domains_of(record.pcpu.get()).count();

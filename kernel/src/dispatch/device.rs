@@ -3,11 +3,10 @@
 //! terminal.
 
 use super::Pcpu;
+use super::regions::Place;
 use crate::mailbox::bits;
-use crate::parts::{Part, has};
 use crate::shared::Shared;
 use bulkhead_abi::PartitionState;
-use bulkhead_arch_api::class::DeviceRole;
 use bulkhead_arch_api::{
     Access, AccessKind, AddressSpace, Arch, Drivers, PartitionId, RegisterAccess, Reply, VcpuId, VcpuSet,
     VirtualDevice, VirtualLine,
@@ -44,28 +43,11 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
     #[inline(never)]
     pub(crate) fn access(&mut self, vcpu: VcpuId, access: &Access) -> bool {
         let partition = self.system.binding(vcpu).partition;
-        if let Some((device, offset)) = self.device_at(partition, access) {
-            let reply = match self.system.role_of(device) {
-                Some(DeviceRole::Console(_)) => {
-                    let reply = self.access_uart(partition, offset, (access.size, access.kind));
-                    reply.map(|value| match access.kind {
-                        AccessKind::Read => Reply::Read(value),
-                        AccessKind::Write(_) => Reply::Written,
-                    })
-                }
-                Some(DeviceRole::Flash) if has(Part::Flash) => {
-                    self.access_flash(partition, device, offset, access)
-                }
-                Some(DeviceRole::Bridge) if has(Part::Functions) => {
-                    Some(self.access_bridge(partition, (device.window(), offset), access))
-                }
-                Some(DeviceRole::Network) if D::HAS_NETWORK && has(Part::Networks) => {
-                    self.access_nic(partition, offset, access)
-                }
-                _ => None,
-            };
-            if let Some(reply) = reply {
-                self.machine.reply(vcpu, reply);
+        if let Some(place) = self.region_at(partition, access) {
+            match self.answer_in_region(&place, access) {
+                Some(Some(reply)) => self.machine.reply(vcpu, reply),
+                Some(None) => {}
+                None => return false,
             }
         } else if access.space == AddressSpace::Memory
             && let Some(register) = self.system.register_at(partition, access.address, access.size)
@@ -82,14 +64,27 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
         true
     }
 
-    /// Returns the virtual device that an access is for, and the offset in its window.
+    /// Returns the place of an access in a region, if the address is in one.
     #[inline]
-    fn device_at(&self, partition: PartitionId, access: &Access) -> Option<(&'s VirtualDevice, u64)> {
+    fn region_at(&self, partition: PartitionId, access: &Access) -> Option<Place<'s>> {
         let mut devices = self.system.devices_of(partition).iter();
         devices.find_map(|device| {
             let is_there = !A::CAPS.has_other_spaces() || device.is_in(access.space);
             let offset = device.offset_of(access.address.0).filter(|_| is_there)?;
-            Some((device, offset))
+            Some(Place {
+                partition,
+                device,
+                offset,
+            })
+        })
+    }
+
+    /// Carries out an access to a register of the partition's console.
+    pub(crate) fn access_console(&mut self, place: &Place<'_>, access: &Access) -> Option<Reply> {
+        let value = self.access_uart(place.partition, place.offset, (access.size, access.kind))?;
+        Some(match access.kind {
+            AccessKind::Read => Reply::Read(value),
+            AccessKind::Write(_) => Reply::Written,
         })
     }
 

@@ -5,6 +5,7 @@
 //! same partition wait for it.
 
 use crate::dispatch::Pcpu;
+use crate::dispatch::regions::Place;
 use crate::parts::{Part, has};
 use bulkhead_arch_api::class::DeviceRole;
 use bulkhead_arch_api::{
@@ -28,13 +29,12 @@ const fn rights(is_array: bool) -> Permissions {
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Carries out an access to a bank of the partition's flash.
     #[inline(never)]
-    pub(crate) fn access_flash(
-        &mut self,
-        partition: PartitionId,
-        device: &VirtualDevice,
-        offset: u64,
-        access: &Access,
-    ) -> Option<Reply> {
+    pub(crate) fn access_flash(&mut self, place: &Place<'_>, access: &Access) -> Option<Reply> {
+        let Place {
+            partition,
+            device,
+            offset,
+        } = *place;
         let shared = self.shared;
         let mut flash = shared.flashes.of(partition).lock();
         let bank = flash.bank(device)?;

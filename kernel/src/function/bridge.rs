@@ -3,6 +3,7 @@
 //! registers of its functions, which are the sides of channels.
 
 use crate::dispatch::Pcpu;
+use crate::dispatch::regions::Place;
 use crate::function::{FunctionFacts, FunctionId};
 use crate::mailbox::bit;
 use bulkhead_arch_api::{Access, AccessKind, Arch, Drivers, PartitionId, Reply, VcpuSet};
@@ -17,12 +18,8 @@ const FUNCTIONS_PER_DEVICE: u64 = 8;
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Carries out an access to a window of the bridge. Where no function is, a load gives all ones.
     #[inline(never)]
-    pub(crate) fn access_bridge(
-        &mut self,
-        partition: PartitionId,
-        (window, offset): (u8, u64),
-        access: &Access,
-    ) -> Reply {
+    pub(crate) fn access_bridge(&mut self, place: &Place<'_>, access: &Access) -> Option<Reply> {
+        let (partition, window, offset) = (place.partition, place.device.window(), place.offset);
         let size = access.size.min(4);
         let (device, offset) = if window == ECAM {
             let function = offset / CONFIG_SIZE;
@@ -35,10 +32,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let system = self.system;
         let found = device.and_then(|device| system.function_at(partition, device));
         let Some((id, facts)) = found else {
-            return match access.kind {
+            return Some(match access.kind {
                 AccessKind::Read => Reply::Read(nobody(size).into()),
                 AccessKind::Write(_) => Reply::Written,
-            };
+            });
         };
         let reply = self.with_function(id, facts, |function| {
             let place = &facts.place;
@@ -62,12 +59,12 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             }
         });
         let Some((reply, ring)) = reply else {
-            return Reply::Written;
+            return Some(Reply::Written);
         };
         if let Some(side @ 0..32) = ring {
             self.ring(partition, facts.channel, bit(side as u8).into());
         }
-        reply
+        Some(reply)
     }
 
     /// Changes a function. Its lock is kept while the interrupt line follows, so that the last change

@@ -8,12 +8,13 @@
 //! (`Network::open_network`).
 
 use crate::dispatch::Pcpu;
+use crate::dispatch::regions::Place;
 use crate::network::{Address, Frames, NicFacts, NicId, NicWindow, OUTSIDE, word_at};
 use crate::parts::{Part, has};
 use bulkhead_abi::PartitionState;
 use bulkhead_abi::log::Kind;
 use bulkhead_arch_api::{
-    Access, AccessKind, Arch, Drivers, Exit, FrameWords, HostPhys, PartitionId, Reply, VcpuId, VcpuSet,
+    Access, AccessKind, Arch, Drivers, Exit, FrameWords, HostPhys, Reply, VcpuId, VcpuSet,
 };
 use bulkhead_devices::nic::{Adapter, Arrival, FRAME_MAX, counted, is_counter};
 use bulkhead_sched::PcpuPolicy;
@@ -87,13 +88,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Carries out an access to the virtual interface of a partition.
-    pub(crate) fn access_nic(
-        &mut self,
-        partition: PartitionId,
-        offset: u64,
-        access: &Access,
-    ) -> Option<Reply> {
-        let nic = self.system.facts_of(partition).nic?;
+    pub(crate) fn access_nic(&mut self, place: &Place<'_>, access: &Access) -> Option<Reply> {
+        let offset = place.offset;
+        let nic = self.system.facts_of(place.partition).nic?;
         Some(match access.kind {
             AccessKind::Read if is_counter(offset) => {
                 let now = self.system.time.nanoseconds(self.machine.now());

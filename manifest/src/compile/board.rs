@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The records of the board and of its time: pCPUs, schedules, vCPUs, memory map, controllers.
 
+use bulkhead_abi::own_policy;
 use bulkhead_image::layout::{
     DomainRecord, MAP_CODE, MAP_DEVICE, MAP_RAM, MapRecord, NONE, Name, POLICY_ARINC653, POLICY_DOMAINS,
     POLICY_EDF, POLICY_FIXED_PRIORITY, POLICY_PINNED, PcpuRecord, SERVER_CONSTANT_BANDWIDTH,
@@ -27,6 +28,7 @@ pub(super) fn board_records(system: &System, builder: &mut ImageBuilder) {
                 Policy::Edf => POLICY_EDF,
                 Policy::Arinc653 => POLICY_ARINC653,
                 Policy::Domains => POLICY_DOMAINS,
+                Policy::Own => own_policy::number(pcpu.policy_name()),
             }
             .into(),
             quantum_us: ((pcpu.quantum_ns / 1000) as u32).into(),

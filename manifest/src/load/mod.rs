@@ -333,6 +333,7 @@ fn ruled(manifest: Manifest, base: &Path, report: &mut Report) -> Option<(Manife
     place::services::place(&mut manifest, board.as_ref());
     rules::check(&manifest, board.as_ref(), report);
     rules::disks_are_files(&manifest, base, report);
+    rules::own_policies(&manifest, base, report);
     let board = board?;
     if report.has_errors() {
         return None;

@@ -9,6 +9,7 @@ pub(crate) mod devices;
 pub(crate) mod machine;
 pub(crate) mod network;
 mod partition;
+mod policy;
 pub(crate) mod port;
 mod scheduling;
 pub(crate) mod served;
@@ -29,8 +30,9 @@ pub(crate) use arinc653::{ArincSpec, ArincTimes, Direction, ProcessSpec, Samplin
 pub(crate) use channel::{ChannelSpec, SideSpec};
 pub use partition::{Access, Kind, right_names};
 pub(crate) use partition::{CapabilitySpec, Clock, FlashSpec, MachineSpec, PartitionSpec, TASK_BASE, Target};
+pub use policy::{OwnPolicy, Policy};
 pub(crate) use scheduling::{DomainSpec, PcpuSpec, ScheduleSpec, VcpuSpec, WindowSpec, policy_of, spec_of};
-pub use scheduling::{Policy, PolicyRow, ServerKind, policies};
+pub use scheduling::{PolicyRow, ServerKind, policies};
 pub(crate) use service::{ClientSpec, Late, ServiceKind, ServiceSpec};
 pub(crate) use timing::{DemandSpec, TaskSpec, VcpuNumber, WaitSpec, WorkKind, WorkSpec};
 

@@ -2,6 +2,7 @@
 //! The tables of scheduling: pCPUs, schedules, time domains, vCPUs.
 
 use super::Manifest;
+use super::policy::{OWN, OwnPolicy, Policy, PolicyChoice};
 use super::{Given, Map, Placed};
 use crate::schema::declare::{choices, tables};
 use crate::schema::form::{Form, Whole, Words, word};
@@ -11,7 +12,7 @@ tables! {
     /// Scheduling of one physical CPU. A pCPU without such a table has the defaults.
     pub(crate) PcpuSpec [name] by "pCPU number" = "a pCPU" {
         /// scheduling policy
-        policy "policy": Given<Policy>, default("fixed-priority");
+        policy "policy": Given<PolicyChoice>, default("fixed-priority");
         /// turn of a vCPU among its equals, 100us to 10s; not for `pinned`
         quantum "quantum": Given<Duration>, default("10ms");
         /// the schedules of policy `arinc653`, numbered from 0 in the order of the file; the system starts
@@ -61,7 +62,7 @@ tables! {
         period "period": Option<Placed<Duration>>, optional;
         /// way in which a used budget comes back; `fixed-priority` with `budget` only
         server "server": Given<ServerKind>, default("sporadic");
-        /// relative deadline, not longer than the period; `edf` with `budget` only
+        /// relative deadline, not longer than the period; `edf` and own policies with `budget` only
         deadline "deadline": Option<Placed<Duration>>, otherwise("the period");
         /// time domain of the vCPU; `domains` only, and required there
         domain "domain": Option<Placed<String>>, optional;
@@ -79,28 +80,12 @@ impl WindowSpec {
     }
 }
 
-choices! {
-    /// Scheduling policy of a pCPU.
-    pub Policy {
-        /// preemptive, round robin among vCPUs of the same priority; a vCPU can have a budget
-        FixedPriority = "fixed-priority",
-        /// exactly one vCPU, which owns the pCPU; no scheduling timer
-        Pinned = "pinned",
-        /// earliest deadline first among constant-bandwidth servers; vCPUs without budget get what is left
-        Edf = "edf",
-        /// a frame of windows, each for one partition, repeated for ever; several schedules
-        Arinc653 = "arinc653",
-        /// time domains in round robin, each with a budget; the first one is driven by priority and preempts
-        /// the others
-        Domains = "domains",
-    }
-}
-
-impl Policy {
-    /// Returns the word for the policy in a manifest.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        word(self)
+impl PcpuSpec {
+    /// Returns the crate of the policy, if the policy is one of the user's own. An error is the folder, whose
+    /// name no crate can have.
+    pub fn own_policy(&self) -> Option<Result<OwnPolicy, &str>> {
+        let folder = self.policy.folder.as_deref()?;
+        Some(OwnPolicy::of(folder).ok_or(folder))
     }
 }
 
@@ -136,6 +121,9 @@ pub struct PolicyRow {
     pub vcpu_keys: &'static [&'static str],
 }
 
+/// The keys of a pCPU and of a vCPU that a policy of the user's own can read.
+const OWN_KEYS: (&[&str], &[&str]) = (&["quantum"], &["priority", "budget", "period", "deadline"]);
+
 /// Returns all policies.
 #[must_use]
 pub fn policies() -> Vec<PolicyRow> {
@@ -150,6 +138,7 @@ pub fn policies() -> Vec<PolicyRow> {
                 Policy::Edf => (&["quantum"], &["budget", "period", "deadline"]),
                 Policy::Arinc653 => (&["quantum", "schedule"], &["priority"]),
                 Policy::Domains => (&["quantum", "domain"], &["priority", "domain"]),
+                Policy::Own => OWN_KEYS,
             };
             PolicyRow {
                 name,
@@ -158,7 +147,15 @@ pub fn policies() -> Vec<PolicyRow> {
                 vcpu_keys,
             }
         });
-    rows.collect()
+    let (pcpu_keys, vcpu_keys) = OWN_KEYS;
+    let (name, description) = OWN;
+    let own = PolicyRow {
+        name,
+        description,
+        pcpu_keys,
+        vcpu_keys,
+    };
+    rows.chain([own]).collect()
 }
 
 /// Returns the table of a pCPU in the manifest, if there is one.
@@ -169,7 +166,7 @@ pub(crate) fn spec_of(manifest: &Manifest, pcpu: u32) -> Option<&PcpuSpec> {
 
 /// Returns the policy of a pCPU.
 pub(crate) fn policy_of(manifest: &Manifest, pcpu: u32) -> Policy {
-    spec_of(manifest, pcpu).map_or(Policy::FixedPriority, |spec| *spec.policy)
+    spec_of(manifest, pcpu).map_or(Policy::FixedPriority, |spec| **spec.policy)
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ fn quantum_is_possible(pcpu: &PcpuSpec, report: &mut Report) {
     let Some(quantum) = pcpu.quantum.given() else {
         return;
     };
-    if *pcpu.policy == Policy::Pinned {
+    if **pcpu.policy == Policy::Pinned {
         report.push(
             Diagnostic::at(
                 Code::UnusedQuantum,
@@ -194,7 +194,7 @@ fn pcpu_can_hold(number: u32, manifest: &Manifest, report: &mut Report) {
         .iter()
         .find(|pcpu| pcpu.name.value == number.to_string());
     if let (Some(pcpu), [first, second, ..]) =
-        (pcpu.filter(|pcpu| *pcpu.policy == Policy::Pinned), &vcpus[..])
+        (pcpu.filter(|pcpu| **pcpu.policy == Policy::Pinned), &vcpus[..])
     {
         let message = format!("pCPU {number} has policy `pinned`, but {} vCPUs", vcpus.len());
         report.push(

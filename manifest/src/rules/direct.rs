@@ -59,7 +59,7 @@ pub(super) fn check(partition: &PartitionSpec, manifest: &Manifest, board: &Boar
         .pcpus
         .iter()
         .find(|spec| spec.name.value == pcpu.to_string());
-    if of_pcpu.is_none_or(|spec| *spec.policy != Policy::Pinned) {
+    if of_pcpu.is_none_or(|spec| **spec.policy != Policy::Pinned) {
         refuse(
             format!("`{name}` is `direct` on pCPU {pcpu}, whose policy is not `pinned`"),
             "add policy = \"pinned\" to the pCPU's table",

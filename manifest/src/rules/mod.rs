@@ -19,6 +19,7 @@ mod machine;
 pub(crate) mod memory;
 mod names;
 mod networks;
+mod own_policy;
 mod ports;
 mod scheduling;
 mod services;
@@ -34,6 +35,7 @@ use crate::model::Manifest;
 
 pub(crate) use emulator::disks_are_files;
 pub(crate) use memory::virtual_areas;
+pub(crate) use own_policy::own_policies;
 pub(crate) use scheduling::BUDGET;
 
 /// Runs all rules. Rules about hardware run only if the board is known.

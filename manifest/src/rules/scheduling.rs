@@ -80,14 +80,14 @@ fn tables_fit_the_policy(pcpu: &PcpuSpec, report: &mut Report) {
         ),
     ];
     for (key, place, empty, policy) in tables {
-        if let (Some(place), true) = (place, *pcpu.policy != policy) {
+        if let (Some(place), true) = (place, **pcpu.policy != policy) {
             let message = format!("pCPU {number} has policy `{name}`, which has no `{key}`");
             report.push(
                 Diagnostic::at(Code::ForeignParameter, place, message)
                     .help(format!("remove it, or use policy \"{}\"", policy.name())),
             );
         }
-        if *pcpu.policy == policy && empty {
+        if **pcpu.policy == policy && empty {
             let message = format!("pCPU {number} has policy `{name}`, but no {key}");
             let remedy = if policy == Policy::Arinc653 {
                 format!("add `[pcpu.{number}.schedule.NAME]` with `frame` and `windows`")
@@ -265,7 +265,7 @@ fn domain(pcpu: &PcpuSpec, domain: &DomainSpec, manifest: &Manifest, report: &mu
             .as_ref()
             .is_some_and(|own| own.value == domain.name.value)
     };
-    if *pcpu.policy == Policy::Domains && !vcpus.any(member) {
+    if **pcpu.policy == Policy::Domains && !vcpus.any(member) {
         let message = format!(
             "no vCPU of pCPU {} is in domain `{}`",
             pcpu.name.value, domain.name.value
@@ -282,27 +282,26 @@ fn keys_fit_the_policy(vcpu: &VcpuSpec, policy: Policy, report: &mut Report) {
     fn place<T>(value: &Option<Placed<T>>) -> Option<Place> {
         value.as_ref().map(|value| value.place)
     }
-    let servers: &[Policy] = &[Policy::FixedPriority, Policy::Edf];
+    let servers: &[Policy] = &[Policy::FixedPriority, Policy::Edf, Policy::Own];
     let keys = [
         ("budget", place(&vcpu.budget), servers),
         ("period", place(&vcpu.period), servers),
         ("server", vcpu.server.place, &[Policy::FixedPriority]),
-        ("deadline", place(&vcpu.deadline), &[Policy::Edf]),
+        ("deadline", place(&vcpu.deadline), &[Policy::Edf, Policy::Own]),
         ("domain", place(&vcpu.domain), &[Policy::Domains]),
     ];
     for (key, place, readers) in keys {
         if let (Some(place), false) = (place, readers.contains(&policy)) {
             let message = format!("policy `{}` does not read `{key}` of a vCPU", policy.name());
-            let names: Vec<_> = readers
-                .iter()
-                .map(|policy| format!("\"{}\"", policy.name()))
-                .collect();
+            let ours = readers.iter().filter(|policy| **policy != Policy::Own);
+            let names: Vec<_> = ours.map(|policy| format!("\"{}\"", policy.name())).collect();
             let remedy = match (policy, key) {
                 (Policy::Arinc653, "budget" | "period") => "give the partition windows instead".to_owned(),
                 (Policy::Domains, "budget" | "period") => "give its domain a budget instead".to_owned(),
                 (Policy::Edf, "server") => {
                     "remove it: the servers of `edf` are constant-bandwidth servers".to_owned()
                 }
+                (Policy::Own, "server") => "remove it: your policy gives a budget its meaning".to_owned(),
                 _ => format!("remove it, or use policy {}", names.join(" or ")),
             };
             report.push(Diagnostic::at(Code::ForeignParameter, place, message).help(remedy));
@@ -315,7 +314,7 @@ fn keys_fit_the_policy(vcpu: &VcpuSpec, policy: Policy, report: &mut Report) {
 }
 
 fn server_is_possible(vcpu: &VcpuSpec, policy: Policy, report: &mut Report) {
-    if !matches!(policy, Policy::FixedPriority | Policy::Edf) {
+    if !matches!(policy, Policy::FixedPriority | Policy::Edf | Policy::Own) {
         return;
     }
     let mut bad = |place: Place, message: String, help: &str| {
@@ -343,7 +342,11 @@ fn server_is_possible(vcpu: &VcpuSpec, policy: Policy, report: &mut Report) {
                 .deadline
                 .as_ref()
                 .map(|deadline| ("deadline", deadline.place));
-            let foreign = if policy == Policy::Edf { deadline } else { alone };
+            let foreign = if policy == Policy::FixedPriority {
+                alone
+            } else {
+                deadline
+            };
             if let Some((key, place)) = foreign {
                 bad(
                     place,
@@ -366,7 +369,7 @@ fn server_is_possible(vcpu: &VcpuSpec, policy: Policy, report: &mut Report) {
             "the budget cannot be longer than the period",
         );
     }
-    if let (Some(deadline), Policy::Edf) = (&vcpu.deadline, policy) {
+    if let (Some(deadline), Policy::Edf | Policy::Own) = (&vcpu.deadline, policy) {
         let (budget, period) = (budget.value, period.value);
         let message = format!(
             "a deadline of {} for a budget of {} in a period of {}",
@@ -526,7 +529,7 @@ fn window_events_can_come(partition: &PartitionSpec, manifest: &Manifest, report
     let Some(place) = partition.watch_windows() else {
         return;
     };
-    let windowed = |pcpu: &&PcpuSpec| *pcpu.policy == Policy::Arinc653 && bound_to(partition, pcpu);
+    let windowed = |pcpu: &&PcpuSpec| **pcpu.policy == Policy::Arinc653 && bound_to(partition, pcpu);
     if !manifest.pcpus.iter().any(|pcpu| windowed(&pcpu)) {
         let message = format!("partition `{}` is on no pCPU with windows", partition.name.value);
         report.push(

@@ -95,7 +95,7 @@ fn restarts_end(partition: &PartitionSpec, report: &mut Report) {
 fn policy(manifest: &Manifest, pcpu: u32) -> Policy {
     let name = pcpu.to_string();
     let spec = manifest.pcpus.iter().find(|spec| spec.name.value == name);
-    spec.map_or(Policy::FixedPriority, |spec| *spec.policy)
+    spec.map_or(Policy::FixedPriority, |spec| **spec.policy)
 }
 
 /// Reports priorities that are equal because the author did not choose them. Equal priorities are fine if the
@@ -180,7 +180,7 @@ fn watchdog_outlasts_a_turn(partition: &PartitionSpec, manifest: &Manifest, repo
             .pcpus
             .iter()
             .find(|spec| spec.name.value == pcpu.to_string());
-        if spec.is_some_and(|spec| *spec.policy == Policy::Pinned) {
+        if spec.is_some_and(|spec| **spec.policy == Policy::Pinned) {
             continue;
         }
         let quantum = spec.map_or_else(|| PcpuSpec::default().quantum.value, |spec| spec.quantum.value);

@@ -68,6 +68,10 @@ fn kind(kind_of: &ValueKind) -> Value {
             let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
             json!({ "type": "string", "enum": names })
         }
+        ValueKind::ChoiceOr { choice, start, .. } => json!({ "anyOf": [
+            kind(choice),
+            { "type": "string", "pattern": format!("^{start}") },
+        ] }),
         ValueKind::List(of) => json!({ "type": "array", "items": kind(of) }),
         ValueKind::Table(of) => table(of),
         ValueKind::Map { of, .. } => json!({ "type": "object", "additionalProperties": table(of) }),

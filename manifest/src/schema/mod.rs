@@ -91,6 +91,12 @@ pub(crate) enum ValueKind {
     Duration,
     /// One of a few words.
     Choice(&'static [Word]),
+    /// One of the words of a choice, or a text that begins with `start`. `other` stands for such a text.
+    ChoiceOr {
+        choice: &'static ValueKind,
+        start: &'static str,
+        other: Word,
+    },
     /// One of a few words that other tables list.
     OneOf(fn() -> Vec<Word>),
     List(&'static ValueKind),
@@ -108,6 +114,7 @@ impl ValueKind {
     pub fn choices(&self) -> Vec<Word> {
         match self {
             Self::Choice(choices) => choices.to_vec(),
+            Self::ChoiceOr { choice, other, .. } => choice.choices().into_iter().chain([*other]).collect(),
             Self::OneOf(choices) => choices(),
             Self::Text
             | Self::Boolean
@@ -130,7 +137,7 @@ impl ValueKind {
             Self::Address => "an address (integer)".to_owned(),
             Self::Size => "a size such as \"64M\" (units K, M, G) or an integer of bytes".to_owned(),
             Self::Duration => "a duration such as \"10ms\" (units ns, us, ms, s)".to_owned(),
-            Self::Choice(_) | Self::OneOf(_) => {
+            Self::Choice(_) | Self::ChoiceOr { .. } | Self::OneOf(_) => {
                 let choices = self.choices();
                 let names: Vec<_> = choices.iter().map(|(name, _)| format!("\"{name}\"")).collect();
                 format!("one of {}", names.join(", "))

@@ -99,7 +99,8 @@ fn check_value(value: &Value, name: &str, kind: &ValueKind, report: &mut Report)
             check_unit(value, name, kind, units::parse_duration(text).is_some(), report);
             true
         }
-        (ValueKind::Choice(_) | ValueKind::OneOf(_), Data::Text(text)) => {
+        (ValueKind::ChoiceOr { start, .. }, Data::Text(text)) if text.starts_with(start) => true,
+        (ValueKind::Choice(_) | ValueKind::ChoiceOr { .. } | ValueKind::OneOf(_), Data::Text(text)) => {
             let choices = kind.choices();
             check_choice(value, name, text, &choices, report);
             true

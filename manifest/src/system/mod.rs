@@ -15,7 +15,7 @@ use crate::class;
 use crate::diagnostic::{Report, Sources};
 use crate::guest::Guest;
 pub use crate::model::capability::Capability;
-use crate::model::{Access, AttachmentSpec, Manifest};
+use crate::model::{Access, AttachmentSpec, Manifest, OwnPolicy};
 use crate::place::memory::Plan;
 pub use partition::Partition;
 pub use reach::{GainRow, ReachRow};
@@ -102,6 +102,13 @@ pub struct System {
 }
 
 impl System {
+    /// Returns the crate of the policy of the user's own, if the system has one.
+    #[must_use]
+    pub fn own_policy(&self) -> Option<OwnPolicy> {
+        let mut pcpus = self.manifest.pcpus.iter();
+        pcpus.find_map(|pcpu| pcpu.own_policy()?.ok())
+    }
+
     /// Returns the board.
     #[must_use]
     pub fn board(&self) -> &Board {

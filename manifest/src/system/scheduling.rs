@@ -6,8 +6,8 @@
 
 use crate::board::Board;
 use crate::model::{
-    DomainSpec, Manifest, PcpuSpec, Policy, ScheduleSpec, ServerKind, VcpuSpec, WindowSpec, policy_of,
-    spec_of,
+    DomainSpec, Manifest, OwnPolicy, PcpuSpec, Policy, ScheduleSpec, ServerKind, VcpuSpec, WindowSpec,
+    policy_of, spec_of,
 };
 
 /// A pCPU that the system uses.
@@ -19,12 +19,24 @@ pub struct Pcpu {
     pub hardware_id: u64,
     /// The scheduling policy.
     pub policy: Policy,
+    /// The crate of the policy, if the policy is one of the user's own.
+    pub own: Option<OwnPolicy>,
     /// The turn of a vCPU among its equals, in nanoseconds; 0 if the policy has no turns.
     pub quantum_ns: u64,
     /// The schedules, the first one in force at the start; policy `arinc653`.
     pub schedules: Vec<Schedule>,
     /// The time domains, the one that is driven by priority first; policy `domains`.
     pub domains: Vec<Domain>,
+}
+
+impl Pcpu {
+    /// Returns the name of the policy for people: the word of the manifest, or the name of the user's crate.
+    #[must_use]
+    pub fn policy_name(&self) -> &str {
+        self.own
+            .as_ref()
+            .map_or(self.policy.name(), |own| own.name.as_str())
+    }
 }
 
 /// A frame of windows.
@@ -80,7 +92,7 @@ pub struct Vcpu {
     pub priority: u32,
     /// The budget, if the vCPU has one.
     pub reservation: Option<Reservation>,
-    /// The relative deadline under `edf` with a budget, else 0.
+    /// The relative deadline with a budget under `edf` or a policy of the user's own, else 0.
     pub deadline_ns: u64,
     /// The number of the time domain under `domains`.
     pub domain: Option<u32>,
@@ -102,11 +114,12 @@ pub(crate) fn pcpus(manifest: &Manifest, board: &Board) -> Vec<Pcpu> {
     hardware
         .map(|(id, number)| {
             let spec = spec_of(manifest, number).unwrap_or(&undeclared);
-            let (policy, quantum) = (*spec.policy, spec.quantum.get());
+            let (policy, quantum) = (**spec.policy, spec.quantum.get());
             Pcpu {
                 number,
                 hardware_id: *id,
                 policy,
+                own: spec.own_policy().and_then(Result::ok),
                 quantum_ns: if policy == Policy::Pinned { 0 } else { quantum },
                 schedules: spec
                     .schedules
@@ -168,7 +181,7 @@ pub(crate) fn vcpu(spec: &VcpuSpec, manifest: &Manifest) -> Vcpu {
         u32::try_from(found).ok()
     });
     let deadline = reservation
-        .filter(|_| policy_of(manifest, pcpu) == Policy::Edf)
+        .filter(|_| matches!(policy_of(manifest, pcpu), Policy::Edf | Policy::Own))
         .map(|reservation| {
             spec.deadline
                 .as_ref()

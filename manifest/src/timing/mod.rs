@@ -29,7 +29,9 @@ use bulkhead_sched::{
 };
 
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::model::{self, PartitionSpec, Placed, Policy, TaskSpec, VcpuNumber, WorkKind, WorkSpec};
+use crate::model::{
+    self, OwnPolicy, PartitionSpec, Placed, Policy, TaskSpec, VcpuNumber, WorkKind, WorkSpec,
+};
 use crate::system::{self, ReachRow, System};
 use crate::units::{Duration, format_duration};
 
@@ -79,6 +81,8 @@ pub struct PcpuTiming {
     pub number: u32,
     /// The policy of the pCPU.
     pub policy: Policy,
+    /// The crate of the policy, if the policy is one of the user's own.
+    pub own: Option<OwnPolicy>,
     /// The turn of a vCPU among its equals.
     pub quantum: u64,
     /// The costs of the hypervisor.
@@ -192,6 +196,7 @@ fn one(system: &System, pcpu: &system::Pcpu, rows: &[ReachRow]) -> PcpuTiming {
         doubts: doubts(system, &vcpus, rows),
         number: pcpu.number,
         policy: pcpu.policy,
+        own: pcpu.own.clone(),
         quantum: pcpu.quantum_ns.max(1),
         overheads: overheads(system, pcpu.number),
         schedule_names: pcpu
@@ -279,7 +284,7 @@ fn parameters(vcpu: &system::Vcpu, policy: Policy) -> VcpuParameters {
         budget: reservation.budget_ns,
         period: reservation.period_ns,
         kind: match (policy, reservation.server) {
-            (Policy::Edf, _) => ServerKind::ConstantBandwidth,
+            (Policy::Edf | Policy::Own, _) => ServerKind::ConstantBandwidth,
             (_, model::ServerKind::Deferrable) => ServerKind::Deferrable,
             (_, model::ServerKind::Sporadic) => ServerKind::Sporadic,
         },
@@ -433,6 +438,8 @@ impl PcpuTiming {
                 };
                 pairs.map(model).collect()
             }
+            // No model is known of a policy of the user's own.
+            Policy::Own => Vec::new(),
             Policy::Domains => vec![PolicyModel::Domains(DomainsParameters {
                 domains: &self.domains,
                 quantum,
@@ -440,10 +447,19 @@ impl PcpuTiming {
         }
     }
 
+    /// Returns the name of the policy for people: the word of the manifest, or the name of the user's crate.
+    #[must_use]
+    pub fn policy_name(&self) -> &str {
+        self.own
+            .as_ref()
+            .map_or(self.policy.name(), |own| own.name.as_str())
+    }
+
     /// Returns the policy: the very code that the hypervisor runs, with its frames starting at 0.
     ///
     /// # Errors
-    /// The mistake that the policy finds in its parameters.
+    /// The mistake that the policy finds in its parameters, or [`PolicyError::NotSupported`] for a policy of
+    /// the user's own, which is in no program but those that are built with it.
     pub fn policy(&self, schedule: u8) -> Result<AnyPolicy, PolicyError> {
         let parameters: Vec<_> = self.vcpus.iter().map(|vcpu| vcpu.parameters).collect();
         let quantum = self.quantum;
@@ -454,6 +470,7 @@ impl PcpuTiming {
             }
             Policy::Edf => AnyPolicy::edf(&parameters, EdfParameters { quantum }),
             Policy::Arinc653 => AnyPolicy::arinc653(&parameters, self.arinc653(schedule)),
+            Policy::Own => Err(PolicyError::NotSupported),
             Policy::Domains => AnyPolicy::domains(
                 &parameters,
                 DomainsParameters {
@@ -509,6 +526,9 @@ impl PcpuTiming {
 
     /// Returns the bounds of all declared tasks, vCPU by vCPU, as far as the steps reach.
     fn verdicts_within(&self, steps: Option<&Steps>) -> Vec<Verdict> {
+        if self.policy == Policy::Own {
+            return Vec::new();
+        }
         let tasks = self.tasks();
         let vcpus = self.analysed(&tasks);
         let analysis = Analysis::new(self, &vcpus, steps);

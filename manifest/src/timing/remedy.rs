@@ -37,7 +37,7 @@ pub(super) fn find(pcpu: &PcpuTiming, slot: usize, late: &[usize], steps: &Steps
     let more_budget: Candidate = ("a longer budget", more_budget);
     let higher_priority: Candidate = ("a higher priority", higher_priority);
     let candidates: &[Candidate] = match pcpu.policy {
-        Policy::Pinned => &[less_work],
+        Policy::Pinned | Policy::Own => &[less_work],
         Policy::FixedPriority => &[declarations, more_budget, higher_priority, less_work],
         Policy::Edf => &[
             ("a budget", a_budget),

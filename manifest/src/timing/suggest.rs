@@ -24,7 +24,7 @@ pub fn suggest(pcpu: &PcpuTiming) -> Option<Vec<String>> {
         return None;
     }
     match pcpu.policy {
-        Policy::Pinned => None,
+        Policy::Pinned | Policy::Own => None,
         Policy::FixedPriority => priorities(pcpu),
         Policy::Edf => budgets(pcpu),
         Policy::Arinc653 => frame(pcpu),

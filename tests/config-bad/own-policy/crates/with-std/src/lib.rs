@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A crate that needs an operating system.
+#![forbid(unsafe_code)]
