@@ -7,7 +7,7 @@
 //! and hypervisor execute.
 
 use super::rows::{Row, row};
-use super::runs::{Figures, counting, launch, prepare};
+use super::runs::{Results, counting, launch, prepare};
 use bulkhead::build::artifacts::Workspace;
 use bulkhead::build::prepare::Prepared;
 use bulkhead::emulator::bare::Bare;
@@ -73,7 +73,7 @@ pub(crate) fn measure(
     board: &Board,
     emulator: &Emulator,
     progress: &Progress,
-    (bare, hypervised): (&mut Figures, &mut Figures),
+    results: &mut Results,
 ) -> Result<(), Problem> {
     let mut prepared = Vec::new();
     for (gateway, neighbour, text) in systems(&board.name) {
@@ -82,9 +82,9 @@ pub(crate) fn measure(
     progress.step("measuring pings", || {
         for (gateway, neighbour, system) in &prepared {
             let pings = in_partition(system)?;
-            hypervised.insert((*gateway).to_owned(), pings.gateway()?);
+            results.hypervised.insert((*gateway).to_owned(), pings.gateway()?);
             if let Some(key) = neighbour {
-                hypervised.insert((*key).to_owned(), pings.neighbour()?);
+                results.hypervised.insert((*key).to_owned(), pings.neighbour()?);
             }
         }
         let (.., plugged) = prepared
@@ -92,7 +92,7 @@ pub(crate) fn measure(
             .ok_or_else(|| Problem::new("nothing to measure"))?;
         let alone = on_board(emulator, plugged)?.gateway()?;
         for key in [PASSED_THROUGH, BRIDGED, BRIDGED_PAIR, NEIGHBOUR] {
-            bare.insert(key.to_owned(), alone);
+            results.bare.insert(key.to_owned(), alone);
         }
         Ok(())
     })

@@ -55,16 +55,28 @@ const POLICIES: &[Shared] = &[
 
 /// Returns the system for a part of the guest.
 pub(super) fn manifest(board: &str, part: &str, vcpus: &str, ballast: Option<&Path>) -> String {
-    of_guest(("@guests/bench", "1M"), board, (part, vcpus), ballast)
+    let guest = Guest {
+        image: "@guests/bench",
+        memory: "1M",
+    };
+    of_guest(&guest, board, part, vcpus, ballast)
 }
 
-/// Returns the system for a part of a guest, named by its image and its memory.
+/// A guest that measures: its image and its memory, as a manifest has them.
+pub(super) struct Guest {
+    pub image: &'static str,
+    pub memory: &'static str,
+}
+
+/// Returns the system for a part of a guest.
 pub(super) fn of_guest(
-    (image, memory): (&str, &str),
+    guest: &Guest,
     board: &str,
-    (part, vcpus): (&str, &str),
+    part: &str,
+    vcpus: &str,
     ballast: Option<&Path>,
 ) -> String {
+    let Guest { image, memory } = guest;
     let mut text = format!(
         "board = \"{board}\"\n[partition.bench]\nkind = \"vm\"\nimage = \"{image}\"\nmemory = \"{memory}\"\n\
          vcpus = [{vcpus}]\nbootargs = \"part={part}\"\n"

@@ -377,7 +377,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
     let real_limit = case.real_limit.or(base.real_limit).unwrap_or(120.0);
     let exits_agree = case.exits_agree.or(base.exits_agree).unwrap_or(false);
     let registers_agree = case.registers_agree.or(base.registers_agree).unwrap_or(false);
-    agreements_fit((exits_agree, registers_agree), end).map_err(|why| format!("{name}: {why}"))?;
+    agreements_fit(exits_agree, registers_agree, end).map_err(|why| format!("{name}: {why}"))?;
     let damage = case.damage.clone().or_else(|| base.damage.clone());
     let parts = choice(case.variant.as_deref().or(base.variant.as_deref()))?;
     let share = case.share.as_ref().or(base.share.as_ref());
@@ -447,7 +447,7 @@ fn merged(base: &BTreeMap<String, u64>, case: &BTreeMap<String, u64>) -> BTreeMa
 }
 
 /// Refuses what cannot be compared.
-fn agreements_fit((exits, registers): (bool, bool), end: End) -> Result<(), &'static str> {
+fn agreements_fit(exits: bool, registers: bool, end: End) -> Result<(), &'static str> {
     if exits && end != End::PowerOff {
         return Err("`exits-agree` needs a run that ends by itself");
     }

@@ -63,7 +63,12 @@ impl Exceptions {
             "armv7m" => Kind::Armv7m,
             "ppc405" => Kind::Ppc405(ppc405::waits(prepared.class_binary())?),
             "x86_64" => Kind::X86,
-            _ => Kind::Aarch64,
+            "aarch64" => Kind::Aarch64,
+            other => {
+                return Err(format!(
+                    "the emulator's record for class `{other}` is not understood"
+                ));
+            }
         };
         Ok(Self {
             file: std::env::temp_dir().join(name),

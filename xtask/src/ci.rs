@@ -3,8 +3,8 @@
 
 use crate::workspace::{self, Package, packages, root};
 use crate::{
-    Findings, Outcome, circles, classes, dependencies, english, figures, parts, size, spdx, stack, toolchain,
-    unsafety,
+    Findings, Outcome, circles, classes, dependencies, english, figures, parts, porting, size, spdx, stack,
+    toolchain, unsafety,
 };
 use std::process::Command;
 use std::time::Instant;
@@ -24,6 +24,7 @@ pub fn run() -> Outcome {
         ("figures of the documentation", figures::check),
         ("parts of the kernel", parts::check),
         ("names of classes", classes::check),
+        ("places of a class", porting::check),
         ("lints, host crates", lint_host),
         ("lints, target crates", lint_target),
         ("a class is a folder", stub_class),

@@ -76,7 +76,7 @@ pub fn check() -> Outcome {
 }
 
 /// Returns the text of a file before its tests.
-fn without_tests(text: &str) -> &str {
+pub fn without_tests(text: &str) -> &str {
     text.find("\n#[cfg(test)]").map_or(text, |end| &text[..end])
 }
 

@@ -14,6 +14,7 @@ mod english;
 mod figures;
 mod parts;
 mod picture;
+mod porting;
 mod prose;
 mod size;
 mod spdx;

@@ -6,7 +6,7 @@ use super::Bench;
 use crate::page::Page;
 use crate::rows::{RESET, Row, row};
 use crate::runs::{Figures, Results, measure_bare, prepare, run};
-use crate::systems;
+use crate::systems::{self, Guest};
 use crate::waivers::{SIZE, Waiver, waiver};
 use bulkhead::build::artifacts::Workspace;
 use bulkhead::build::prepare::Prepared;
@@ -21,7 +21,10 @@ use bulkhead_manifest::board::Emulator;
 use std::path::Path;
 
 /// The program: its image and its memory in a manifest, and its file.
-const GUEST: (&str, &str) = ("@guests/x86-bench", "2M");
+const GUEST: Guest = Guest {
+    image: "@guests/x86-bench",
+    memory: "2M",
+};
 const FILE: &str = "guest-x86-bench";
 /// The parts of the program, and the vCPUs that each needs.
 const PARTS: [(&str, &str); 3] = [
@@ -46,7 +49,7 @@ impl Bench for X86 {
     }
 
     fn measure(&self, board: &Board, emulator: &Emulator, progress: &Progress) -> Result<Results, Problem> {
-        let text = |part| systems::of_guest(GUEST, &board.name, part, None);
+        let text = |(part, vcpus)| systems::of_guest(&GUEST, &board.name, part, vcpus, None);
         let [first, ..] = PARTS;
         let single = prepare(&text(first), progress)?;
         let mut results = Results::default();
@@ -73,7 +76,7 @@ impl Bench for X86 {
 
 /// Returns a partition that never starts, with a payload that has a digest.
 fn idle(payload: &Path) -> String {
-    let (image, _) = GUEST;
+    let image = GUEST.image;
     format!(
         "capabilities = {{ idle = {{ partition = \"idle\", rights = [\"control\"] }} }}\n\
          [partition.idle]\nkind = \"vm\"\nimage = \"{image}\"\nramdisk = {payload:?}\nmemory = \"16M\"\n\

@@ -78,14 +78,15 @@ fn body(out: &mut String, module: &Module, wishes: &Wishes) -> std::fmt::Result 
         )?;
     }
     for (place, partition) in module.partitions.iter().enumerate() {
-        self::partition(out, (place, partition), module, wishes)?;
+        self::partition(out, place, partition, module, wishes)?;
     }
     Ok(())
 }
 
 fn partition(
     out: &mut String,
-    (place, partition): (usize, &Partition),
+    place: usize,
+    partition: &Partition,
     module: &Module,
     wishes: &Wishes,
 ) -> std::fmt::Result {

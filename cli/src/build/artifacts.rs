@@ -173,14 +173,13 @@ impl Workspace {
         if script.is_empty() {
             return Ok(program);
         }
-        let files = (program.as_path(), self.root.join(script));
         let link = class::of(board).link(board);
         let link = link.ok_or_else(|| {
             Problem::new(format!(
                 "{name} has a linker script, but its class is not linked here"
             ))
         })?;
-        linker::link(linker()?, (files.0, &files.1), name, &link)
+        linker::link(linker()?, &program, &self.root.join(script), name, &link)
     }
 
     /// Returns the class binary `name`, once its program is built, for the first of the tool's boards that

@@ -42,7 +42,8 @@ fn program(folder: &Path, name: &str, link: &Link) -> PathBuf {
 /// The error carries the message of the linker: the board may leave too little room.
 pub fn link(
     mut linker: Command,
-    (archive, script): (&Path, &Path),
+    archive: &Path,
+    script: &Path,
     name: &str,
     link: &Link,
 ) -> Result<PathBuf, Problem> {

@@ -109,7 +109,7 @@ impl Payloads {
         let (Request::Whole(payload) | Request::Modules(payload, _)) = request;
         match (payload.source, request) {
             (Source::Busybox, _) => self.initramfs(payload, progress),
-            (Source::File(package, path), _) => self.file(payload, (package, path), progress),
+            (Source::File(package, path), _) => self.file(payload, package, path, progress),
             (Source::Built(recipe), _) => self.built(payload, recipe, progress),
             (Source::Kernel(package), Request::Whole(_)) => self.kernel(payload, package, progress),
             (Source::Kernel(package), Request::Modules(_, names)) => {
@@ -226,11 +226,12 @@ impl Payloads {
         Ok(path)
     }
 
-    /// Returns a file of a package.
+    /// Returns the file at `path` of a package.
     fn file(
         &self,
         payload: &Payload,
-        (package, path): (&str, &str),
+        package: &str,
+        path: &str,
         progress: &Progress,
     ) -> Result<PathBuf, Problem> {
         let name = payload.name;

@@ -69,7 +69,7 @@ impl Outcome {
     }
 
     fn kept(&self, end: u64) -> Vec<Record> {
-        kept((&self.records, self.lost), self.pcpu.number as u8, end)
+        kept(&self.records, self.lost, self.pcpu.number as u8, end)
     }
 }
 
@@ -507,8 +507,8 @@ fn complete(outcomes: &[Outcome]) -> u64 {
     last.map(|record| record.time).min().unwrap_or(u64::MAX)
 }
 
-/// Returns the records of a pCPU up to `end`. If there are later ones, their number follows.
-fn kept((records, lost): (&[Record], u64), pcpu: u8, end: u64) -> Vec<Record> {
+/// Returns the records of a pCPU up to `end`. If there are later ones or `lost` ones, their number follows.
+fn kept(records: &[Record], lost: u64, pcpu: u8, end: u64) -> Vec<Record> {
     let mut kept = records.to_vec();
     kept.retain(|record| record.time <= end);
     let lost = lost + (records.len() - kept.len()) as u64;
@@ -590,12 +590,12 @@ mod tests {
             event: TraceEvent::Wake { vcpu: 0, late: 0 },
         };
         let records = [record(1), record(5), record(9)];
-        assert_eq!(kept((&records, 0), 1, u64::MAX), records);
+        assert_eq!(kept(&records, 0, 1, u64::MAX), records);
         let lost = Record {
             event: TraceEvent::Lost { count: 5 },
             ..record(5)
         };
-        assert_eq!(kept((&records, 4), 1, 5), [record(1), record(5), lost]);
+        assert_eq!(kept(&records, 4, 1, 5), [record(1), record(5), lost]);
     }
 
     #[test]

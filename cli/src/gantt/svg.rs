@@ -136,7 +136,7 @@ fn svg(out: &mut String, chart: &Chart, data: &[LaneData], shown: u64) {
             LABELS + WIDTH,
             base = y + LANE - 2,
         );
-        lane_paths(&mut bars, (&name, lane.partition), data, y);
+        lane_paths(&mut bars, &name, lane.partition, data, y);
         y += LANE;
         for task in chart.tasks.iter().filter(|task| task.vcpu == lane.vcpu) {
             let _ = writeln!(
@@ -145,7 +145,7 @@ fn svg(out: &mut String, chart: &Chart, data: &[LaneData], shown: u64) {
                 y + TASK - 5,
                 escape(&task.name)
             );
-            task_paths(&mut bars, (chart, lane), task, y);
+            task_paths(&mut bars, chart, lane, task, y);
             y += TASK;
         }
     }
@@ -166,7 +166,7 @@ fn svg(out: &mut String, chart: &Chart, data: &[LaneData], shown: u64) {
     );
 }
 
-fn lane_paths(out: &mut String, (name, partition): (&str, usize), data: &LaneData, y: u32) {
+fn lane_paths(out: &mut String, name: &str, partition: usize, data: &LaneData, y: u32) {
     let colour = COLOURS[partition % COLOURS.len()];
     let _ = write!(
         out,
@@ -198,7 +198,7 @@ fn lane_paths(out: &mut String, (name, partition): (&str, usize), data: &LaneDat
 
 /// Draws the jobs of a task: a frame from release to end, a mark at the deadline, and bars where it runs. The
 /// frames carry the jobs' times for the script.
-fn task_paths(out: &mut String, (chart, lane): (&Chart, &Lane), task: &Task, y: u32) {
+fn task_paths(out: &mut String, chart: &Chart, lane: &Lane, task: &Task, y: u32) {
     let at = |time: u64| time.saturating_sub(chart.start);
     let name = escape(&format!("{}, {}", lane.name, task.name));
     let shown = |job: &&Job| job.released <= chart.end;

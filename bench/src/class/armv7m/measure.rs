@@ -90,8 +90,7 @@ pub(super) fn measure(board: &Board, emulator: &Emulator, progress: &Progress) -
         })?;
         system.class_binary().clone_into(&mut results.class_binary);
     }
-    let figures = (&mut results.bare, &mut results.hypervised);
-    ping::measure(board, emulator, progress, figures)?;
+    ping::measure(board, emulator, progress, &mut results)?;
     Ok(results)
 }
 
