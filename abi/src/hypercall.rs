@@ -95,9 +95,9 @@ pub enum Operation {
     PortSend = 0x0700,
     /// Port: block until a message comes, or until x4 (nanoseconds since boot, 0 = for ever); it is stored at
     /// x2. x3 = bytes there, at least the port's message size. Result x1: bytes of the message; x2: number of
-    /// the sender plus one if the port identifies senders, else 0; x3: index of the capability to reply by (32
-    /// bits that name this call alone), 0 = the sender waits for no reply; x4: index of the capability that
-    /// came with it, 0 = none. Right: `READ`.
+    /// the sender plus one if the port identifies senders, else 0; x3: index of the capability to reply by,
+    /// of 32 bits, 0 = the sender waits for no reply; x4: index of the capability that came with it, 0 =
+    /// none. Right: `READ`.
     PortReceive = 0x0701,
     /// Port: like `PortReceive`, but never blocks. Without a message the answer is `TimedOut`. Right: `READ`.
     PortTryReceive = 0x0702,

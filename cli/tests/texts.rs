@@ -93,7 +93,7 @@ fn simulate_and_a_report_of_it() {
     assert!(html.contains("@media print") && html.contains("wheel") && !html.contains("http"));
 }
 
-/// A policy of one's own is compiled for the simulation. The time of the build is no part of the text.
+/// Compiles a policy of one's own for the simulation. The time of the build is no part of the text.
 #[test]
 fn a_policy_of_ones_own_is_simulated_and_not_analysed() {
     let system = "tests/texts/own-policy.toml";

@@ -145,6 +145,12 @@ impl ReplyIndex {
     pub const fn slot(self) -> u32 {
         self.0 & Self::SLOT
     }
+
+    /// Returns the vCPU that waits, if the call is open. There may be no such vCPU.
+    #[must_use]
+    pub const fn caller(self) -> VcpuId {
+        VcpuId((self.0 >> 6 & 63) as u8)
+    }
 }
 
 /// Neighbours of a slot in its derivation list.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The scenarios, in one program: each file is a module of it, so the generic kernel is compiled once for all.
+//! The scenarios, in one program: each file is a module of it. So the generic kernel is compiled once for
+//! all.
 
 mod support;
 

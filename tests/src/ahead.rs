@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Builds the programs of all cases beside the cases.
 //!
-//! One call of cargo builds all guests of a target, or a class binary. cargo does one call after the other, so
-//! a case that called cargo itself would wait for the other lane's. A lane takes the next case whose programs
-//! are there, and what is built meanwhile uses the CPU that the lanes leave.
+//! One call of cargo builds all guests of a target, or a class binary. cargo does one call after the other,
+//! so a case that called cargo itself would wait for the other lane's. A lane takes the next case whose
+//! programs are there. The builds meanwhile use the CPU that the lanes leave.
 
 use crate::case::Case;
 use bulkhead::build::artifacts::Workspace;

@@ -98,8 +98,8 @@ impl<const N: usize> Line<N> {
 pub fn put(place: &mut [u8], start: usize, bytes: &[u8]) -> usize {
     let room = place.get_mut(start..).unwrap_or(&mut []);
     let taken = room.len().min(bytes.len());
-    if let (Some(to), Some(from)) = (room.get_mut(..taken), bytes.get(..taken)) {
-        to.copy_from_slice(from);
+    for (to, from) in room.iter_mut().zip(bytes) {
+        *to = *from;
     }
     taken
 }

@@ -13,7 +13,7 @@ use crate::{console, irq, layout, log};
 use bulkhead_abi::log::line::Line;
 use bulkhead_abi::log::{AREA_SIZE, CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, NONE, STACK_WORDS};
 use bulkhead_arch_api::MAX_PCPUS;
-use bulkhead_arch_support::{panic_line, physical};
+use bulkhead_arch_support::{physical, tell_panic};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 static CRASHED: AtomicBool = AtomicBool::new(false);
@@ -74,7 +74,8 @@ pub(crate) extern "C" fn crash(registers: &[u64; 31], vector: u64, stack: u64) -
 /// Ends the run at a panic, which is a broken invariant as well.
 pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     claim();
-    let line = panic_line::<ROOM>(info);
+    let mut line = Line::<ROOM>::new();
+    tell_panic(&mut line, info);
     let stack = &raw const line as u64 & !7;
     leave(CRASH_PANIC, own_pcpu(), line.as_bytes(), |record| {
         store_stack(record, stack);

@@ -9,7 +9,7 @@ use crate::system::{self, BFAR, CFSR, HFSR};
 use crate::{console, log};
 use bulkhead_abi::log::line::Line;
 use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, STACK_WORDS};
-use bulkhead_arch_support::{Mmio, panic_line, physical};
+use bulkhead_arch_support::{Mmio, physical, tell_panic};
 use bulkhead_image::layout::{REGISTERS_QUIESCED, RegistersRecord};
 use core::sync::atomic::Ordering;
 
@@ -96,7 +96,8 @@ pub(crate) extern "C" fn crash(stack: u32, number: u32) -> ! {
 
 /// Ends the run at a panic, which is a broken invariant as well.
 pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
-    let line = panic_line::<ROOM>(info);
+    let mut line = Line::<ROOM>::new();
+    tell_panic(&mut line, info);
     let stack = &raw const line as usize & !3;
     leave(CRASH_PANIC, line.as_bytes(), |record| store_stack(record, stack));
     console::last_words(line.as_bytes());

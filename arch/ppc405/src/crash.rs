@@ -9,7 +9,7 @@ use crate::context::Trap;
 use crate::{console, layout, log};
 use bulkhead_abi::log::line::Line;
 use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, STACK_WORDS};
-use bulkhead_arch_support::{panic_line, physical};
+use bulkhead_arch_support::{physical, tell_panic};
 use core::sync::atomic::Ordering;
 
 /// Bytes of a report.
@@ -60,7 +60,8 @@ pub(crate) fn interrupted(vector: u32, pc: u32, trap: &Trap) -> ! {
 
 /// Ends the run at a panic, which is a broken invariant as well.
 pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
-    let line = panic_line::<ROOM>(info);
+    let mut line = Line::<ROOM>::new();
+    tell_panic(&mut line, info);
     let stack = &raw const line as usize & !3;
     leave(CRASH_PANIC, line.as_bytes(), |record| store_stack(record, stack));
     console::last_words(line.as_bytes());

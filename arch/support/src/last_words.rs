@@ -25,24 +25,16 @@ pub fn last_words(mut send: impl FnMut(&[u8]) -> usize, time: Option<u64>, text:
             crate::relax();
         }
     };
-    let mut room = [0; STAMP_LEN];
-    let [open, digits, close]: [&[u8]; 3] = match time {
-        Some(time) => [b"[", stamp(time, &mut room), b"] "],
-        None => [b""; 3],
-    };
-    let parts: [&[u8]; 10] = [
-        &[RS],
-        b"\r\n",
-        open,
-        digits,
-        close,
-        HYPERVISOR_CONSOLE.as_bytes(),
-        b": ",
-        &[US],
-        text,
-        b"\r\n",
-    ];
-    parts.into_iter().for_each(&mut put);
+    put(&[RS, b'\r', b'\n']);
+    if let Some(time) = time {
+        put(b"[");
+        put(stamp(time, &mut [0; STAMP_LEN]));
+        put(b"] ");
+    }
+    put(HYPERVISOR_CONSOLE.as_bytes());
+    put(&[b':', b' ', US]);
+    put(text);
+    put(b"\r\n");
 }
 
 /// Returns the nanoseconds since the log began this life, at a reading of the board's counter.
@@ -56,15 +48,13 @@ pub fn since_boot(header: &Header, counter: u64) -> u64 {
     seconds * 1_000_000_000 + rest.saturating_mul(1_000_000) / hertz * 1000
 }
 
-/// Returns the line that tells of a panic.
-#[must_use]
-pub fn panic_line<const ROOM: usize>(info: &PanicInfo<'_>) -> Line<ROOM> {
-    let mut line = Line::of("LOCKDOWN: panic in the hypervisor");
+/// Tells of a panic in a line.
+pub fn tell_panic<const ROOM: usize>(line: &mut Line<ROOM>, info: &PanicInfo<'_>) {
+    line.text("LOCKDOWN: panic in the hypervisor");
     if let Some(location) = info.location() {
         line.text(" at ").text(location.file());
         line.text(" line ").decimal(location.line().into());
     }
-    line
 }
 
 #[cfg(test)]

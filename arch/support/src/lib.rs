@@ -9,7 +9,7 @@
 //! - [`physical`]: loads and stores of bus addresses that partitions may change at any moment, which
 //!   is why they are never Rust references.
 //!
-//! and what every backend's end needs: [`panic_line`], and [`last_words`], which gets a line to the console.
+//! and what every backend's end needs: [`tell_panic`], and [`last_words`], which gets a line to the console.
 //!
 //! It is written to compile and to be tested on the host as well.
 #![cfg_attr(not(test), no_std)]
@@ -20,7 +20,7 @@ mod mmio;
 pub mod physical;
 
 pub use claim::ClaimTable;
-pub use last_words::{last_words, panic_line, since_boot};
+pub use last_words::{last_words, since_boot, tell_panic};
 pub use mmio::Mmio;
 
 /// Takes one turn of a spin loop: lets the other CPUs go on, on a core with hardware threads and in an

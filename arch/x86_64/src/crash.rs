@@ -12,7 +12,7 @@ use crate::{console, log, physical, sysreg};
 use bulkhead_abi::log::line::Line;
 use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, NONE, STACK_WORDS};
 use bulkhead_arch_api::MAX_PCPUS;
-use bulkhead_arch_support::{panic_line, physical as memory};
+use bulkhead_arch_support::{physical as memory, tell_panic};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 /// A pCPU has crashed.
@@ -86,7 +86,8 @@ pub(crate) extern "C" fn crash(frame: &Frame) -> ! {
 /// Ends the run at a panic, which is a broken invariant as well.
 pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     claim();
-    let line = panic_line::<ROOM>(info);
+    let mut line = Line::<ROOM>::new();
+    tell_panic(&mut line, info);
     let stack = &raw const line as u64 & !7;
     leave(CRASH_PANIC, pcpu_of(stack), line.as_bytes(), |record| {
         store_stack(record, stack);

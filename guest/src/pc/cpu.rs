@@ -122,13 +122,20 @@ pub fn stop() -> ! {
     }
 }
 
+/// Reads a control register.
+macro_rules! read_control {
+    ($name:literal) => {{
+        let value;
+        // SAFETY: a read changes nothing.
+        unsafe { asm!(concat!("mov {}, ", $name), out(reg) value, options(nomem, nostack)) }
+        value
+    }};
+}
+
 /// Returns CR3.
 #[must_use]
 pub fn cr3() -> u64 {
-    let value;
-    // SAFETY: a read changes nothing.
-    unsafe { asm!("mov {}, cr3", out(reg) value, options(nomem, nostack)) }
-    value
+    read_control!("cr3")
 }
 
 /// Sets a bit of CR3 that is reserved in long mode (AMD APM volume 2, 3.1.2). A processor refuses that with
@@ -142,10 +149,7 @@ pub fn set_reserved_bit_of_cr3() {
 /// Returns CR4.
 #[must_use]
 pub fn cr4() -> u64 {
-    let value;
-    // SAFETY: a read changes nothing.
-    unsafe { asm!("mov {}, cr4", out(reg) value, options(nomem, nostack)) }
-    value
+    read_control!("cr4")
 }
 
 /// Writes CR4. A bit that is not allowed raises #GP.

@@ -2,8 +2,8 @@
 //! The regions of a partition's address space whose accesses the kernel answers: virtual devices.
 //!
 //! A region begins where the system image says. Its size and its address space are facts of the class
-//! ([`DeviceFacts`](bulkhead_arch_api::class::DeviceFacts)). The table in [`Pcpu::answer_in_region`] says who answers.
-//! A new trapped region is a line there, and a device of the class.
+//! ([`DeviceFacts`](bulkhead_arch_api::class::DeviceFacts)). The table in [`Pcpu::answer_in_region`] says who
+//! answers. A new trapped region is a line there, and a device of the class.
 
 use crate::dispatch::Pcpu;
 use crate::parts::{Part, has};
@@ -22,7 +22,7 @@ pub(crate) struct Place<'d> {
     pub offset: u64,
 }
 
-/// What a partition may do with the bytes of a region.
+/// The kinds of access to a region that are answered.
 #[derive(Clone, Copy, Debug)]
 struct Kinds {
     load: bool,

@@ -63,19 +63,20 @@ pub(crate) fn decode<R: RelaxStrategy>(
     }))
 }
 
-/// Looks the capability up by which a reply is sent.
+/// Checks the index of the capability by which a reply is sent. The reply itself finds out whether the call is
+/// open.
 fn answering<R: RelaxStrategy>(
     index: u64,
     caller: PartitionId,
     spaces: &Spaces<R>,
 ) -> Result<Answering, Error> {
-    let capability = spaces.look_up(caller, index)?;
-    if capability.kind != ObjectKind::Reply {
-        return Err(Error::WrongKind);
+    if !ReplyIndex::is_one(index) {
+        return spaces.look_up(caller, index).and(Err(Error::WrongKind));
     }
+    let index = ReplyIndex(index as u32);
     Ok(Answering {
-        caller: VcpuId(capability.object),
-        index: ReplyIndex(index as u32),
+        caller: index.caller(),
+        index,
     })
 }
 

@@ -20,8 +20,8 @@ use crate::dispatch::Pcpu;
 use crate::dispatch::basis::{CALLS, RECEIVES};
 use crate::local::{Activity, Pause};
 use crate::port::{CALL, CallState, Named, PortId};
+use bulkhead_abi::Rights;
 use bulkhead_abi::hypercall::{MAX_MESSAGE, MESSAGE_ALIGN};
-use bulkhead_abi::{ObjectKind, Rights};
 use bulkhead_arch_api::{Arch, Drivers, Exit, GuestPhys, Hypercall, PartitionId, Reply, Ticks, VcpuId};
 use bulkhead_sched::{PcpuPolicy, Slot};
 
@@ -135,8 +135,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let found = spaces.find_slot(own, index, kind, right)?;
         let port = PortId(found.object());
         let reply = ReplyIndex(reply as u32);
-        let held = u64::from(reply.slot());
-        let caller = VcpuId(spaces.find_quickly(own, held, ObjectKind::Reply, Rights::NONE)?);
+        let caller = reply.caller();
         let needed = u64::from(system.port(port).size);
         let is_right = size >= needed
             && to.is_multiple_of(MESSAGE_ALIGN)

@@ -183,11 +183,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             return None;
         }
         let index = ReplyIndex(index as u32);
-        let found = self.shared.capabilities.look_up(holder, index.0.into());
-        Some(found.and_then(|reply| {
-            let was_its = self.refuse_reply(holder, VcpuId(reply.object), Some(index));
-            was_its.then_some([0; 4]).ok_or(Error::Revoked)
-        }))
+        let was_its = self.refuse_reply(holder, index.caller(), Some(index));
+        Some(was_its.then_some([0; 4]).ok_or(Error::Revoked))
     }
 
     /// Ends the call of `caller` if `holder` has the capability to reply to it, with this index if one is

@@ -30,8 +30,8 @@ const TARGETS: [(&str, u32); 9] = [
     ("virtio", 50_000),
 ];
 
-/// Builds and runs all targets whose name, `fuzz/NAME`, contains `filter`. Returns a line for each target, and
-/// a last line as a test program writes it.
+/// Builds and runs all targets whose name, `fuzz/NAME`, contains `filter`. Returns a line for each target,
+/// and a last line as a test program writes it.
 pub(super) fn run(workspace: &Workspace, filter: Option<&str>) -> String {
     let wanted = |target: &str| filter.is_none_or(|filter| name(target).contains(filter));
     let chosen: Vec<_> = TARGETS.into_iter().filter(|(target, _)| wanted(target)).collect();
