@@ -13,7 +13,7 @@ use bulkhead_arch_support::{physical, tell_panic};
 use core::sync::atomic::Ordering;
 
 /// Bytes of a report.
-const ROOM: usize = 160;
+const ROOM: usize = 112;
 
 /// Ends this CPU.
 pub(crate) fn stop() -> ! {
