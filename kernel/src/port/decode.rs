@@ -63,8 +63,8 @@ pub(crate) fn decode<R: RelaxStrategy>(
     }))
 }
 
-/// Checks the index of the capability by which a reply is sent. The reply itself finds out whether the call is
-/// open.
+/// Checks the index of the capability by which a reply is sent. The reply itself finds out whether the call
+/// is open.
 fn answering<R: RelaxStrategy>(
     index: u64,
     caller: PartitionId,
