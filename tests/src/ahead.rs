@@ -55,17 +55,23 @@ impl Ahead {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Builds everything.
+    /// Builds everything. In the end no case waits any more, however the end came.
     pub(crate) fn build(&self, progress: &Progress) {
+        let _end = End(self);
         for group in &self.groups {
             if let Some(workspace) = &self.workspace {
                 let _ = workspace.build_once(group, progress);
             }
-            for (_, missing) in self.left().iter_mut() {
-                missing.retain(|program| !group.contains(program));
-            }
-            self.built.notify_all();
+            self.note(|program| group.contains(program));
         }
+    }
+
+    /// Notes that these programs are there, or that nothing more is done about them.
+    fn note(&self, is_there: impl Fn(&String) -> bool) {
+        for (_, missing) in self.left().iter_mut() {
+            missing.retain(|program| !is_there(program));
+        }
+        self.built.notify_all();
     }
 
     /// Returns the number of the next case, once its programs are there.
@@ -78,5 +84,32 @@ impl Ahead {
             left = self.built.wait(left).unwrap_or_else(PoisonError::into_inner);
         }
         None
+    }
+}
+
+/// The end of the builds, by a panic as well. A program that is missing then is left to its case, which tells.
+struct End<'a>(&'a Ahead);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.note(|_| true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_case_waits_for_a_program_that_no_build_makes() {
+        let ahead = Ahead {
+            left: Mutex::new(vec![(0, BTreeSet::from(["nobody-builds-this".to_owned()]))]),
+            built: Condvar::new(),
+            groups: Vec::new(),
+            workspace: None,
+        };
+        ahead.build(&Progress::new());
+        assert_eq!(ahead.take(), Some(0));
+        assert_eq!(ahead.take(), None);
     }
 }
