@@ -45,12 +45,13 @@ mod runs;
 mod systems;
 mod waivers;
 
+pub use class::{measure, pages};
 pub use footprint::{Footprint, Lines, Sizes};
 pub use overheads::{Charge, latency_charges};
-pub use page::{Page, pages};
+pub use page::Page;
 pub use report::{Blessed, Timing, blessed};
 pub use rows::Row;
-pub use runs::{Results, measure};
+pub use runs::Results;
 
 /// Measures everything on the emulator of a board.
 ///

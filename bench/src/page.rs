@@ -3,7 +3,6 @@
 
 use super::rows::Row;
 use super::waivers::Waiver;
-use crate::class::{self, Bench};
 
 /// The contents of a page.
 #[derive(Debug, Clone, Copy)]
@@ -22,15 +21,4 @@ pub struct Page {
     pub(crate) ram_bar: Option<u64>,
     /// Crates that end up in the class binary, by their folders.
     pub(crate) crates: &'static [&'static str],
-}
-
-/// Returns the pages of all classes that are measured.
-pub fn pages() -> impl Iterator<Item = Page> {
-    class::all().map(Bench::page)
-}
-
-impl Default for Page {
-    fn default() -> Self {
-        class::default().page()
-    }
 }

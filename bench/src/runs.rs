@@ -7,7 +7,6 @@
 
 use super::rows::{FIRST, RESET, SHORT_RECORD, SWITCH, SWITCH_TRACED, TRACE_RECORD};
 use super::systems::{self, manifest};
-use crate::class;
 use bulkhead::build::artifacts::Workspace;
 use bulkhead::build::prepare::{Options, Prepared, prepare_text};
 use bulkhead::build::variant::Choice;
@@ -102,14 +101,6 @@ impl Results {
             }
         }
     }
-}
-
-/// Measures on the emulator of a board.
-///
-/// # Errors
-/// The board cannot be measured on, or a run fails.
-pub fn measure(board: &Board, progress: &Progress) -> Result<Results, Problem> {
-    class::of(board)?.measure(board, emulator_of(board)?, progress)
 }
 
 /// Measures with the parts of the guest `bench`, each on the bare board and in the smallest system that it

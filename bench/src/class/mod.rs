@@ -9,7 +9,7 @@ mod ppc405;
 mod x86_64;
 
 use crate::page::Page;
-use crate::runs::Results;
+use crate::runs::{Results, emulator_of};
 use bulkhead::problem::Problem;
 use bulkhead::ui::progress::Progress;
 use bulkhead_arch_api::ClassFacts;
@@ -32,6 +32,25 @@ pub(crate) trait Bench: Sync {
 /// Returns all classes.
 pub(crate) fn all() -> impl Iterator<Item = &'static dyn Bench> {
     CLASSES.iter().copied()
+}
+
+/// Returns the pages of all classes that are measured.
+pub fn pages() -> impl Iterator<Item = Page> {
+    all().map(Bench::page)
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        default().page()
+    }
+}
+
+/// Measures on the emulator of a board.
+///
+/// # Errors
+/// The board cannot be measured on, or a run fails.
+pub fn measure(board: &Board, progress: &Progress) -> Result<Results, Problem> {
+    of(board)?.measure(board, emulator_of(board)?, progress)
 }
 
 /// Returns the class of a board.

@@ -2,13 +2,13 @@
 //! Does what a trapped instruction would do, step by step: loads and stores on the private peripheral bus (or
 //! on a virtual device), and the instructions the host tool replaced.
 
-use crate::cause::status::{DACCVIOL, IACCVIOL};
 use crate::decode::{self, Direction, FLOATS, Found, Hint, Registers, Replaced, Transfer, search_back};
 use crate::fault::{Fault, Lockup, UsageStatus};
 use crate::guest::Guest;
 use crate::processor::VirtualCore;
 use crate::registers::{PRIVATE_BUS, PRIVATE_BUS_SIZE};
 use crate::sequence::Next;
+use crate::status::{DACCVIOL, IACCVIOL};
 use crate::system::{INTERRUPT_STATE, PENDSVSET};
 use bulkhead_arch_regions::GuestView;
 

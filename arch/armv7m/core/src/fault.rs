@@ -2,10 +2,10 @@
 //! Faults of the guest: what its status registers say of them, and what they become when they cannot
 //! be taken (Arm DDI 0403E.e, B1.5.14 and B3.2.15 to B3.2.17).
 
-use crate::cause::status::{BFARVALID, IACCVIOL, IMPRECISERR, MMARVALID, PRECISERR};
 use crate::exception::Exception;
 use crate::guest::Guest;
 use crate::processor::{VirtualCore, bit};
+use crate::status::{BFARVALID, IACCVIOL, IMPRECISERR, MMARVALID, PRECISERR};
 
 const FORCED: u32 = 1 << 30;
 

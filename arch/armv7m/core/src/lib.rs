@@ -47,10 +47,12 @@ mod registers;
 mod semihosting;
 mod sequence;
 mod special;
+pub mod status;
 mod system;
 mod systick;
 
-pub use crate::cause::{Cause, Subject, status};
+pub use crate::cause::{Cause, Subject};
+pub use crate::decode::Special;
 pub use crate::processor::{Changes, Model, VirtualCore};
 pub use emulate::{GuestAccess, Late, Several, Trapped, advance_it, word_quickly};
 pub use exception::{ExcReturn, Exception, Stack, Target, frame_size};
@@ -62,4 +64,3 @@ pub use mpu::MAX_MPU_REGIONS;
 pub use registers::{BusError, PRIVATE_BUS, PRIVATE_BUS_SIZE};
 pub use semihosting::SEMIHOSTING;
 pub use sequence::Next;
-pub use special::Special;

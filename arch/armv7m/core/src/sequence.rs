@@ -12,11 +12,11 @@
 //! Where the architecture leaves registers UNKNOWN (r0-r3, r12 and the flags in a handler), they keep
 //! the values the interrupted code had.
 
-use crate::cause::status::{MSTKERR, MUNSTKERR};
 use crate::exception::{ExcReturn, Exception, Stack, Target, frame_size};
 use crate::fault::{Fault, Lockup, UsageStatus};
 use crate::guest::Guest;
 use crate::processor::VirtualCore;
+use crate::status::{MSTKERR, MUNSTKERR};
 
 /// xPSR: the frame was moved down by 4 bytes to be aligned.
 pub(crate) const PADDED: u32 = 1 << 9;

@@ -2,7 +2,7 @@
 //! The special registers and the instructions that read and write them: MRS, MSR and CPS (Arm DDI 0403E.e,
 //! B5.2). Unprivileged code reads zeros and changes nothing but its flags, as it does without a hypervisor.
 
-use crate::decode::Replaced;
+use crate::decode::{Replaced, Special};
 use crate::exception::Stack;
 use crate::guest::Guest;
 use crate::processor::VirtualCore;
@@ -14,21 +14,6 @@ const GREATER_EQUAL: u32 = 0x000F_0000;
 
 /// The stack pointer's number.
 const SP: u8 = 13;
-
-/// A special register, by the field SYSm of the instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Special(pub u8);
-
-impl Special {
-    const IPSR: u8 = 5;
-    const MSP: u8 = 8;
-    const PSP: u8 = 9;
-    const PRIMASK: u8 = 16;
-    const BASEPRI: u8 = 17;
-    const BASEPRI_MAX: u8 = 18;
-    const FAULTMASK: u8 = 19;
-    const CONTROL: u8 = 20;
-}
 
 impl VirtualCore {
     /// Does MRS.

@@ -9,6 +9,7 @@ mod float;
 mod narrow;
 mod replaced;
 mod search;
+mod special;
 mod wide;
 
 pub(crate) use narrow::narrow_single;
@@ -16,6 +17,7 @@ pub use narrow::narrow_transfer;
 pub(crate) use replaced::wide_undefined_replaced;
 pub use replaced::{Hint, Replaced, narrow_replaced, narrow_replacement, wide_replaced, wide_replacement};
 pub use search::{Code, Found, search_back};
+pub use special::Special;
 pub(crate) use wide::wide_single;
 pub use wide::wide_transfer;
 

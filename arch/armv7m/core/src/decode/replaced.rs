@@ -16,8 +16,8 @@
 //!
 //! Both directions are here, so that the tool and the target cannot disagree.
 
+use super::special::Special;
 use super::{field, register};
-use crate::special::Special;
 
 /// The effect of a replaced instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

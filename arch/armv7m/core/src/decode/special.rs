@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The special registers as MRS and MSR name them (Arm DDI 0403E.e, B5.2.1).
+
+/// A special register, by the field SYSm of the instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Special(pub u8);
+
+impl Special {
+    pub(crate) const IPSR: u8 = 5;
+    pub(crate) const MSP: u8 = 8;
+    pub(crate) const PSP: u8 = 9;
+    pub(crate) const PRIMASK: u8 = 16;
+    pub(crate) const BASEPRI: u8 = 17;
+    pub(crate) const BASEPRI_MAX: u8 = 18;
+    pub(crate) const FAULTMASK: u8 = 19;
+    pub(crate) const CONTROL: u8 = 20;
+}
