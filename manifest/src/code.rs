@@ -171,6 +171,7 @@ codes! {
     CallCircle = "W133", "Calls can wait in a circle that nobody refuses.";
     NoFirstProgram = "W134", "A RAM disk has no first program that Linux can start.";
     NotAnalysed = "W135", "A policy of your own is not analysed.";
+    CrowdedServer = "W136", "A server has fewer free slots than vCPUs may call it.";
 }
 
 impl Code {

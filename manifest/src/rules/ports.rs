@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ports and locks: the class has them, and the hypervisor has room for them and for the messages.
 
+use bulkhead_abi::hypercall::capability_slots;
 use bulkhead_abi::size::Tables;
 use bulkhead_image::MessageLimits;
 
@@ -115,7 +116,44 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     details_have_meaning(manifest, report);
     room_is_there(manifest, report);
     circles_are_refused(manifest, report);
+    calls_have_slots(manifest, capability_slots(tables), report);
     stretches_take_time(manifest, report);
+}
+
+/// Warns of a server whose space has not a slot for a call of each vCPU that may call: without a slot the call of
+/// an important vCPU ends with `NoSpace` while those of others wait.
+fn calls_have_slots(manifest: &Manifest, slots: usize, report: &mut Report) {
+    for server in &manifest.partitions {
+        let serves = |port: &str| server.capabilities.iter().any(|own| receives_from(own, port));
+        let served: Vec<&str> = manifest
+            .ports
+            .iter()
+            .map(|port| port.name.value.as_str())
+            .filter(|port| serves(port))
+            .collect();
+        let may_call = |caller: &&PartitionSpec| {
+            let sends = |own: &CapabilitySpec| served.iter().any(|port| sends_to(own, port));
+            !std::ptr::eq(*caller, server) && caller.capabilities.iter().any(sends)
+        };
+        let callers = manifest.partitions.iter().filter(may_call);
+        let callers: usize = callers.map(|caller| caller.vcpus.len()).sum();
+        // Index 0 is the partition itself.
+        let left = slots.saturating_sub(server.capabilities.len()).saturating_sub(1);
+        if callers > left {
+            let message = format!(
+                "partition `{}` has slots for {left} calls at a time, but {callers} vCPUs may call",
+                server.name.value
+            );
+            report.push(
+                Diagnostic::at(Code::CrowdedServer, server.name.place, message)
+                    .label(format!(
+                        "{} of its {slots} slots have capabilities",
+                        slots.saturating_sub(left)
+                    ))
+                    .help("remove capabilities of it, or give the right `write` to fewer partitions"),
+            );
+        }
+    }
 }
 
 /// Warns of a port of several receivers, each of which may wait for a caller of the port. The hypervisor does
