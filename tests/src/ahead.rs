@@ -87,7 +87,8 @@ impl Ahead {
     }
 }
 
-/// The end of the builds, by a panic as well. A program that is missing then is left to its case, which tells.
+/// The end of the builds, by a panic as well. A program that is missing then is left to its case, which
+/// tells.
 struct End<'a>(&'a Ahead);
 
 impl Drop for End<'_> {

@@ -4,11 +4,10 @@
 use super::ExplainArgs;
 use crate::build::prepare::{Options, prepare};
 use crate::explain::Explainer;
+use crate::input;
 use crate::problem::{Code, Problem};
 use crate::ui::progress::Progress;
-use bulkhead_manifest::reason;
-use std::fs::File;
-use std::io::{BufRead, BufReader, stdin};
+use std::io::{BufRead, Cursor, stdin};
 
 pub(super) fn run(args: &ExplainArgs) -> Result<Code, Problem> {
     let progress = Progress::new();
@@ -18,12 +17,8 @@ pub(super) fn run(args: &ExplainArgs) -> Result<Code, Problem> {
     let (name, reader): (String, Box<dyn BufRead>) = match &args.log {
         Some(path) => {
             let name = path.display().to_string();
-            let file = File::open(path).map_err(|error| {
-                Problem::new(format!("the log `{name}` cannot be read: {}", reason(&error))).remedy(
-                    "give the path of what a board's serial line said; without one, standard input is read",
-                )
-            })?;
-            (name, Box::new(BufReader::new(file)))
+            let said = "what a board's serial line said; without one, standard input is read";
+            (name, Box::new(Cursor::new(input::read(path, said)?)))
         }
         None => ("standard input".to_owned(), Box::new(stdin().lock())),
     };

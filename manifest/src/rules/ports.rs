@@ -120,8 +120,8 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     stretches_take_time(manifest, report);
 }
 
-/// Warns of a server whose space has not a slot for a call of each vCPU that may call: without a slot the call of
-/// an important vCPU ends with `NoSpace` while those of others wait.
+/// Warns of a server whose space has not a slot for a call of each vCPU that may call: without a slot the
+/// call of an important vCPU ends with `NoSpace` while other calls wait.
 fn calls_have_slots(manifest: &Manifest, slots: usize, report: &mut Report) {
     for server in &manifest.partitions {
         let serves = |port: &str| server.capabilities.iter().any(|own| receives_from(own, port));

@@ -23,7 +23,7 @@ const EXITS: &[(u64, &str)] = &[
     (0x8D, "executes XSETBV"),
     (
         INVALID,
-        "has set its control registers to a state that no processor has (a reserved bit of CR0, CR3, CR4 or EFER?)",
+        "has set its registers to a state that no processor has (a reserved bit of CR0, CR3, CR4 or EFER, or a wrong CS?)",
     ),
 ];
 /// VMRUN refused the state of the vCPU (15.6): -1, of which the syndrome has 16 bits.
@@ -120,7 +120,7 @@ mod tests {
         assert!(sentence(nested | 2, Some(0x1000)).contains("stores to 0x1000"));
         assert!(sentence(MSR << 48 | 1, Some(0x1234)).contains("writes the model-specific register 0x1234"));
         assert!(sentence(0x7F << 48, None).contains("triple fault"));
-        assert!(sentence(INVALID << 48, None).contains("has set its control registers"));
+        assert!(sentence(INVALID << 48, None).contains("has set its registers"));
         assert!(sentence(0x46 << 48, None).contains("exception 6"));
         assert_eq!(fields(nested | 7), "exit 0x400, information 0x7");
     }
