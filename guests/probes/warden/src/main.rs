@@ -132,7 +132,7 @@ fn others_events(report: &mut Report, page: &StartupPage<'static>) {
     let is_gate = |slot: &Handle| matches!(call::capability_inspect(*slot), Ok((ObjectKind::EventGate, _)));
     // Its own gate is the only other one that it can name.
     report.equal("gates in all other slots", others.filter(is_gate).count(), 1);
-    for slot in [SLOTS - 1, SLOTS, u32::MAX] {
+    for slot in [SLOTS - 1, SLOTS, i32::MAX.unsigned_abs()] {
         report.equal(
             "signal to a gate without a capability",
             call::event_signal(Handle(slot), OWN_EVENT),
@@ -161,7 +161,7 @@ fn refusals(report: &mut Report, tools: &Tools) {
     );
     report.equal(
         "slot out of range",
-        call::partition_status(Handle(u32::MAX)),
+        call::partition_status(Handle(i32::MAX.unsigned_abs())),
         Err(Error::NoCapability),
     );
     let wide = call::call(Operation::PartitionStatus, [1 << 32, 0, 0, 0, 0, 0]);
