@@ -48,7 +48,7 @@ pub use edf::Edf;
 pub use fixed_priority::FixedPriority;
 pub use own::OwnPolicy;
 #[cfg(feature = "own-policy")]
-pub use own_kind::{AnyOwnPolicy, OwnKind};
+pub use own_kind::{AnyOwnPolicy, Either, OwnKind};
 pub use pcpu::PcpuPolicy;
 pub use pinned::Pinned;
 pub use policy::{Decision, InForce, Policy, PolicyError, ScheduleStatus, StopReason};

@@ -16,11 +16,20 @@ use crate::{
     clippy::large_enum_variant,
     reason = "one per pCPU, in place; there is no heap to put the large ones on"
 )]
-pub enum OwnKind<P> {
+pub enum Either<O, P> {
     /// A policy of this crate.
-    Ours(AnyKind),
+    Ours(O),
     /// The user's own.
     Own(P),
+}
+
+/// One of the policies of a class binary.
+pub type OwnKind<P> = Either<AnyKind, P>;
+
+impl<P> From<AnyPolicy> for Either<AnyPolicy, P> {
+    fn from(policy: AnyPolicy) -> Self {
+        Self::Ours(policy)
+    }
 }
 
 impl<P: OwnPolicy> OwnKind<P> {
@@ -110,7 +119,8 @@ macro_rules! either {
     };
 }
 
-impl<P: Policy> Policy for OwnKind<P> {
+/// A hand-over goes the long way, which each policy has.
+impl<O: Policy, P: Policy> Policy for Either<O, P> {
     fn ready(&mut self, slot: Slot, now: Ticks) {
         either!(self, policy => policy.ready(slot, now));
     }
@@ -153,6 +163,22 @@ impl<P: Policy> Policy for OwnKind<P> {
 
     fn signals(&mut self) -> Signals {
         either!(self, policy => policy.signals())
+    }
+
+    fn check_donation(&self, from: Slot, to: Slot) -> Result<(), PolicyError> {
+        either!(self, policy => policy.check_donation(from, to))
+    }
+
+    fn donate(&mut self, from: Slot, to: Slot, now: Ticks) -> Result<(), PolicyError> {
+        either!(self, policy => policy.donate(from, to, now))
+    }
+
+    fn return_donation(&mut self, from: Slot, now: Ticks) -> Result<(), PolicyError> {
+        either!(self, policy => policy.return_donation(from, now))
+    }
+
+    fn retract_donation(&mut self, from: Slot, now: Ticks) -> Result<(), PolicyError> {
+        either!(self, policy => policy.retract_donation(from, now))
     }
 
     fn change_schedule(&mut self, schedule: u8, now: Ticks) -> Result<(), PolicyError> {

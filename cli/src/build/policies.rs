@@ -8,9 +8,7 @@ use crate::ui::progress::Progress;
 use bulkhead_manifest::timing::PcpuTiming;
 use bulkhead_manifest::{Policy as Kind, System};
 use bulkhead_remote_policy::{Remote, Server};
-use bulkhead_sched::{
-    AnyPolicy, Decision, Policy, PolicyError, ScheduleStatus, Signals, Slot, SlotSet, StopReason, Ticks,
-};
+use bulkhead_sched::{AnyPolicy, Either};
 use std::cell::RefCell;
 use std::io::{BufReader, Read};
 use std::path::Path;
@@ -111,89 +109,5 @@ impl Drop for Own {
     }
 }
 
-/// The policy of a pCPU.
-#[derive(Clone, Debug)]
-pub enum SystemPolicy {
-    /// One of ours.
-    Ours(Box<AnyPolicy>),
-    /// The user's own.
-    Own(Remote),
-}
-
-impl From<AnyPolicy> for SystemPolicy {
-    fn from(policy: AnyPolicy) -> Self {
-        Self::Ours(Box::new(policy))
-    }
-}
-
-/// Calls the policy, whichever it is.
-macro_rules! either {
-    ($self:expr, $policy:ident => $call:expr) => {
-        match $self {
-            Self::Ours($policy) => $call,
-            Self::Own($policy) => $call,
-        }
-    };
-}
-
-impl Policy for SystemPolicy {
-    fn ready(&mut self, slot: Slot, now: Ticks) {
-        either!(self, policy => policy.ready(slot, now));
-    }
-
-    fn critical(&mut self, slot: Slot, now: Ticks) {
-        either!(self, policy => policy.critical(slot, now));
-    }
-
-    fn stopped(&mut self, slot: Slot, why: StopReason, ran: Ticks, now: Ticks) {
-        either!(self, policy => policy.stopped(slot, why, ran, now));
-    }
-
-    fn withdraw(&mut self, slot: Slot, now: Ticks) {
-        either!(self, policy => policy.withdraw(slot, now));
-    }
-
-    fn next(&mut self, now: Ticks) -> Decision {
-        either!(self, policy => policy.next(now))
-    }
-
-    fn ready_slots(&self) -> SlotSet {
-        either!(self, policy => policy.ready_slots())
-    }
-
-    fn interested(&self) -> SlotSet {
-        either!(self, policy => policy.interested())
-    }
-
-    fn signals(&mut self) -> Signals {
-        either!(self, policy => policy.signals())
-    }
-
-    fn has_signals(&self) -> bool {
-        either!(self, policy => policy.has_signals())
-    }
-
-    fn check_donation(&self, from: Slot, to: Slot) -> Result<(), PolicyError> {
-        either!(self, policy => policy.check_donation(from, to))
-    }
-
-    fn donate(&mut self, from: Slot, to: Slot, now: Ticks) -> Result<(), PolicyError> {
-        either!(self, policy => policy.donate(from, to, now))
-    }
-
-    fn return_donation(&mut self, from: Slot, now: Ticks) -> Result<(), PolicyError> {
-        either!(self, policy => policy.return_donation(from, now))
-    }
-
-    fn retract_donation(&mut self, from: Slot, now: Ticks) -> Result<(), PolicyError> {
-        either!(self, policy => policy.retract_donation(from, now))
-    }
-
-    fn change_schedule(&mut self, schedule: u8, now: Ticks) -> Result<(), PolicyError> {
-        either!(self, policy => policy.change_schedule(schedule, now))
-    }
-
-    fn schedule(&self) -> ScheduleStatus {
-        either!(self, policy => policy.schedule())
-    }
-}
+/// The policy of a pCPU: one of ours, or the user's own.
+pub type SystemPolicy = Either<AnyPolicy, Remote>;
