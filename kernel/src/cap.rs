@@ -134,10 +134,15 @@ impl ReplyIndex {
         Self(Self::MARK | call | slot & Self::SLOT)
     }
 
-    /// Tells whether this argument of a hypercall is such an index.
+    /// Returns the index that this argument of a hypercall is, if it is one to reply by.
     #[must_use]
-    pub const fn is_one(index: u64) -> bool {
-        has(Part::Ports) && index >> 31 == 1
+    #[inline(always)]
+    pub const fn of(index: u64) -> Option<Self> {
+        if has(Part::Ports) && index >> 31 == 1 {
+            Some(Self(index as u32))
+        } else {
+            None
+        }
     }
 
     /// Returns the slot.
@@ -354,11 +359,10 @@ impl<R: RelaxStrategy> Spaces<R> {
     /// Returns the slot that an index names, and its content: a capability, or [`DEAD`].
     #[inline(never)]
     fn content(&self, holder: PartitionId, index: u64) -> Result<(TablePlace, u16), Error> {
-        let is_call = ReplyIndex::is_one(index);
-        let slot = if is_call {
-            Some(ReplyIndex(index as u32).slot())
-        } else {
-            u32::try_from(index).ok()
+        let reply = ReplyIndex::of(index);
+        let (slot, is_call) = match reply {
+            Some(reply) => (Some(reply.slot()), true),
+            None => (u32::try_from(index).ok(), false),
         };
         let at = slot.and_then(|slot| place(holder, slot));
         let word = at.map_or(EMPTY, |at| self.load(at));

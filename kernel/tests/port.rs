@@ -991,6 +991,33 @@ fn a_vm_takes_its_interrupts_in_a_call_and_goes_on_to_wait() {
     }
 }
 
+/// Lets a server answer by an index with a bit beyond the 32 bits, the short way and the long way.
+#[test]
+fn an_index_to_reply_by_has_32_bits() {
+    for operation in [Operation::PortSendReceive, Operation::PortSendReceiveDonate] {
+        let client = with_port(task("client", 0, 20), Rights::WRITE);
+        let serving = with_port(task("server", 0, 10), Rights::READ);
+        let mut bench = bench(1, 2, &[client, serving]);
+        bench.program(0, move |_| marking(vec![sleep(100_000), request(operation, 0)]));
+        bench.program(1, |_| {
+            let right = reply_to(4, 0, 1);
+            let answer = |reply| call(Operation::PortReceiveDonate, &[PORT, TO, 64, 8, reply, 0]);
+            let reply = |reply| call(Operation::PortReply, &[reply, FROM, 8]);
+            marking(vec![
+                receive(0),
+                answer(right | 1 << 32),
+                reply(right | 1 << 40),
+                answer(right),
+            ])
+        });
+        bench.run(500_000);
+        let nothing = mark(Error::NoCapability);
+        let expected = [8, 0, reply_to(4, 0, 1), 0, nothing, nothing];
+        assert_eq!(bench.marks(1), expected, "{operation:?}");
+        assert_eq!(bench.marks(0)[4..], [8, 0, 0, 0], "{operation:?}");
+    }
+}
+
 #[test]
 fn a_server_replies_and_receives_in_one_step() {
     for pcpu in [0, 1] {

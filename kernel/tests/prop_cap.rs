@@ -91,7 +91,7 @@ impl Model {
 
     /// Uses an index. The first use of a dead slot frees the slot.
     fn find(&mut self, (holder, index): Name) -> Result<(Name, Capability), Error> {
-        let is_reply = ReplyIndex::is_one(index);
+        let is_reply = ReplyIndex::of(index).is_some();
         let name = (holder, if is_reply { index & 63 } else { index });
         let found = self.entries.get(&name).map(|(found, _)| *found);
         let found = found.filter(|found| (found.kind == ObjectKind::Reply) == is_reply);

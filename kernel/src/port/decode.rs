@@ -70,10 +70,9 @@ fn answering<R: RelaxStrategy>(
     caller: PartitionId,
     spaces: &Spaces<R>,
 ) -> Result<Answering, Error> {
-    if !ReplyIndex::is_one(index) {
+    let Some(index) = ReplyIndex::of(index) else {
         return spaces.look_up(caller, index).and(Err(Error::WrongKind));
-    }
-    let index = ReplyIndex(index as u32);
+    };
     Ok(Answering {
         caller: index.caller(),
         index,

@@ -127,14 +127,11 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     fn pass_reply(&mut self, slot: Slot, vcpu: VcpuId, call: &Hypercall) -> Option<(Chosen, Ticks)> {
         let (shared, system) = (self.shared, self.system);
         let [index, to, size, length, reply, until] = call.arguments;
-        if reply == 0 {
-            return None;
-        }
+        let reply = ReplyIndex::of(reply)?;
         let (spaces, own) = (&shared.capabilities, system.binding(vcpu).partition);
         let (kind, right) = RECEIVES;
         let found = spaces.find_slot(own, index, kind, right)?;
         let port = PortId(found.object());
-        let reply = ReplyIndex(reply as u32);
         let caller = reply.caller();
         let needed = u64::from(system.port(port).size);
         let is_right = size >= needed

@@ -179,10 +179,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// another kind.
     #[inline]
     pub(crate) fn delete_reply(&mut self, holder: PartitionId, index: u64) -> Option<Outcome> {
-        if !has(Part::Ports) || !ReplyIndex::is_one(index) {
-            return None;
-        }
-        let index = ReplyIndex(index as u32);
+        let index = ReplyIndex::of(index)?;
         let was_its = self.refuse_reply(holder, index.caller(), Some(index));
         Some(was_its.then_some([0; 4]).ok_or(Error::Revoked))
     }
