@@ -139,6 +139,7 @@ struct Text {
     shift: Option<u8>,
     share: Option<Share>,
     stall: Option<String>,
+    explained: Vec<String>,
     damage: Option<Damage>,
     iso: Option<bool>,
     realtime: Option<bool>,
@@ -215,6 +216,8 @@ pub struct Case {
     pub share: Option<([Pattern; 4], f64)>,
     /// The warning of the tool of a guest that gets nowhere.
     pub stall: Option<Pattern>,
+    /// Patterns that some explanation must match which the tool gives of a report.
+    pub explained: Vec<Pattern>,
     /// Damage to the flashable file.
     pub damage: Option<Damage>,
     /// True if the emulator starts from the ISO file.
@@ -384,6 +387,8 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
     let share = share.map(Share::patterns).transpose()?;
     let stall = case.stall.as_ref().or(base.stall.as_ref());
     let stall = stall.map(|text| Pattern::new(text)).transpose()?;
+    let mut explained = patterns(&base.explained)?;
+    explained.extend(patterns(&case.explained)?);
     Ok(Case {
         name,
         path: manifest.path.clone(),
@@ -418,6 +423,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         unprivileged: [base.unprivileged.as_slice(), &case.unprivileged].concat(),
         share,
         stall,
+        explained,
         damage,
         iso: case.iso.or(base.iso).unwrap_or(false),
         realtime: case.realtime.or(base.realtime).unwrap_or(false),
