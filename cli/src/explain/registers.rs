@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The registers after a health report. They come in several lines, each with some of them:
-//! `registers: partition=NAME vcpu=0 r0=0x1 r1=0x2 ...`. The last register of a report is the processor state,
-//! which can have a line of its own.
+//! `registers: partition=NAME vcpu=0 r0=0x1 r1=0x2 ...`. The last register of a report is the processor
+//! state, which can have a line of its own.
 
 use bulkhead_abi::log::registers::COMMON;
 use std::collections::BTreeMap;

@@ -21,7 +21,7 @@ pub enum Symbols {
     Nothing,
 }
 
-/// What the file of a program says.
+/// The contents of a program's file.
 pub struct Loaded {
     debug: Loader,
     /// The symbols of code by their addresses.

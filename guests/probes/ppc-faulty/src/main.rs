@@ -3,8 +3,8 @@
 //!
 //! Bootargs: `fault=KIND` says which (see [`FAULTS`]).
 //!
-//! Prints `before KIND`; then `after KIND: VALUE` if it survives, and ends by stopping itself. If the fault is
-//! reflected into the VM, its vector prints `UNEXPECTED interrupt VECTOR` and stops it.
+//! Prints `before KIND`; then `after KIND: VALUE` if it survives, and ends by stopping itself. If the fault
+//! is reflected into the VM, its vector prints `UNEXPECTED interrupt VECTOR` and stops it.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
