@@ -51,8 +51,8 @@ fn check_and_its_suggestions() {
     is_in_file("check.txt", &tool(&["check", "--suggest", SYSTEM]));
 }
 
-/// Checks the words after a verdict of boards whose overheads are estimates, or counts at another speed than in
-/// `system.toml`.
+/// Checks the words after a verdict of boards whose overheads are estimates, or counts at another speed than
+/// in `system.toml`.
 #[test]
 fn a_verdict_says_where_the_figures_of_its_board_are_from() {
     let (estimated, counted) = ("tests/texts/estimated.toml", "tests/texts/counted.toml");

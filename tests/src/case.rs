@@ -326,6 +326,11 @@ fn patterns(texts: &[String]) -> Result<Vec<Pattern>, String> {
     texts.iter().map(|text| Pattern::new(text)).collect()
 }
 
+/// Compiles the patterns of the folder and then of the case.
+fn both(base: &[String], case: &[String]) -> Result<Vec<Pattern>, String> {
+    base.iter().chain(case).map(|text| Pattern::new(text)).collect()
+}
+
 /// Returns the patterns that each console must show in order.
 fn expected(
     name: &str,
@@ -363,8 +368,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
     let expect = expected(&name, manifest, base, case)?;
     let at_most = merged(&base.at_most, &case.at_most);
     let end = case.end.or(base.end).unwrap_or_default();
-    let mut forbid = patterns(&base.forbid)?;
-    forbid.extend(patterns(&case.forbid)?);
+    let mut forbid = both(&base.forbid, &case.forbid)?;
     if end != End::Lockdown {
         forbid.push(Pattern::new("^bulkhead: .*(LOCKDOWN|CRASH|panic)")?);
     }
@@ -374,8 +378,6 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         .collect::<Result<_, String>>()?;
     let reset_after = case.reset_after.as_ref().or(base.reset_after.as_ref());
     let reset_after = reset_after.map(|text| Pattern::new(text)).transpose()?;
-    let mut log_area = patterns(&base.log_area)?;
-    log_area.extend(patterns(&case.log_area)?);
     let time_limit = case.time_limit.or(base.time_limit).unwrap_or(20.0);
     let real_limit = case.real_limit.or(base.real_limit).unwrap_or(120.0);
     let exits_agree = case.exits_agree.or(base.exits_agree).unwrap_or(false);
@@ -387,8 +389,6 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
     let share = share.map(Share::patterns).transpose()?;
     let stall = case.stall.as_ref().or(base.stall.as_ref());
     let stall = stall.map(|text| Pattern::new(text)).transpose()?;
-    let mut explained = patterns(&base.explained)?;
-    explained.extend(patterns(&case.explained)?);
     Ok(Case {
         name,
         path: manifest.path.clone(),
@@ -410,7 +410,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         send,
         send_in_order: case.send_in_order.or(base.send_in_order).unwrap_or(false),
         reset_after,
-        log_area,
+        log_area: both(&base.log_area, &case.log_area)?,
         agrees_within_us: case.agrees_within_us.or(base.agrees_within_us),
         longest: case.longest.or(base.longest).unwrap_or(false),
         exits_agree,
@@ -423,7 +423,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         unprivileged: [base.unprivileged.as_slice(), &case.unprivileged].concat(),
         share,
         stall,
-        explained,
+        explained: both(&base.explained, &case.explained)?,
         damage,
         iso: case.iso.or(base.iso).unwrap_or(false),
         realtime: case.realtime.or(base.realtime).unwrap_or(false),
