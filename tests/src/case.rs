@@ -99,6 +99,9 @@ pub enum Damage {
     /// The image is forged: it is built to lie this many bytes further on, as after a class binary of another
     /// size, and the digest of the tables is right.
     Moved(i64),
+    /// The image is forged: the first registers of the controller with this number are this many bytes further
+    /// on, and the digest of the tables is right.
+    Controller(u8, i64),
 }
 
 /// The text of a case, or of all cases of a folder.
@@ -520,6 +523,13 @@ impl Damage {
             Self::Moved(bytes) => {
                 if !forge(&mut flash[start..end], |image| prepare::move_base(image, bytes)) {
                     return Err("there is no system image".to_owned());
+                }
+            }
+            Self::Controller(index, bytes) => {
+                if !forge(&mut flash[start..end], |image| {
+                    prepare::move_controller(image, index, bytes)
+                }) {
+                    return Err("the image has no such controller".to_owned());
                 }
             }
             Self::Policy(ref name) => {

@@ -86,17 +86,16 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if seat.call.state != CallState::None || !found.is_there() {
             return None;
         }
-        self.machine
-            .pass_message((own, GuestPhys(from)), (receiver, buffer), length as usize)
-            .ok()?;
         let reply_rights = Rights::WRITE.union(found.rights().intersection(Rights::GRANT));
         let number = seat.call.number.wrapping_add(1);
         let reply = shared
             .capabilities
             .put_reply(receiver, (vcpu, number), reply_rights)
             .ok()?;
+        let (from, to_server) = ((own, GuestPhys(from)), (receiver, buffer));
+        let passed = self.machine.pass_message(from, to_server, length as usize);
         let now = self.machine.now();
-        if !self.local.hand_over(slot, there, now) {
+        if passed.is_err() || !self.local.hand_over(slot, there, now) {
             shared.capabilities.take_reply((receiver, reply), vcpu);
             return None;
         }
