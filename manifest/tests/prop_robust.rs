@@ -197,7 +197,7 @@ proptest! {
     }
 }
 
-/// Each finding that is shown costs a search for its line, so their number is bounded.
+/// Bounds the number of findings, because each that is shown costs a search for its line.
 #[test]
 fn of_many_errors_the_first_ones_are_shown_and_the_others_counted() {
     let keys = (0..30_000).map(|number| format!("key{number} = 1\n"));

@@ -99,8 +99,8 @@ pub enum Damage {
     /// The image is forged: it is built to lie this many bytes further on, as after a class binary of another
     /// size, and the digest of the tables is right.
     Moved(i64),
-    /// The image is forged: the first registers of the controller with this number are this many bytes further
-    /// on, and the digest of the tables is right.
+    /// The image is forged: the first registers of the controller with this number are this many bytes
+    /// further on, and the digest of the tables is right.
     Controller(u8, i64),
 }
 

@@ -30,7 +30,7 @@ impl Output {
             ))
             .remedy("name another file"));
         }
-        // To open a pipe waits until somebody reads.
+        // A pipe opens when a reader comes, which may be never.
         if path.metadata().is_ok_and(|file| file.file_type().is_fifo()) {
             let message = format!(
                 "{} is a pipe, and the output is written as a whole",

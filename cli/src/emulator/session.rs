@@ -35,8 +35,8 @@ const QUIET: Duration = Duration::from_millis(150);
 const MESSAGES_MAX: usize = 16 * 1024;
 /// Bytes of a piece of typed text. A piece fits the FIFO of a guest's UART (32 bytes).
 const PIECE: usize = 16;
-/// The longest wait for the echo of a piece. The echo says that the guest has emptied the FIFO, however slow the
-/// emulator is. Not all guests echo.
+/// The longest wait for the echo of a piece. The echo says that the guest has emptied the FIFO, however slow
+/// the emulator is. Not all guests echo.
 const PAUSE: Duration = Duration::from_millis(500);
 /// The interval at which the rings of a trace are emptied.
 const COLLECT_EVERY: Duration = Duration::from_millis(50);

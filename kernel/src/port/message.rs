@@ -597,8 +597,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// message is no call.
     ///
     /// # Errors
-    /// `Revoked` if the caller has given up. The error of `put_reply` if the receiver's space is full: then the
-    /// call has ended with this error. In both cases the receiver must not get the message.
+    /// `Revoked` if the caller has given up. The error of `put_reply` if the receiver's space is full: then
+    /// the call has ended with this error. In both cases the receiver must not get the message.
     fn give_reply(&self, receiver: VcpuId, letter: &Letter) -> Result<u64, Error> {
         let Some(caller) = letter.caller else { return Ok(0) };
         let partition = self.system.binding(receiver).partition;
@@ -627,7 +627,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
     }
 
-    /// Has the caller of a message that nobody gets look at its call.
+    /// Has the caller of a message that no receiver gets look at its call.
     #[cold]
     fn wake_caller(&mut self, letter: &Letter) {
         if let Some(Caller { vcpu, .. }) = letter.caller {

@@ -149,7 +149,7 @@ fn never_refused(system: &System, caller: &Partition<'_>, capability: &Capabilit
     )
 }
 
-/// Checks that no partition can come to a right by a grant, so that the manifest names all who have the right.
+/// Checks that no partition can come to a right by a grant. Then the manifest names all who have the right.
 ///
 /// # Errors
 /// A partition can.
