@@ -16,6 +16,7 @@ use bulkhead::problem::Problem;
 use bulkhead::ui::progress::Progress;
 use bulkhead_abi::log::AREA_SIZE;
 use bulkhead_tests::ENABLE;
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::Path;
@@ -107,10 +108,8 @@ fn leaves_nothing_behind() -> Result<(), Problem> {
     let mut lines = BufReader::new(said).lines().map_while(Result::ok);
     let file = lines.find_map(|line| Some(line.trim().strip_prefix("gdb-multiarch -x ")?.to_owned()));
     let file = file.ok_or_else(|| Problem::new("no file for the debugger was named"))?;
-    let interrupted = Command::new("kill")
-        .args(["-INT", &run.0.id().to_string()])
-        .status();
-    interrupted.map_err(Problem::io("kill"))?;
+    kill_process(Pid::from_child(&run.0), Signal::INT)
+        .map_err(|error| Problem::new(format!("the tool got no signal: {error}")))?;
     // The tool closes its output when it ends.
     lines.for_each(drop);
     run.0.wait().map_err(Problem::io(tool.display()))?;

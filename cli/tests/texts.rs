@@ -51,6 +51,32 @@ fn check_and_its_suggestions() {
     is_in_file("check.txt", &tool(&["check", "--suggest", SYSTEM]));
 }
 
+/// Checks the words after a verdict of boards whose overheads are estimates, or counts at another speed than
+/// in `system.toml`.
+#[test]
+fn a_verdict_says_where_the_figures_of_its_board_are_from() {
+    let (estimated, counted) = ("tests/texts/estimated.toml", "tests/texts/counted.toml");
+    let text = tool(&["check", estimated, counted]);
+    // The other lines depend on the size of the class binary, and are in other files.
+    let said = ["== ", "in time", "by [overheads]"];
+    let lines = text
+        .lines()
+        .filter(|line| said.iter().any(|word| line.contains(word)));
+    is_in_file(
+        "basis.txt",
+        &lines.fold(String::new(), |all, line| all + line + "\n"),
+    );
+    // A blessing must not lose these.
+    assert!(text.contains("in time (estimated"), "{text}");
+    assert!(text.contains("no verdict here is a proof") && text.contains("one instruction in 32 ns"));
+    for verdict in text.lines().filter(|line| line.contains("in time")) {
+        assert!(
+            verdict.contains("in time ("),
+            "a verdict without what it rests on: {verdict}"
+        );
+    }
+}
+
 #[test]
 fn simulate_and_a_report_of_it() {
     let folder = std::env::temp_dir().join(format!("bulkhead-texts-{}", std::process::id()));

@@ -59,4 +59,6 @@ pub use limits::{
 pub use name::NameError;
 pub use reader::{HEADER_LEN, Image, claimed_console, claimed_length};
 #[cfg(feature = "writer")]
-pub use writer::{ImageBuilder, Payload, claim_twice, move_base, name_policy, need_part, sign_tables};
+pub use writer::{
+    ImageBuilder, Payload, claim_twice, move_base, move_controller, name_policy, need_part, sign_tables,
+};

@@ -12,9 +12,9 @@ use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ChannelRecord, ControllerRecord, DomainRecord,
     END_MARK, FORMAT, Header, InterruptRecord, LoadRecord, LockRecord, LookalikeRecord, MAGIC, MEMORY_CLEAR,
     MapRecord, MemoryRecord, NONE, Name, NicRecord, PAYLOAD_ALIGN, PartitionRecord, PayloadRecord,
-    PcpuRecord, PortRecord, RegistersRecord, ResidentRecord, SECTION_BOARD, SECTION_COUNT, SECTION_PCPUS,
-    ScheduleRecord, Section, ServedRecord, SideRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord,
-    WindowRecord,
+    PcpuRecord, PortRecord, RegistersRecord, ResidentRecord, SECTION_BOARD, SECTION_CONTROLLERS,
+    SECTION_COUNT, SECTION_PCPUS, ScheduleRecord, Section, ServedRecord, SideRecord, VcpuRecord,
+    VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 use crate::limits::TABLE_ALIGN;
 use crate::name::NameError;
@@ -339,7 +339,18 @@ pub fn move_base(image: &mut [u8], bytes: i64) -> bool {
     })
 }
 
-/// Changes the field at this offset of the first record of a table. Returns whether there is one.
+/// Forges an image: the first registers of the controller with this number are this many bytes further on.
+/// Returns whether there is such a controller.
+#[must_use]
+pub fn move_controller(image: &mut [u8], index: u8, bytes: i64) -> bool {
+    let record = usize::from(index).saturating_mul(size_of::<ControllerRecord>());
+    let place = (SECTION_CONTROLLERS, record + offset_of!(ControllerRecord, base));
+    forge(image, place, |base: [u8; 8]| {
+        u64::from_le_bytes(base).wrapping_add_signed(bytes).to_le_bytes()
+    })
+}
+
+/// Changes the field at this offset of a table. Returns whether there is one.
 fn forge<const N: usize>(
     image: &mut [u8],
     (section, offset): (usize, usize),

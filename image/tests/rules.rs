@@ -126,7 +126,7 @@ fn controllers() {
         (|b| b.controllers[0].compatible = CONTROLLER_GIC_V3.into(), Table::Controllers, 0, Fault::UnknownKind),
         (|b| b.controllers[0].compatible = CONTROLLER_GIC_V2.into(), Table::Controllers, 0, Fault::UnknownKind),
         (|b| b.controllers[1].compatible = CONTROLLER_CADENCE_UART.into(), Table::Controllers, 1, Fault::UnknownKind),
-        (|b| b.controllers[1].compatible = CONTROLLER_GIC_V2.into(), Table::Controllers, 1, Fault::Empty),
+        (|b| b.controllers[1].compatible = CONTROLLER_GIC_V2.into(), Table::Controllers, 1, Fault::WindowTooSmall),
         (|b| { gic_v2(b); b.controllers[1].base[3] = 0x0803_f000.into() }, Table::Controllers, 1, Fault::Overlaps(Table::Controllers, 1)),
         (|b| b.controllers[2].reserved = 1.into(), Table::Controllers, 2, Fault::Reserved),
         (|b| b.controllers[2].base[3] = 1.into(), Table::Controllers, 2, Fault::Empty),
@@ -134,7 +134,12 @@ fn controllers() {
         (|b| b.controllers[1].size[1] = 0x100_0000.into(), Table::Controllers, 1, Fault::Overlaps(Table::Controllers, 0)),
         (|b| b.controllers[2].lines[0] = 27.into(), Table::Controllers, 2, Fault::LineTaken(Table::Controllers, 2)),
         (|b| b.controllers[2].lines[0] = 33.into(), Table::Controllers, 2, Fault::LineTaken(Table::Controllers, 0)),
-        (|b| { b.controllers.push(ControllerRecord { base: [0.into(); 4], size: [0.into(); 4], ..b.controllers[0] }) }, Table::Controllers, 3, Fault::SameAs(0)),
+        (|b| b.controllers.push(ControllerRecord { base: [0x0a00_0000, 0, 0, 0].map(Into::into), ..b.controllers[0] }), Table::Controllers, 3, Fault::SameAs(0)),
+        (|b| b.controllers[0].base[0] = 0x0900_0004.into(), Table::Controllers, 0, Fault::Unaligned),
+        (|b| b.controllers[0].size[0] = 0x1800.into(), Table::Controllers, 0, Fault::Unaligned),
+        (|b| b.controllers[0].size[0] = 0.into(), Table::Controllers, 0, Fault::WindowTooSmall),
+        (|b| b.controllers[1].size[0] = 0x1000.into(), Table::Controllers, 1, Fault::WindowTooSmall),
+        (|b| b.controllers[1].size[1] = 0x1_0000.into(), Table::Controllers, 1, Fault::WindowTooSmall),
     ]);
 }
 

@@ -716,6 +716,62 @@ fn answers_that_do_not_fit_close_no_server() {
     }
 }
 
+/// Lets a client call a server without a free slot, which waits for the call or comes later. Then the server
+/// frees one.
+#[test]
+fn a_server_without_a_free_slot_gets_no_message_of_a_call() {
+    for pcpu in [0, 1] {
+        for operation in [Operation::PortSendReceive, Operation::PortSendReceiveDonate] {
+            for begin in [0, 300_000] {
+                let client = with_port(task("client", 0, 20), Rights::WRITE);
+                let serving = with_port(task("server", pcpu, 10), Rights::READ);
+                let mut bench = bench(2, 4, &[client, serving]);
+                bench.program(0, move |_| {
+                    marking(vec![
+                        sleep(200_000),
+                        store(FROM, 41),
+                        request(operation, 0),
+                        sleep(600_000),
+                        store(FROM, 42),
+                        request(operation, 0),
+                    ])
+                });
+                bench.program(1, move |_| {
+                    let derive = call(Operation::CapabilityDerive, &[PORT, 1]);
+                    let mut actions = vec![derive; CAPABILITY_SLOTS];
+                    actions.extend([
+                        sleep(begin),
+                        receive(500_000),
+                        call(Operation::CapabilityDelete, &[20]),
+                        receive(0),
+                        load(TO),
+                        call(Operation::PortReply, &[reply_to(20, 0, 2), FROM, 8]),
+                    ]);
+                    marking(actions)
+                });
+                bench.run(1_500_000);
+                let full = mark(Error::NoSpace);
+                assert_eq!(
+                    bench.marks(0),
+                    [0, 0, 0, 0, full, 0, 0, 0, 0, 8, 0, 0, 0],
+                    "{pcpu} {operation:?}"
+                );
+                let all = bench.marks(1);
+                let expected = [
+                    &[full, 0, 0, 0, 0, mark(Error::TimedOut), 0, 0, 0, 0][..],
+                    &[8, 0, reply_to(20, 0, 2), 0, 42, 0, 0, 0, 0],
+                ]
+                .concat();
+                assert_eq!(
+                    all[all.len() - expected.len()..],
+                    expected,
+                    "{pcpu} {operation:?} {begin}"
+                );
+            }
+        }
+    }
+}
+
 /// Lets a client give up more calls than a capability space has slots. The server answers none of them in
 /// time. Then it answers the oldest one, and an honest client's calls.
 #[test]

@@ -130,13 +130,39 @@ pub struct Report {
     pub diagnostics: Vec<Diagnostic>,
     /// The files that the findings point into.
     pub sources: Sources,
+    /// Errors and warnings that were found and are not kept, each with the code of the last one.
+    left_out: [Option<(Code, usize)>; 2],
 }
 
+/// Errors, and warnings, that are kept. A person reads no more, and each costs a search for its line.
+const MOST: usize = 100;
+
 impl Report {
-    pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
-        if !self.diagnostics.contains(&diagnostic) {
-            self.diagnostics.push(diagnostic);
+    /// Makes a report of these files, without a finding.
+    pub(crate) fn about(sources: Sources) -> Self {
+        Self {
+            sources,
+            ..Self::default()
         }
+    }
+
+    pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
+        if self.diagnostics.contains(&diagnostic) {
+            return;
+        }
+        let severity = diagnostic.severity();
+        if self.kept(severity) < MOST {
+            self.diagnostics.push(diagnostic);
+            return;
+        }
+        let left_out = &mut self.left_out[severity as usize];
+        let before = left_out.map_or(0, |(_, count)| count);
+        *left_out = Some((diagnostic.code, before + 1));
+    }
+
+    fn kept(&self, severity: Severity) -> usize {
+        let all = self.diagnostics.iter();
+        all.filter(|diagnostic| diagnostic.severity() == severity).count()
     }
 
     /// Tells whether a finding is about something within `place`.
@@ -157,12 +183,22 @@ impl Report {
     }
 
     pub(crate) fn error_count(&self) -> usize {
-        self.diagnostics
-            .iter()
-            .filter(|diagnostic| diagnostic.severity() == Severity::Error)
-            .count()
+        let left_out = self.left_out[0].map_or(0, |(_, count)| count);
+        self.kept(Severity::Error) + left_out
     }
 
+    /// Takes the findings of another report about the same files.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        for diagnostic in other.diagnostics {
+            self.push(diagnostic);
+        }
+        for (own, others) in self.left_out.iter_mut().zip(other.left_out) {
+            let before = own.map_or(0, |(_, count)| count);
+            *own = others.map(|(code, count)| (code, before + count)).or(*own);
+        }
+    }
+
+    /// Puts the findings in order. The last one of a severity says how many more there are.
     pub(crate) fn sort(&mut self) {
         self.diagnostics.sort_by_key(|diagnostic| {
             (
@@ -172,5 +208,22 @@ impl Report {
                     .map_or((0, 0), |place| (place.file.0, place.start)),
             )
         });
+        for (severity, noun) in [(Severity::Error, "errors"), (Severity::Warning, "warnings")] {
+            let Some((code, count)) = self.left_out[severity as usize].take() else {
+                continue;
+            };
+            let last = self
+                .diagnostics
+                .partition_point(|diagnostic| diagnostic.severity() <= severity);
+            let rest = Diagnostic {
+                code,
+                message: format!("{count} more {noun} are not shown"),
+                place: None,
+                label: String::new(),
+                related: Vec::new(),
+                help: "mend those that are shown, then check again".to_owned(),
+            };
+            self.diagnostics.insert(last, rest);
+        }
     }
 }

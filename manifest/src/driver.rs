@@ -88,10 +88,10 @@ pub struct WindowKey {
     pub(crate) key: &'static str,
     /// The meaning of the window, for the reference.
     pub(crate) doc: &'static str,
-    /// The least size of the window, in bytes.
-    pub(crate) least: u64,
-    /// The reason for this size, and the right size.
-    pub(crate) why: (&'static str, &'static str),
+    /// The reason for its least size, for a window that is smaller.
+    pub(crate) why: &'static str,
+    /// The remedy for a window that is smaller, if the size alone does not say it.
+    pub(crate) help: Option<&'static str>,
 }
 
 /// An interrupt line.
@@ -217,8 +217,8 @@ const fn window(key: &'static str, doc: &'static str) -> WindowKey {
     WindowKey {
         key,
         doc,
-        least: 0,
-        why: ("", ""),
+        why: "too few for the driver",
+        help: None,
     }
 }
 
@@ -227,9 +227,8 @@ const fn cpu_interface(key: &'static str, doc: &'static str) -> WindowKey {
     WindowKey {
         key,
         doc,
-        least: 0x2000,
-        why: (
-            "a CPU interface needs two pages",
+        why: "a CPU interface needs two pages",
+        help: Some(
             "give 8K; where each page appears 16 times in 64K, start at the last copy of the first page",
         ),
     }

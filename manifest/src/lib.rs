@@ -62,7 +62,7 @@ mod window;
 pub use board::{AttachmentKind, Board, Class, Emulator};
 pub use board_file::{board_names, boards};
 pub use bulkhead_image::layout::HealthAction;
-pub use bulkhead_image::{claim_twice, move_base, name_policy, need_part};
+pub use bulkhead_image::{claim_twice, move_base, move_controller, name_policy, need_part};
 pub use class_binary::{ClassBinary, FlashError};
 pub use code::{Code, Severity};
 pub use compile::limits::table_counts;

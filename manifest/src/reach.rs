@@ -45,6 +45,12 @@ impl Held {
         ObjectKind::from_number(self.kind)
     }
 
+    /// Tells whether this capability is for the same object, and has at least the same rights.
+    #[must_use]
+    pub const fn covers(self, other: Self) -> bool {
+        self.kind == other.kind && self.object == other.object && self.rights().contains(other.rights())
+    }
+
     fn is(self, kind: ObjectKind, object: usize) -> bool {
         self.kind == kind as u8 && self.object == object
     }

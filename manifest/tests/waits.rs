@@ -203,9 +203,9 @@ const NO_TERM: &[((&str, &str), &str)] = &[
     (
         (
             WRITER,
-            "[partition.writer.capabilities]\ntable = { lock = \"table\" }\nout = { port = \"other\", rights = [\"write\", \"grant\"] }\n",
+            "[partition.writer.capabilities]\ntable = { lock = \"table\" }\nboss = { partition = \"server\", rights = [\"grant\"] }\n",
         ),
-        "`writer` can pass its right on to others",
+        "`server` can get the right to take it by a grant",
     ),
     (
         (
@@ -260,6 +260,23 @@ fn a_capability_that_no_task_names_is_not_proved() {
     );
     let waits = not_proved(&system(&[undeclared]));
     assert_eq!(waits, ["an answer to a call by `server`", "the lock `table`"]);
+    let granted = [
+        (
+            ", waits = [{ at = \"server\", times = 2 }, { at = \"table\" }]",
+            "",
+        ),
+        (
+            "table = { lock = \"table\" }\n\n[partition.server]",
+            "\n[partition.server]",
+        ),
+        (
+            WRITER,
+            "[partition.writer.capabilities]\ntable = { lock = \"table\" }\nboss = { partition = \"client\", rights = [\"grant\"] }\n",
+        ),
+    ];
+    let waits = not_proved(&system(&granted));
+    let by_grant = "the lock `table`, if others grant it the right";
+    assert!(waits.iter().any(|wait| wait == by_grant), "{waits:?}");
     let receives = (
         "table = { lock = \"table\" }\n\n[partition.server]",
         "news = { port = \"other\", rights = [\"read\"] }\n\n[partition.server]",

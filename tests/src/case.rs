@@ -99,6 +99,9 @@ pub enum Damage {
     /// The image is forged: it is built to lie this many bytes further on, as after a class binary of another
     /// size, and the digest of the tables is right.
     Moved(i64),
+    /// The image is forged: the first registers of the controller with this number are this many bytes further
+    /// on, and the digest of the tables is right.
+    Controller(u8, i64),
 }
 
 /// The text of a case, or of all cases of a folder.
@@ -139,6 +142,7 @@ struct Text {
     shift: Option<u8>,
     share: Option<Share>,
     stall: Option<String>,
+    explained: Vec<String>,
     damage: Option<Damage>,
     iso: Option<bool>,
     realtime: Option<bool>,
@@ -215,6 +219,8 @@ pub struct Case {
     pub share: Option<([Pattern; 4], f64)>,
     /// The warning of the tool of a guest that gets nowhere.
     pub stall: Option<Pattern>,
+    /// Patterns that some explanation must match which the tool gives of a report.
+    pub explained: Vec<Pattern>,
     /// Damage to the flashable file.
     pub damage: Option<Damage>,
     /// True if the emulator starts from the ISO file.
@@ -325,6 +331,11 @@ fn patterns(texts: &[String]) -> Result<Vec<Pattern>, String> {
     texts.iter().map(|text| Pattern::new(text)).collect()
 }
 
+/// Compiles the patterns of the folder and then of the case.
+fn both(base: &[String], case: &[String]) -> Result<Vec<Pattern>, String> {
+    base.iter().chain(case).map(|text| Pattern::new(text)).collect()
+}
+
 /// Returns the patterns that each console must show in order.
 fn expected(
     name: &str,
@@ -362,8 +373,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
     let expect = expected(&name, manifest, base, case)?;
     let at_most = merged(&base.at_most, &case.at_most);
     let end = case.end.or(base.end).unwrap_or_default();
-    let mut forbid = patterns(&base.forbid)?;
-    forbid.extend(patterns(&case.forbid)?);
+    let mut forbid = both(&base.forbid, &case.forbid)?;
     if end != End::Lockdown {
         forbid.push(Pattern::new("^bulkhead: .*(LOCKDOWN|CRASH|panic)")?);
     }
@@ -373,8 +383,6 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         .collect::<Result<_, String>>()?;
     let reset_after = case.reset_after.as_ref().or(base.reset_after.as_ref());
     let reset_after = reset_after.map(|text| Pattern::new(text)).transpose()?;
-    let mut log_area = patterns(&base.log_area)?;
-    log_area.extend(patterns(&case.log_area)?);
     let time_limit = case.time_limit.or(base.time_limit).unwrap_or(20.0);
     let real_limit = case.real_limit.or(base.real_limit).unwrap_or(120.0);
     let exits_agree = case.exits_agree.or(base.exits_agree).unwrap_or(false);
@@ -407,7 +415,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         send,
         send_in_order: case.send_in_order.or(base.send_in_order).unwrap_or(false),
         reset_after,
-        log_area,
+        log_area: both(&base.log_area, &case.log_area)?,
         agrees_within_us: case.agrees_within_us.or(base.agrees_within_us),
         longest: case.longest.or(base.longest).unwrap_or(false),
         exits_agree,
@@ -420,6 +428,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         unprivileged: [base.unprivileged.as_slice(), &case.unprivileged].concat(),
         share,
         stall,
+        explained: both(&base.explained, &case.explained)?,
         damage,
         iso: case.iso.or(base.iso).unwrap_or(false),
         realtime: case.realtime.or(base.realtime).unwrap_or(false),
@@ -516,6 +525,13 @@ impl Damage {
             Self::Moved(bytes) => {
                 if !forge(&mut flash[start..end], |image| prepare::move_base(image, bytes)) {
                     return Err("there is no system image".to_owned());
+                }
+            }
+            Self::Controller(index, bytes) => {
+                if !forge(&mut flash[start..end], |image| {
+                    prepare::move_controller(image, index, bytes)
+                }) {
+                    return Err("the image has no such controller".to_owned());
                 }
             }
             Self::Policy(ref name) => {

@@ -14,6 +14,7 @@ use bulkhead::bounds::bounds;
 use bulkhead::build::prepare::{Prepared, prepare_text};
 use bulkhead::emulator::launch::{self, Launch};
 use bulkhead::emulator::session::{NoInput, Outcome};
+use bulkhead::explain::Explainer;
 use bulkhead::log::log_area::LogArea;
 use bulkhead::log::objects::difference;
 use bulkhead::trace::replay::{self, Tolerance};
@@ -119,7 +120,9 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
         Err(why) => return vec![why],
     };
     emulator.arguments.extend(records.arguments());
-    let mut judge = Judge::new(case);
+    let explains = !case.explained.is_empty();
+    let explainer = explains.then(|| Explainer::new(&prepared, "system.toml").that_can_look());
+    let mut judge = Judge::new(case, explainer);
     match launch::run(
         &launch,
         (&emulator, prepared.system().cpu_count()),

@@ -27,7 +27,7 @@ const VERSIONS: std::ops::RangeInclusive<u32> = 6..=8;
 /// Why there is no instrument.
 #[derive(Debug)]
 pub enum Trouble {
-    /// This machine has no emulator or compiler for it: nothing is measured.
+    /// The emulator of this machine has no plugins of this interface: nothing is measured.
     NotHere(String),
     /// Something is wrong.
     Wrong(String),
@@ -219,7 +219,7 @@ fn plugin() -> Result<PathBuf, Trouble> {
         .args(["-O2", "-shared", "-fPIC", "-o"])
         .args([&own, &source])
         .output()
-        .map_err(|error| Trouble::NotHere(format!("no C compiler: {error}")))?;
+        .map_err(|error| Trouble::Wrong(format!("no C compiler (Debian: gcc libc6-dev): {error}")))?;
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr);
         return Err(Trouble::Wrong(format!("the plugin does not compile:\n{why}")));

@@ -6,9 +6,11 @@ use crate::bound::Loops;
 use crate::case::{Case, End};
 use bulkhead::emulator::session::{Ending, Outcome};
 use bulkhead::emulator::stall::{Kind, Stall};
+use bulkhead::explain::Explainer;
 use bulkhead::log::log_area::LogArea;
 use bulkhead::serial::consoles::{ConsoleLine, Control, Observer};
 use bulkhead::serial::pattern::Pattern;
+use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Lines of each console that a failure shows.
@@ -28,10 +30,14 @@ pub(crate) struct Judge<'a> {
     loops: Loops,
     /// When the ends of the two stretches of `share` were seen, in microseconds.
     ends: [Option<u64>; 4],
+    /// Explains reports, if the case looks at explanations.
+    explainer: Option<Explainer<'a>>,
+    explanations: Vec<String>,
 }
 
 impl<'a> Judge<'a> {
-    pub(crate) fn new(case: &'a Case) -> Self {
+    /// Makes a judge. The explainer is for a case that looks at explanations.
+    pub(crate) fn new(case: &'a Case, explainer: Option<Explainer<'a>>) -> Self {
         let seen = case.expect.keys().map(|console| (console.as_str(), 0)).collect();
         Self {
             case,
@@ -43,6 +49,8 @@ impl<'a> Judge<'a> {
             lines: BTreeMap::new(),
             loops: Loops::new(&case.within_bound),
             ends: [None; 4],
+            explainer,
+            explanations: Vec::new(),
             heard: case
                 .bare
                 .keys()
@@ -94,6 +102,10 @@ impl<'a> Judge<'a> {
             self.reset = true;
             control.reset = true;
         }
+        self.stop_if_done(control);
+    }
+
+    fn stop_if_done(&self, control: &mut Control) {
         let done = match self.case.end {
             End::Seen | End::Lockdown => self.missing().is_empty(),
             End::PowerOff | End::TimeLimit | End::Stalled => false,
@@ -106,7 +118,24 @@ impl<'a> Judge<'a> {
             let pattern = self.case.expect.get(*console)?.get(*count)?;
             Some(format!("{console}: `{}`", pattern.as_str()))
         };
-        self.seen.iter().filter_map(next).collect()
+        let explained = |pattern: &&Pattern| {
+            let mut all = self.explanations.iter();
+            !all.any(|text| pattern.captures(text).is_some())
+        };
+        let unexplained = self.case.explained.iter().filter(explained);
+        let unexplained = unexplained.map(|pattern| format!("explanation: `{}`", pattern.as_str()));
+        self.seen.iter().filter_map(next).chain(unexplained).collect()
+    }
+
+    /// Lets the tool explain a line of the hypervisor.
+    fn explain(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
+        if line.console != HYPERVISOR_CONSOLE {
+            return;
+        }
+        if let Some(explainer) = &mut self.explainer {
+            let explanation = explainer.line_and_looks(line.text, &mut control.looks);
+            self.explanations.extend(explanation);
+        }
     }
 
     /// Returns a finding if the part of `share` took too much of the whole, or was not seen.
@@ -176,6 +205,7 @@ impl<'a> Judge<'a> {
             if !outcome.messages.is_empty() {
                 findings.push(format!("the emulator says: {}", outcome.messages));
             }
+            findings.extend(self.explanations.iter().map(|text| format!("explained:\n{text}")));
             for (console, lines) in &self.tail {
                 findings.extend(lines.iter().map(|line| format!("  {console} | {line}")));
             }
@@ -199,6 +229,7 @@ impl Judge<'_> {
 impl Observer for Judge<'_> {
     fn line(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         self.loops.look(line.console, line.text);
+        self.explain(line, control);
         self.look(line, control);
         *self.lines.entry(line.console.to_owned()).or_default() += 1;
         if let Some(heard) = self.heard.get_mut(line.console) {
@@ -213,6 +244,15 @@ impl Observer for Judge<'_> {
 
     fn partial(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         self.look(line, control);
+    }
+
+    fn looked(&mut self, bytes: Option<&[u8]>, control: &mut Control) {
+        let explanation = self
+            .explainer
+            .as_mut()
+            .and_then(|explainer| explainer.looked(bytes));
+        self.explanations.extend(explanation);
+        self.stop_if_done(control);
     }
 
     fn stalled(&mut self, stall: &Stall, control: &mut Control) {

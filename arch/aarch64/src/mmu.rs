@@ -11,7 +11,7 @@
 //! Stacks: the first page of each pCPU's part stays unmapped, so an overflow is a translation fault.
 
 use crate::stacks::{GUARD_SIZE, STACK_SIZE, STACKS};
-use crate::sysreg::instruction;
+use crate::sysreg::{instruction, read_register};
 use crate::{cache, layout, tables};
 use bulkhead_arch_api::{HostPhys, MAX_PCPUS, MemoryKind, Permissions};
 use bulkhead_arch_paging::vmsa::HypervisorStage1;
@@ -128,15 +128,29 @@ pub(crate) fn build() -> Result<(), MapError> {
 /// Maps a stretch of the board's memory, without the binary and the image, which have their own mappings
 /// and holes.
 pub(crate) fn map_ram(from: HostPhys, size: u64) -> Result<(), MapError> {
-    let end = from.0.saturating_add(size);
+    let end = end_of(from, size)?;
     fill(from.0, end.min(layout::load_address()), DATA)?;
     fill(from.0.max(layout::image_end()), end, DATA)
 }
 
 /// Maps device registers, all of each page they touch.
 pub(crate) fn map_device(from: HostPhys, size: u64) -> Result<(), MapError> {
-    let end = from.0.saturating_add(size).next_multiple_of(PAGE_SIZE);
+    let end = end_of(from, size)?.next_multiple_of(PAGE_SIZE);
     fill(from.0 & !(PAGE_SIZE - 1), end, DEVICE)
+}
+
+/// Returns the end of a stretch of the board, if the CPU has physical addresses up to there: the field
+/// ID_AA64MMFR0_EL1.PARange (Arm DDI 0487, section D19.2.64).
+fn end_of(from: HostPhys, size: u64) -> Result<u64, MapError> {
+    const BITS: [u8; 5] = [32, 36, 40, 42, 44];
+    let range = read_register!("id_aa64mmfr0_el1") & 0xF;
+    let bits = BITS.get(range as usize).copied().unwrap_or(48);
+    let end = from.0.saturating_add(size);
+    if end >> bits > 0 {
+        Err(MapError::BadRange)
+    } else {
+        Ok(end)
+    }
 }
 
 fn tree() -> Tree<HypervisorStage1> {

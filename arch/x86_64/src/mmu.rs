@@ -111,15 +111,26 @@ pub(crate) fn build() -> Result<(), MapError> {
 /// Maps a stretch of the board's memory, without the binary and the image, which have their own mappings
 /// and holes.
 pub(crate) fn map_ram(from: HostPhys, size: u64) -> Result<(), MapError> {
-    let end = from.0.saturating_add(size);
+    let end = end_of(from, size)?;
     fill(from.0, end.min(layout::load_address()), DATA)?;
     fill(from.0.max(layout::image_end()), end, DATA)
 }
 
 /// Maps device registers, all of each page they touch.
 pub(crate) fn map_device(from: HostPhys, size: u64) -> Result<(), MapError> {
-    let end = from.0.saturating_add(size).next_multiple_of(PAGE_SIZE);
+    let end = end_of(from, size)?.next_multiple_of(PAGE_SIZE);
     fill(from.0 & !(PAGE_SIZE - 1), end, DEVICE)
+}
+
+/// Returns the end of a stretch of the board, if the processor has physical addresses up to there: CPUID leaf
+/// 8000_0008, EAX bits 7:0 (AMD APM volume 3, section E.4.7).
+fn end_of(from: HostPhys, size: u64) -> Result<u64, MapError> {
+    let [sizes, ..] = sysreg::cpuid(0x8000_0008, 0);
+    let end = from.0.saturating_add(size);
+    match end.checked_shr(sizes & 0xFF) {
+        Some(0) => Ok(end),
+        _ => Err(MapError::BadRange),
+    }
 }
 
 fn tree() -> Tree<Hypervisor> {

@@ -6,7 +6,7 @@
 
 use crate::problem::Problem;
 use std::fs::{self, OpenOptions};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// A file to be written, which can be.
@@ -29,6 +29,14 @@ impl Output {
                 path.display()
             ))
             .remedy("name another file"));
+        }
+        // To open a pipe waits until somebody reads.
+        if path.metadata().is_ok_and(|file| file.file_type().is_fifo()) {
+            let message = format!(
+                "{} is a pipe, and the output is written as a whole",
+                path.display()
+            );
+            return Err(Problem::usage(message).remedy("name a file"));
         }
         let is_new = !path.exists();
         OpenOptions::new()
@@ -131,6 +139,16 @@ mod tests {
             assert!(Output::claim(name, &[&input]).is_err(), "{}", name.display());
         }
         assert_eq!(fs::read_to_string(&input).unwrap(), "precious");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_pipe_that_nobody_reads_is_refused_at_once() {
+        let folder = folder("pipe");
+        let pipe = folder.join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.is_ok_and(|status| status.success()), "mkfifo");
+        assert!(Output::claim(&pipe, NONE).is_err());
         fs::remove_dir_all(folder).unwrap();
     }
 

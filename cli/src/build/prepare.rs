@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 // Tests damage and forge the image that they boot.
-pub use bulkhead_manifest::{claim_twice, move_base, name_policy, need_part};
+pub use bulkhead_manifest::{claim_twice, move_base, move_controller, name_policy, need_part};
 
 /// Prefix of the name of a guest of this repository.
 const GUESTS: &str = "@guests/";

@@ -239,8 +239,9 @@ pub(super) fn caveats(system: &System, pcpus: &[PcpuTiming]) -> Vec<String> {
     if !pcpus.iter().any(declares) {
         return Vec::new();
     }
-    let Qualified { basis, unproved } = Qualified::of(system);
-    let basis = basis.map(|basis| format!("by [overheads] of {}: {}", system.board().name, basis.caveat()));
+    let Qualified { unproved, .. } = Qualified::of(system);
+    let costs = system.board().costs;
+    let basis = costs.map(|costs| format!("by [overheads] of {}: {}", system.board().name, costs.caveat()));
     let waits = unproved.iter().map(|unproved| {
         format!(
             "not proved: how long `{}` waits for {}",

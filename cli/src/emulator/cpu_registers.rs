@@ -11,8 +11,13 @@ pub(super) struct CpuRegisters {
     pub(super) link: Option<u64>,
 }
 
-const PROGRAM_COUNTERS: [&str; 5] = ["PC", "RIP", "EIP", "NIP", "R15"];
-const LINKS: [&str; 3] = ["X30", "LR", "R14"];
+/// The names of a program counter and of a link register, on one architecture or several. A PC has R14 and
+/// R15, too, which are neither there.
+const NAMES: [(&[&str], &[&str]); 3] = [
+    (&["RIP", "EIP"], &[]),
+    (&["PC", "NIP"], &["X30", "LR"]),
+    (&["R15"], &["R14"]),
+];
 
 /// Returns the registers of each CPU, in the order of the list.
 pub(super) fn read(text: &str) -> Vec<CpuRegisters> {
@@ -26,25 +31,21 @@ pub(super) fn read(text: &str) -> Vec<CpuRegisters> {
 }
 
 fn of_part(part: &str) -> CpuRegisters {
+    let found = NAMES.iter().map(|(counters, links)| CpuRegisters {
+        pc: value(part, counters),
+        link: value(part, links),
+    });
+    { found }.find(|found| found.pc.is_some()).unwrap_or_default()
+}
+
+/// Returns the number after the first of these names.
+fn value(part: &str, names: &[&str]) -> Option<u64> {
     let mut words = part
         .split(['\\', ' ', '=', '\r', '\n'])
         .filter(|word| !word.is_empty());
-    let mut found = CpuRegisters::default();
-    while let Some(word) = words.next() {
-        // The editors of lines leave the `r` and `n` of "\r\n" in front of a word.
-        let name = word.trim_start_matches(['r', 'n']);
-        let place = if PROGRAM_COUNTERS.contains(&name) {
-            &mut found.pc
-        } else if LINKS.contains(&name) {
-            &mut found.link
-        } else {
-            continue;
-        };
-        if place.is_none() {
-            *place = words.next().and_then(|value| u64::from_str_radix(value, 16).ok());
-        }
-    }
-    found
+    // The editors of lines leave the `r` and `n` of "\r\n" in front of a word.
+    words.find(|word| names.contains(&word.trim_start_matches(['r', 'n'])))?;
+    u64::from_str_radix(words.next()?, 16).ok()
 }
 
 #[cfg(test)]
@@ -65,7 +66,7 @@ mod tests {
         let small =
             r#"{"return": "\r\nCPU#0\r\nR00=00000000 R01=0\r\nR12=0 R13=1 R14=2 R15=0000c0de\r\nXPSR=0"}"#;
         assert_eq!(read(small), [registers(0xc0de, 2)]);
-        let pc = r#"{"return": "\r\nCPU#0\r\nRAX=0 RBX=0\r\nRIP=0000000000100000 RFL=00000002"}"#;
+        let pc = r#"{"return": "\r\nCPU#0\r\nRAX=0 RBX=0\r\nR12=1 R13=2 R14=3 R15=4\r\nRIP=0000000000100000 RFL=00000002"}"#;
         let pc = read(pc);
         assert_eq!((pc[0].pc, pc[0].link), (Some(0x10_0000), None));
         let power =

@@ -33,10 +33,11 @@ use std::time::{Duration, Instant};
 const QUIET: Duration = Duration::from_millis(150);
 /// Bytes of the emulator's own messages that are kept.
 const MESSAGES_MAX: usize = 16 * 1024;
-/// Bytes of a piece of typed text. A piece fits the FIFO of a guest's UART (32 bytes), and pauses follow in
-/// which the guest can empty the FIFO: a person types more slowly.
+/// Bytes of a piece of typed text. A piece fits the FIFO of a guest's UART (32 bytes).
 const PIECE: usize = 16;
-const PAUSE: Duration = Duration::from_millis(10);
+/// The longest wait for the echo of a piece. The echo says that the guest has emptied the FIFO, however slow the
+/// emulator is. Not all guests echo.
+const PAUSE: Duration = Duration::from_millis(500);
 /// The interval at which the rings of a trace are emptied.
 const COLLECT_EVERY: Duration = Duration::from_millis(50);
 
@@ -237,6 +238,7 @@ pub fn run(
         control: Control::default(),
         messages: Vec::new(),
         typed: VecDeque::new(),
+        echo: None,
         buffer: vec![0; 64 * 1024],
         monitor,
         log_base,
@@ -356,6 +358,8 @@ struct Session {
     control: Control,
     messages: Vec<u8>,
     typed: VecDeque<(String, Vec<u8>)>,
+    /// The console that got the last piece of typed text, and the bytes that it has printed with the echo.
+    echo: Option<(String, usize)>,
     buffer: Vec<u8>,
     monitor: Option<Monitor>,
     log_base: Option<u64>,
@@ -537,9 +541,17 @@ impl Session {
             .min()
     }
 
+    /// Tells whether the last piece of typed text is through: the guest has echoed the piece, or has had its
+    /// time.
+    fn is_through(&self) -> bool {
+        let has_echoed = |(console, printed): &(String, usize)| self.consoles.printed(console) >= *printed;
+        self.line.outgoing.is_empty()
+            && (self.echo.as_ref().is_none_or(has_echoed) || self.line.pause_left().is_zero())
+    }
+
     /// Hands the next piece of typed text to the line, when the last one is through.
     fn send_piece(&mut self) {
-        if !self.line.outgoing.is_empty() || !self.line.pause_left().is_zero() {
+        if !self.is_through() {
             return;
         }
         if self.line.to_board.is_none() {
@@ -550,6 +562,8 @@ impl Session {
         };
         let piece: Vec<u8> = text.drain(..text.len().min(PIECE)).collect();
         self.line.outgoing = direct(console, &piece);
+        let printed = self.consoles.printed(console).saturating_add(piece.len());
+        self.echo = Some((console.clone(), printed));
         if text.is_empty() {
             self.typed.pop_front();
         }

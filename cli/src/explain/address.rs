@@ -151,5 +151,19 @@ mod tests {
             let found = remedy::of(&system, partition, &event);
             assert!(found.contains(remedy), "{address:#x}: {found}");
         }
+        // A fetch there may be one of a vector.
+        for address in [0x200, 0x4020_0200] {
+            let event = Event {
+                class: "memory".to_owned(),
+                address: Some(address),
+                pc: Some(address),
+                ..Event::default()
+            };
+            let found = remedy::of(&system, partition, &event);
+            assert!(
+                found.contains("the registers below say which"),
+                "{address:#x}: {found}"
+            );
+        }
     }
 }

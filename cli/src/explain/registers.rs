@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The registers after a health report. They come in several lines, each with some of them:
-//! `registers: partition=NAME vcpu=0 r0=0x1 r1=0x2 ...`. The last line has the program counter.
+//! `registers: partition=NAME vcpu=0 r0=0x1 r1=0x2 ...`. The last register of a report is the processor
+//! state, which can have a line of its own.
 
+use bulkhead_abi::log::registers::COMMON;
 use std::collections::BTreeMap;
+
+/// The register that comes last.
+const LAST: &str = COMMON[COMMON.len() - 1];
 
 /// The registers of one vCPU that have come so far.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +29,7 @@ impl Registers {
             .and_then(|word| word.strip_prefix("vcpu=")?.parse().ok())
             .unwrap_or(0);
         // A report that comes in between is another one's.
-        if self.of != (partition.clone(), vcpu) || self.values.contains_key("pc") {
+        if self.of != (partition.clone(), vcpu) || self.values.contains_key(LAST) {
             *self = Self {
                 of: (partition, vcpu),
                 values: BTreeMap::new(),
@@ -35,7 +40,7 @@ impl Registers {
                 self.values.insert(name.to_owned(), value);
             }
         }
-        self.values.contains_key("pc")
+        self.values.contains_key(LAST)
     }
 
     /// Returns the value of a register.
@@ -72,5 +77,19 @@ mod tests {
             (None, Some(0x300))
         );
         assert!(!registers.line("health: partition=a vcpu=1 class=memory"));
+    }
+
+    /// Checks a report whose last line has the processor state alone, as on a microcontroller.
+    #[test]
+    fn a_report_ends_with_the_processor_state() {
+        let mut registers = Registers::default();
+        assert!(!registers.line("registers: partition=a vcpu=0 from=0x22 cfsr=0x0 sp=0x20 pc=0x0"));
+        assert!(registers.line("registers: partition=a vcpu=0 state=0x6000000b"));
+        assert_eq!(
+            (registers.value("pc"), registers.value("state")),
+            (Some(0), Some(0x6000_000B))
+        );
+        assert!(!registers.line("registers: partition=a vcpu=0 from=0x24 cfsr=0x0 sp=0x20 pc=0x0"));
+        assert_eq!(registers.value("state"), None, "that was of the report before");
     }
 }

@@ -67,6 +67,10 @@ fn memory(system: &System, partition: &Partition<'_>, event: &Event) -> String {
                 .to_owned()
         }
         Meaning::Null => "a null pointer, most likely: look at the program at that line".to_owned(),
+        Meaning::Behind(_) if event.pc == Some(address) => format!(
+            "more `memory` for [partition.{name}] if its vectors or its code are there; else a wild jump: the registers \
+             below say which"
+        ),
         Meaning::Behind(end) if address - end < NEAR => {
             format!("more `memory` for [partition.{name}] if it needs that much; else a wild pointer")
         }

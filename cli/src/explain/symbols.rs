@@ -2,7 +2,8 @@
 //! Function and source line of an address, from the symbols of a partition's ELF file.
 
 use addr2line::Loader;
-use object::{Architecture, Object as _, ObjectSymbol as _, SymbolKind};
+use object::{Architecture, Object as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Most functions named for one address.
@@ -14,10 +15,21 @@ const NEAR: u64 = 0x100;
 pub enum Symbols {
     /// Not read yet.
     File(PathBuf),
-    /// Read: the debug information, the symbols of code by their addresses, and the stretches of A32 and T32.
-    Loaded(Box<Loader>, Vec<Label>, Vec<Stretch>),
+    /// Read.
+    Loaded(Box<Loaded>),
     /// There are no symbols: a raw binary, a kernel without symbols, or no file.
     Nothing,
+}
+
+/// The contents of a program's file.
+pub struct Loaded {
+    debug: Loader,
+    /// The symbols of code by their addresses.
+    labels: Vec<Label>,
+    /// The stretches of A32 and T32.
+    stretches: Vec<Stretch>,
+    /// The memory that the program is loaded to.
+    segments: Vec<Range<u64>>,
 }
 
 /// The first address of a stretch of 32-bit Arm code, and whether it is T32.
@@ -54,15 +66,21 @@ impl Symbols {
     /// Returns `function (file:line)`, and the functions it was inlined into, as far as the symbols tell.
     pub fn find(&mut self, address: u64) -> Option<String> {
         self.load();
-        let Self::Loaded(loader, labels, _) = self else {
+        let Self::Loaded(loaded) = self else {
             return None;
         };
+        // A linker leaves the debug information of functions that it has left out, at address 0 (the
+        // segments of a file that is not linked are none).
+        let is_loaded = { loaded.segments.iter() }.any(|segment| segment.contains(&address));
+        if !is_loaded && !loaded.segments.is_empty() {
+            return None;
+        }
         // The library asks for the successor of the address, and the last address has none.
         address.checked_add(1)?;
-        let mut places = frames(loader, address);
+        let mut places = frames(&loaded.debug, address);
         if places.is_empty() {
             // Code in assembly has no frame, only a symbol.
-            places.push(label_at(labels, address)?);
+            places.push(label_at(&loaded.labels, address)?);
         }
         Some(format!("{address:#x}: {}", places.join(", in ")))
     }
@@ -70,27 +88,39 @@ impl Symbols {
     /// Tells whether the code at an address is T32, by the symbols that assemblers write for that.
     pub fn is_thumb(&mut self, address: u64) -> bool {
         self.load();
-        let Self::Loaded(_, _, stretches) = self else {
+        let Self::Loaded(loaded) = self else {
             return false;
         };
-        let behind = stretches.partition_point(|(first, _)| *first <= address);
-        let before = behind.checked_sub(1).and_then(|last| stretches.get(last));
+        let behind = loaded.stretches.partition_point(|(first, _)| *first <= address);
+        let before = behind.checked_sub(1).and_then(|last| loaded.stretches.get(last));
         before.is_some_and(|(_, is_thumb)| *is_thumb)
     }
 
     /// Reads the file, if that has not been done yet.
     fn load(&mut self) {
         if let Self::File(path) = self {
-            *self = Loader::new(&*path).map_or(Self::Nothing, |loader| {
-                let (labels, stretches) = (labels(path), stretches(path));
-                Self::Loaded(
-                    Box::new(loader),
-                    labels.unwrap_or_default(),
-                    stretches.unwrap_or_default(),
-                )
+            *self = Loader::new(&*path).map_or(Self::Nothing, |debug| {
+                Self::Loaded(Box::new(Loaded {
+                    debug,
+                    labels: labels(path).unwrap_or_default(),
+                    stretches: stretches(path).unwrap_or_default(),
+                    segments: segments(path).unwrap_or_default(),
+                }))
             });
         }
     }
+}
+
+/// Reads where a file is loaded to.
+fn segments(path: &Path) -> Option<Vec<Range<u64>>> {
+    let bytes = std::fs::read(path).ok()?;
+    let file = object::File::parse(&*bytes).ok()?;
+    let segments = file.segments();
+    let range = |segment: object::Segment<'_, '_>| {
+        let start = segment.address();
+        start..start.saturating_add(segment.size())
+    };
+    Some(segments.map(range).collect())
 }
 
 /// Reads the mapping symbols of code of a file (Arm IHI 0044, 5.5.5), in ascending order.

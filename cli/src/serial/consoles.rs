@@ -75,6 +75,8 @@ struct Console {
     name: String,
     editor: LineEditor,
     time: VirtualTime,
+    /// Bytes that it has printed.
+    printed: usize,
 }
 
 /// The consoles seen so far.
@@ -92,6 +94,7 @@ impl Default for Consoles {
             name: UNTAGGED.to_owned(),
             editor: LineEditor::default(),
             time: VirtualTime::default(),
+            printed: 0,
         };
         Self {
             demultiplexer: Demultiplexer::default(),
@@ -107,6 +110,13 @@ impl Consoles {
     #[must_use]
     pub fn now(&self) -> VirtualTime {
         self.now
+    }
+
+    /// Returns the bytes that a console has printed so far.
+    #[must_use]
+    pub fn printed(&self, console: &str) -> usize {
+        let mut all = self.list.iter();
+        all.find(|one| one.name == console).map_or(0, |one| one.printed)
     }
 
     /// Takes the bytes that the serial line delivered.
@@ -127,6 +137,7 @@ impl Consoles {
             Event::Text(bytes) => {
                 let console = &mut list[*current];
                 observer.bytes(&console.name, bytes);
+                console.printed = console.printed.wrapping_add(bytes.len());
                 for &byte in bytes {
                     if let Some(text) = console.editor.push(byte) {
                         let line = ConsoleLine {
@@ -182,6 +193,7 @@ fn find(list: &mut Vec<Console>, name: &str) -> usize {
         name: name.to_owned(),
         editor: LineEditor::default(),
         time: VirtualTime::default(),
+        printed: 0,
     });
     list.len() - 1
 }

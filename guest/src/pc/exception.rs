@@ -152,3 +152,12 @@ pub fn load() {
     // SAFETY: the table stays where it is.
     unsafe { asm!("lidt [{}]", in(reg) pointer.as_ptr(), options(readonly, nostack)) }
 }
+
+/// Loads a table without a handler, and executes an instruction that is none. No handler is found for that
+/// exception, nor for the two that follow from it.
+#[inline(never)]
+pub fn lose_handlers() -> ! {
+    let nothing = [0_u16; 5];
+    // SAFETY: nothing of the program is executed after the last instruction.
+    unsafe { asm!("lidt [{}]", "ud2", in(reg) nothing.as_ptr(), options(noreturn)) }
+}

@@ -8,12 +8,16 @@ use crate::layout::{
     ControllerRecord, MAP_CODE, MAP_DEVICE, MAP_RAM, MemoryRecord, NONE, POLICY_ARINC653, POLICY_DOMAINS,
     POLICY_EDF, POLICY_FIXED_PRIORITY, POLICY_OWN, POLICY_PINNED,
 };
+use crate::limits::PAGE_SIZE;
 use crate::reader::Image;
 use crate::span::Span;
 use bulkhead_abi::log::Layout;
 use bulkhead_abi::own_policy::BUILT_IN;
 use bulkhead_abi::parts::{PARTS, Part};
 use bulkhead_abi::trace::{RECORD_SIZE, RING_MAX, RING_MIN};
+
+/// I/O ports of a PC (Intel SDM volume 1, section 19.3).
+const PORTS: u64 = 1 << 16;
 
 /// Returns the hypervisor's own memory.
 fn hypervisor(image: &Image<'_>) -> Result<Span, Fault> {
@@ -178,12 +182,10 @@ pub(super) fn controller(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         .filter(|driver| driver.role.number() == record.role.get())
         .ok_or(Fault::UnknownKind)?;
     require(record.reserved.get() == 0, Fault::Reserved)?;
-    let unused = record
-        .base
-        .iter()
-        .zip(record.size.iter())
-        .filter(|(_, size)| size.get() == 0);
-    require(unused.into_iter().all(|(base, _)| base.get() == 0), Fault::Empty)?;
+    for (index, (base, size)) in record.base.iter().zip(record.size.iter()).enumerate() {
+        let least = driver.windows.get(index).copied();
+        register_window(driver.uses_ports, least, (base.get(), size.get()))?;
+    }
     for (position, window) in windows(record).enumerate() {
         let window = window?;
         for sibling in windows(record).take(position) {
@@ -194,9 +196,20 @@ pub(super) fn controller(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         }
         only_device(image, window, index)?;
     }
-    roles_and_lines(image, index, record)?;
-    let needed = record.size.iter().take(driver.windows);
-    require(needed.into_iter().all(|size| size.get() != 0), Fault::Empty)
+    roles_and_lines(image, index, record)
+}
+
+/// Checks that a register window has the size that the driver needs, and consists of pages or of I/O ports.
+/// One that the driver does not need is empty.
+fn register_window(uses_ports: bool, least: Option<u64>, (base, size): (u64, u64)) -> Result<(), Fault> {
+    let Some(least) = least else {
+        return require(base == 0 && size == 0, Fault::Empty);
+    };
+    require(size >= least, Fault::WindowTooSmall)?;
+    if uses_ports {
+        return require(base.saturating_add(size) <= PORTS, Fault::OutOfRange);
+    }
+    require((base | size).is_multiple_of(PAGE_SIZE), Fault::Unaligned)
 }
 
 /// Checks that `span` has nothing of RAM, of code memory or of the first `controllers` controllers.

@@ -393,9 +393,16 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             self.lend_to(donor, server)?;
         }
         let mut woken = VcpuSet::EMPTY;
-        let mut result = Err(Error::NoSpace);
+        let mut result = None;
         // Mostly the first one gets the message. Each of them is a waiter once.
         while let Some(waiter) = queue.waiter() {
+            let reply = match self.give_reply(waiter, letter) {
+                Ok(reply) => reply,
+                Err(error) => {
+                    result = Some(Err(error));
+                    break;
+                }
+            };
             queue.leave(waiter);
             woken.insert_all(VcpuSet::of(waiter));
             let receiver = system.binding(waiter).partition;
@@ -404,24 +411,28 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 .machine
                 .pass_message((letter.sender, from), (receiver, to), length);
             let outcome = match passed {
-                Ok(()) => Ok(self.give_contents(waiter, facts, letter, &mut woken)),
-                Err(_) => Err(Error::InvalidArgument),
+                Ok(()) => Ok(self.contents(waiter, facts, letter, reply)),
+                Err(_) => {
+                    self.take_reply_back(letter);
+                    Err(Error::InvalidArgument)
+                }
             };
             shared.seats.of(waiter).lock().received = Some(outcome);
             if passed.is_ok() {
                 queue.server = Some(waiter);
-                result = Ok(());
+                result = Some(Ok(()));
                 break;
             }
         }
         let mut told = None;
-        if result.is_err() {
+        let result = result.unwrap_or_else(|| {
             if message.replaces && queue.room_for(facts, letter.sender).is_none() {
                 self.drop_own(&mut queue, facts, letter.sender);
             }
-            result = self.leave_message(&mut queue, facts, (from, letter));
-            told = facts.told.filter(|_| result.is_ok());
-        }
+            let left = self.leave_message(&mut queue, facts, (from, letter));
+            told = facts.told.filter(|_| left.is_ok());
+            left
+        });
         drop(queue);
         self.wake_all(woken);
         if let Some((partition, events)) = told {
@@ -536,21 +547,24 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 continue;
             }
             let letter = Letter::read(header);
-            let has_given_up =
-                |caller: Caller| !shared.seats.of(caller.vcpu).lock().call.is_open(caller.number);
-            if letter.caller.is_some_and(has_given_up) {
+            let Ok(reply) = self.give_reply(vcpu, &letter) else {
                 queue.pop_call(facts, header, letter.caller);
+                self.wake_caller(&letter);
                 continue;
+            };
+            let length = usize::from(letter.length);
+            if self
+                .machine
+                .store_message((own, buffer.to), length, body)
+                .is_err()
+            {
+                self.take_reply_back(&letter);
+                return Err(Error::InvalidArgument);
             }
-            self.machine
-                .store_message((own, buffer.to), usize::from(letter.length), body)
-                .map_err(|_| Error::InvalidArgument)?;
             queue.pop_call(facts, header, letter.caller);
             queue.server = Some(vcpu);
-            let mut woken = VcpuSet::EMPTY;
-            let results = self.give_contents(vcpu, facts, &letter, &mut woken);
+            let results = self.contents(vcpu, facts, &letter, reply);
             drop(queue);
-            self.wake_all(woken);
             if let Some(caller) = letter.caller {
                 self.take_loan(caller.vcpu, slot);
             }
@@ -568,19 +582,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         Ok(None)
     }
 
-    /// Gives a receiver what comes with a message besides its bytes. Returns the results of the receive.
-    fn give_contents(
-        &self,
-        receiver: VcpuId,
-        facts: &PortFacts,
-        letter: &Letter,
-        woken: &mut VcpuSet,
-    ) -> [u64; 4] {
+    /// Gives a receiver the capability that comes with a message. Returns the results of the receive.
+    fn contents(&self, receiver: VcpuId, facts: &PortFacts, letter: &Letter, reply: u64) -> [u64; 4] {
         let partition = self.system.binding(receiver).partition;
-        let reply = match letter.caller {
-            Some(caller) => self.give_reply(receiver, caller, woken),
-            None => 0,
-        };
         [
             u64::from(letter.length),
             facts.shown(letter.sender),
@@ -589,29 +593,45 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         ]
     }
 
-    /// Gives a receiver the capability to reply to a call. Returns its index, 0 if there is none: the caller
-    /// has given up, or the receiver's space is full. In the second case the call ends.
-    fn give_reply(&self, receiver: VcpuId, caller: Caller, woken: &mut VcpuSet) -> u64 {
+    /// Gives a receiver the capability to reply to a call, before the message. Returns its index, 0 if the
+    /// message is no call.
+    ///
+    /// # Errors
+    /// `Revoked` if the caller has given up. The error of `put_reply` if the receiver's space is full: then the
+    /// call has ended with this error. In both cases the receiver must not get the message.
+    fn give_reply(&self, receiver: VcpuId, letter: &Letter) -> Result<u64, Error> {
+        let Some(caller) = letter.caller else { return Ok(0) };
         let partition = self.system.binding(receiver).partition;
         let mut seat = self.shared.seats.of(caller.vcpu).lock();
         let call = &mut seat.call;
         if !call.is_open(caller.number) {
-            return 0;
+            return Err(Error::Revoked);
         }
-        let put =
-            self.shared
-                .capabilities
-                .put_reply(partition, (caller.vcpu, caller.number), call.reply_rights);
+        let spaces = &self.shared.capabilities;
+        let put = spaces.put_reply(partition, (caller.vcpu, caller.number), call.reply_rights);
         match put {
-            Ok(index) => {
-                (call.reply, call.server) = (Some((partition, index)), Some(receiver));
-                u64::from(index.0)
+            Ok(index) => (call.reply, call.server) = (Some((partition, index)), Some(receiver)),
+            Err(error) => call.state = CallState::Done(Err(error)),
+        }
+        put.map(|index| u64::from(index.0))
+    }
+
+    /// Takes the capability to reply to a message back: the receiver has not got the message.
+    #[cold]
+    fn take_reply_back(&self, letter: &Letter) {
+        if let Some(Caller { vcpu, .. }) = letter.caller {
+            let held = self.shared.seats.of(vcpu).lock().call.reply.take();
+            if let Some(held) = held {
+                self.shared.capabilities.take_reply(held, vcpu);
             }
-            Err(error) => {
-                call.state = CallState::Done(Err(error));
-                woken.insert_all(VcpuSet::of(caller.vcpu));
-                0
-            }
+        }
+    }
+
+    /// Has the caller of a message that nobody gets look at its call.
+    #[cold]
+    fn wake_caller(&mut self, letter: &Letter) {
+        if let Some(Caller { vcpu, .. }) = letter.caller {
+            self.wake_all(VcpuSet::of(vcpu));
         }
     }
 

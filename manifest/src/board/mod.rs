@@ -150,6 +150,9 @@ tables! {
     pub Costs derive(Copy) = "a table of overheads" {
         /// the origin of the figures. `check` says so with each verdict
         basis "basis": Basis, required;
+        /// the time that an instruction takes in the emulator, where figures are counted; without this key,
+        /// 1ns
+        instruction "instruction": Duration, optional;
         /// a switch from one vCPU to another
         switch "switch": Duration, required;
         /// an interrupt, from the board to the vCPU
@@ -233,18 +236,6 @@ impl Basis {
             Self::Measured => "measured",
         }
     }
-
-    /// Says in a sentence how far a verdict that rests on such figures holds.
-    #[must_use]
-    pub const fn caveat(self) -> &'static str {
-        match self {
-            Self::Counted => {
-                "the hypervisor's times are counts of the emulator, where each instruction takes the same time"
-            }
-            Self::Estimated => "the hypervisor's times are estimates: no verdict here is a proof",
-            Self::Measured => "the hypervisor's times were measured on a machine",
-        }
-    }
 }
 
 /// The least time between two steps of output in the time of vCPUs that run: `DRAIN_PERIOD_NS` of
@@ -252,6 +243,25 @@ impl Basis {
 pub const OUTPUT_SPACE_NS: u64 = 1_000_000;
 
 impl Costs {
+    /// Says in a sentence how far a verdict that rests on these figures holds.
+    #[must_use]
+    pub fn caveat(&self) -> String {
+        let each = match self.instruction.get() {
+            0 | 1 => "one instruction a nanosecond".to_owned(),
+            time => format!("one instruction in {time} ns"),
+        };
+        match self.basis {
+            Basis::Counted => {
+                format!("the hypervisor's times are counts of the emulator, {each}: no cache, no pipeline")
+            }
+            Basis::Estimated => format!(
+                "the hypervisor's times are estimates, or in part counts of the emulator, {each}: no verdict \
+                 here is a proof"
+            ),
+            Basis::Measured => "the hypervisor's times were measured on a machine".to_owned(),
+        }
+    }
+
     /// Returns the costs on a pCPU with this many vCPUs.
     #[must_use]
     pub fn with_vcpus(&self, vcpus: usize) -> Overheads {

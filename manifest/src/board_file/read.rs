@@ -163,7 +163,10 @@ fn check_driver_keys(table: &Table, class: Class, report: &mut Report) {
             continue;
         };
         match driver_of(device, role, class) {
-            Some(driver) => check_device_keys(driver, device, entry.key_place, report),
+            Some(driver) => {
+                check_device_keys(driver, device, entry.key_place, report);
+                check_window_sizes(driver, class, device, report);
+            }
             None => {
                 let message = format!(
                     "the hypervisor of class `{}` has no driver `{}`",
@@ -208,14 +211,22 @@ fn check_device_keys(driver: &Driver, device: &Table, place: Place, report: &mut
                 .help("remove it, or correct `compatible`"),
         );
     }
-    for own in driver.windows {
+}
+
+/// Checks that each register window is as large as the driver needs it.
+fn check_window_sizes(driver: &Driver, class: Class, device: &Table, report: &mut Report) {
+    let mut all = class.facts().drivers.iter();
+    let facts = all.find(|facts| facts.number == driver.number);
+    for (index, own) in driver.windows.iter().enumerate() {
         let Some(entry) = device.entry(own.key) else {
             continue;
         };
+        let least = facts.and_then(|facts| facts.windows.get(index)).copied();
+        let least = least.unwrap_or_default();
         let size = <Window as Form>::read(&entry.value).unwrap_or_default().size;
-        if size < own.least {
-            let (why, help) = own.why;
-            let message = format!("`{}` has {size:#x} bytes, {why}", own.key);
+        if size < least {
+            let message = format!("`{}` has {size:#x} bytes, {}", own.key, own.why);
+            let help = own.help.map_or_else(|| format!("give {least:#x}"), str::to_owned);
             report.push(Diagnostic::at(Code::BadBoard, entry.key_place, message).help(help));
         }
     }

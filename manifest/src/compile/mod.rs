@@ -80,10 +80,7 @@ impl From<NameError> for CompileError {
 /// [`CompileError`].
 pub fn compile(system: &System, input: &CompileInput) -> Result<Vec<u8>, CompileError> {
     let binary = align_up(input.class_binary_len, system.board.class.facts().granule).unwrap_or(u64::MAX);
-    let mut report = Report {
-        diagnostics: Vec::new(),
-        sources: system.report.sources.clone(),
-    };
+    let mut report = Report::about(system.report.sources.clone());
     let Some(plan) = plan(system, binary, input.trace_records, &mut report) else {
         return Err(CompileError::NoRoom(Box::new(report)));
     };

@@ -28,7 +28,14 @@ pub(crate) fn load_init(
         return Some(None);
     };
     let contents = loader.load(name, report)?;
-    let missing = || interpreter_fault(&cpio::read_all(archives)?, &contents);
+    let missing = || {
+        let mut disk = cpio::read_all(archives)?;
+        // With modules, the tool's own `/init` is there.
+        if context.spec.modules.is_empty() {
+            disk.put_program("/init", &contents);
+        }
+        interpreter_fault(&disk, &contents)
+    };
     let Some((why, help)) = init_fault(context, &contents).or_else(missing) else {
         return Some(Some(contents));
     };

@@ -2,12 +2,15 @@
 //! Scripts that become the first program of Linux. The kernel starts a script by the program that its first
 //! line names, and knows no encoding besides plain bytes (Linux, fs/binfmt_script.c).
 
-use crate::payload::cpio::Disk;
+use crate::payload::cpio::{Disk, Member};
 use crate::payload::elf::{is_elf, loader_of};
 use crate::payload::text::{Encoding, encoding};
 
-/// The most bytes of a script's first line that Linux looks at.
-const FIRST_LINE: usize = 256;
+/// The bytes of a script's first line that Linux looks at (`BINPRM_BUF_SIZE`, without the last one).
+const FIRST_LINE: usize = 255;
+/// The programs that Linux starts one for the other, the first script among them (Linux, fs/exec.c,
+/// `exec_binprm`).
+const MOST_PROGRAMS: usize = 6;
 /// The folders in which the kernel's first program finds others by their names.
 const PATH: [&str; 4] = ["/sbin", "/usr/sbin", "/bin", "/usr/bin"];
 
@@ -74,31 +77,81 @@ fn no_mark(script: &[u8]) -> Option<Fault> {
     )
 }
 
-/// Returns the reason why the program that reads a script, or loads a program, is not there to be started.
-pub(super) fn interpreter_fault(disk: &Disk, script: &[u8]) -> Option<Fault> {
-    if is_elf(script) {
-        let loader = loader_of(script).filter(|loader| disk.find(loader).is_none())?;
-        return fault(
-            format!("its libraries are loaded by `{loader}`, which is not in the RAM disk"),
-            "link it with `-static`, or put that file and the libraries into the archive",
-        );
+/// Returns the reason why the program that reads a script, or loads a program, is not there to be started. A
+/// script can be read by another script, and so on.
+pub(super) fn interpreter_fault(disk: &Disk, first: &[u8]) -> Option<Fault> {
+    let mut script = first;
+    for _ in 0..MOST_PROGRAMS {
+        if is_elf(script) {
+            return loader_fault(disk, script);
+        }
+        let (interpreter, argument) = match first_line(script) {
+            FirstLine::Names(interpreter, argument) => (interpreter, argument),
+            FirstLine::TooLong => return too_long(),
+            FirstLine::Unknown => return None,
+        };
+        let found = match interpreter_in(disk, interpreter) {
+            Ok(found) => found,
+            Err(fault) => return Some(fault),
+        };
+        if let Some(fault) = env_fault(disk, interpreter, argument) {
+            return Some(fault);
+        }
+        // The contents of a hard link are with another member.
+        if found.shares {
+            return None;
+        }
+        script = &found.data;
+        if !is_elf(script)
+            && let Some((why, help)) = script_fault(script, false)
+        {
+            return fault(format!("its first line names `{interpreter}`, and {why}"), help);
+        }
     }
-    let (interpreter, argument) = first_line(script)?;
+    fault(
+        "the first lines of scripts name each other in a circle, or too many of them: the kernel gives up after \
+         five",
+        "name a program that is no script: `#!/bin/sh`",
+    )
+}
+
+fn loader_fault(disk: &Disk, program: &[u8]) -> Option<Fault> {
+    let loader = loader_of(program).filter(|loader| disk.find(loader).is_none())?;
+    fault(
+        format!("its libraries are loaded by `{loader}`, which is not in the RAM disk"),
+        "link it with `-static`, or put that file and the libraries into the archive",
+    )
+}
+
+fn too_long() -> Option<Fault> {
+    fault(
+        format!(
+            "its first line has more than {FIRST_LINE} bytes, and the name of the program does not end within them"
+        ),
+        "give the program a shorter path",
+    )
+}
+
+/// Returns the program that the first line of a script names.
+///
+/// # Errors
+/// The reason why it cannot be started.
+fn interpreter_in<'d>(disk: &'d Disk, interpreter: &str) -> Result<&'d Member, Fault> {
     match disk.find(interpreter) {
-        Some(found) if found.is_file() && found.is_executable() => {}
-        Some(_) => {
-            return fault(
-                format!("its first line names `{interpreter}`, which cannot be executed"),
-                "let the file be executable (`chmod +x`) before it goes into the archive",
-            );
-        }
-        None => {
-            return fault(
-                format!("its first line names `{interpreter}`, which is not in the RAM disk"),
-                "put that program into the archive, or name one that is there",
-            );
-        }
+        Some(found) if found.is_file() && found.is_executable() => Ok(found),
+        Some(_) => Err((
+            format!("its first line names `{interpreter}`, which cannot be executed"),
+            "let the file be executable (`chmod +x`) before it goes into the archive".to_owned(),
+        )),
+        None => Err((
+            format!("its first line names `{interpreter}`, which is not in the RAM disk"),
+            "put that program into the archive, or name one that is there".to_owned(),
+        )),
     }
+}
+
+/// Returns the reason why the program that `env` is asked for is not there to be started.
+fn env_fault(disk: &Disk, interpreter: &str, argument: Option<&str>) -> Option<Fault> {
     // `env` starts the program that its argument names.
     let name = argument.filter(|name| interpreter.ends_with("/env") && !name.starts_with('-'))?;
     let is_there = |folder: &&str| disk.find(&format!("{folder}/{name}")).is_some();
@@ -111,12 +164,38 @@ pub(super) fn interpreter_fault(disk: &Disk, script: &[u8]) -> Option<Fault> {
     )
 }
 
-/// Returns the program that the first line of a script names, and the first word after it.
-fn first_line(script: &[u8]) -> Option<(&str, Option<&str>)> {
-    let line = script.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    let line = std::str::from_utf8(line)
-        .ok()
-        .filter(|line| line.len() < FIRST_LINE)?;
-    let mut words = line.split([' ', '\t']).filter(|word| !word.is_empty());
-    Some((words.next()?, words.next()))
+/// The first line of a script.
+enum FirstLine<'s> {
+    /// A program, and the first word after the program.
+    Names(&'s str, Option<&'s str>),
+    /// The name of the program does not end within the bytes that the kernel reads.
+    TooLong,
+    /// There is none, or one that this module does not understand.
+    Unknown,
+}
+
+/// Reads the first line of a script as the kernel does.
+fn first_line(script: &[u8]) -> FirstLine<'_> {
+    let read = script.get(..FIRST_LINE).unwrap_or(script);
+    let Some(rest) = read.strip_prefix(b"#!") else {
+        return FirstLine::Unknown;
+    };
+    let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let ends = line.len() < rest.len() || read.len() < FIRST_LINE;
+    let line = line.trim_ascii_start();
+    let mut words = line.split(|byte| matches!(byte, b' ' | b'\t' | 0));
+    let Some(name) = words.next().filter(|name| !name.is_empty()) else {
+        return FirstLine::Unknown;
+    };
+    if !ends && name.len() == line.len() {
+        return FirstLine::TooLong;
+    }
+    let argument = words.find(|word| !word.is_empty());
+    match (
+        std::str::from_utf8(name),
+        argument.map(std::str::from_utf8).transpose(),
+    ) {
+        (Ok(name), Ok(argument)) => FirstLine::Names(name, argument),
+        _ => FirstLine::Unknown,
+    }
 }

@@ -54,10 +54,7 @@ impl Draft<'_> {
                 hosts: guests.iter().map(|guest| vec![0; guest.areas.len()]).collect(),
                 ..Plan::default()
             },
-            report: Report {
-                diagnostics: Vec::new(),
-                sources: report.sources.clone(),
-            },
+            report: Report::about(report.sources.clone()),
             board: self.board.clone(),
             manifest: self.manifest.clone(),
             guests,
@@ -95,16 +92,13 @@ impl Draft<'_> {
             return Some(());
         }
         // These findings come again when the system is made for good, unless it ends here.
-        let mut first = Report {
-            diagnostics: Vec::new(),
-            sources: report.sources.clone(),
-        };
+        let mut first = Report::about(report.sources.clone());
         let found = self
             .system(&mut first)
             .and_then(|system| compile::plan(&system, FIXED_RESERVE, None, &mut first));
         let Some(plan) = found else {
-            report.diagnostics.append(&mut first.diagnostics);
-            report.sources = first.sources;
+            report.sources.clone_from(&first.sources);
+            report.absorb(first);
             return None;
         };
         for number in undecided {

@@ -285,15 +285,11 @@ fn parse(path: &Path, text: &str, named: &mut Named, report: &mut Report) -> Opt
     let mut shape = Report::default();
     schema::shape::check(&table, top, Manifest::SCHEMA, &mut shape);
     let no_partition = table.get("partition").is_none();
-    for diagnostic in shape.diagnostics {
-        // The finding "no partition" is clearer than "missing key".
-        if !(no_partition
-            && diagnostic.code == Code::MissingKey
-            && diagnostic.message.contains("`partition`"))
-        {
-            report.push(diagnostic);
-        }
-    }
+    // The finding "no partition" is clearer than "missing key".
+    shape.diagnostics.retain(|diagnostic| {
+        !(no_partition && diagnostic.code == Code::MissingKey && diagnostic.message.contains("`partition`"))
+    });
+    report.absorb(shape);
     Some(manifest)
 }
 

@@ -113,6 +113,16 @@ impl Disk {
         ends.then_some(())
     }
 
+    /// Adds a program at a path without folders, in place of what is there.
+    pub fn put_program(&mut self, path: &str, contents: &[u8]) {
+        let member = Member {
+            mode: REGULAR | EXECUTE,
+            data: contents.to_vec(),
+            shares: false,
+        };
+        self.members.insert(plain(path), member);
+    }
+
     /// Returns what is at a path, after all symbolic links are followed. A path that begins without a slash
     /// begins in the first folder, as a path of Linux's first program does.
     pub fn find(&self, path: &str) -> Option<&Member> {

@@ -131,6 +131,28 @@ impl System {
         rows
     }
 
+    /// Returns what each partition can come to hold by grants, with rights that it lacks at first.
+    #[must_use]
+    pub(crate) fn gains(&self) -> Holdings {
+        let held = self.holdings();
+        let all = closure(held.clone());
+        let pairs = held.into_iter().zip(all);
+        let gain = |(own, all): (BTreeSet<Held>, BTreeSet<Held>)| {
+            let has = |gain: &Held| own.iter().any(|own| own.covers(*gain));
+            all.into_iter().filter(|gain| !has(gain)).collect()
+        };
+        pairs.map(gain).collect()
+    }
+
+    /// Returns a partition that can come to hold this right by grants, if there is one.
+    #[must_use]
+    pub(crate) fn gains_right(&self, kind: ObjectKind, object: usize, right: Rights) -> Option<String> {
+        let is_it = |gain: &Held| gain.covers(Held::new(kind, object, right));
+        let mut all = self.partitions().into_iter().zip(self.gains());
+        let found = all.find(|(_, gains)| gains.iter().any(is_it));
+        found.map(|(partition, _)| partition.name().to_owned())
+    }
+
     fn reach_row(&self, act: &Act, is_direct: bool) -> ReachRow {
         let by = act.kind().map(|kind| self.object_name(kind, act.object));
         let (from, to) = (act.from, act.to);

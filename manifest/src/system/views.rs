@@ -354,6 +354,15 @@ impl System {
         }
     }
 
+    /// Returns the name of an object, for a sentence that says its kind.
+    pub(crate) fn plain_name(&self, kind: ObjectKind, object: usize) -> String {
+        match kind {
+            ObjectKind::Port => self.port_name(object).to_owned(),
+            ObjectKind::Lock => self.lock_name(object).to_owned(),
+            _ => self.object_name(kind, object),
+        }
+    }
+
     /// Returns what services let a partition act on, and how: as a client, and as a server.
     fn services_of(&self, partition: &Partition<'_>) -> Vec<(String, String)> {
         let mut rows = Vec::new();

@@ -28,15 +28,33 @@ pub(super) fn is_for_news(capability: &Capability) -> bool {
 
 /// Returns the wait that a capability is the means for.
 pub(super) fn wait_at(capability: &Capability) -> Option<String> {
-    let may = |right| capability.rights.contains(right);
-    let name = &capability.name;
-    match capability.kind {
-        ObjectKind::Port if may(Rights::WRITE) => Some(format!("an answer to a call by `{name}`")),
-        ObjectKind::Port if may(Rights::READ) => Some(format!("a message at `{name}`")),
-        ObjectKind::EventGate if may(Rights::READ) => Some(format!("an event at `{name}`")),
+    wait_by(capability.kind, capability.rights, &capability.name)
+}
+
+/// Returns the wait that rights to an object of this kind are the means for. `name` is the capability's, or
+/// the object's.
+fn wait_by(kind: ObjectKind, rights: Rights, name: &str) -> Option<String> {
+    match kind {
+        ObjectKind::Port if rights.contains(Rights::WRITE) => {
+            Some(format!("an answer to a call by `{name}`"))
+        }
+        ObjectKind::Port if rights.contains(Rights::READ) => Some(format!("a message at `{name}`")),
+        ObjectKind::EventGate if rights.contains(Rights::READ) => Some(format!("an event at `{name}`")),
         ObjectKind::Lock => Some(format!("the lock `{name}`")),
         _ => None,
     }
+}
+
+/// Returns the waits that a partition could come to have the means for by grants.
+pub(super) fn granted_waits(system: &System, partition: &Partition<'_>) -> Vec<String> {
+    let gains = system.gains();
+    let gains = gains.get(partition.number).into_iter().flatten();
+    let waits = gains.filter_map(|gain| {
+        let kind = gain.kind()?;
+        let wait = wait_by(kind, gain.rights(), &system.plain_name(kind, gain.object))?;
+        Some(format!("{wait}, if others grant it the right"))
+    });
+    waits.collect()
 }
 
 /// Returns the waits of a partition for the servers of its devices.

@@ -661,10 +661,7 @@ pub fn judge(system: &System) -> Report {
 /// that is late gets an equal part of the steps that those before it have left.
 #[must_use]
 pub fn judge_within(system: &System, steps: &Steps) -> Report {
-    let mut report = Report {
-        diagnostics: Vec::new(),
-        sources: system.report.sources.clone(),
-    };
+    let mut report = Report::about(system.report.sources.clone());
     let judged: Vec<_> = pcpus(system)
         .into_iter()
         .map(|pcpu| {

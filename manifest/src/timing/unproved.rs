@@ -2,7 +2,7 @@
 //! The waits of partitions for which the analysis has no term. A verdict about their deadlines is about their
 //! own computing, and says so.
 
-use super::means::{other_waits, wait_at};
+use super::means::{granted_waits, other_waits, wait_at};
 use super::waits;
 use crate::system::System;
 
@@ -28,7 +28,11 @@ pub fn unproved(system: &System) -> Vec<Unproved> {
             let wait = wait_at(&capability)?;
             waits::not_proved(system, &partition, &capability, &wait)
         });
-        let all: Vec<_> = at_capabilities.chain(other_waits(system, &partition)).collect();
+        let granted = granted_waits(system, &partition);
+        let all: Vec<_> = at_capabilities
+            .chain(other_waits(system, &partition))
+            .chain(granted)
+            .collect();
         let name = partition.name().to_owned();
         all.into_iter().map(move |wait| Unproved {
             partition: number,

@@ -134,29 +134,30 @@ fn never_refused(system: &System, caller: &Partition<'_>, capability: &Capabilit
         return Err("the port does not keep room for a call of each of its vCPUs".to_owned());
     }
     let fills = |other: &Capability| sends(other) && other.rights.contains(Rights::GRANT);
-    match others.find(|other| other.capabilities().iter().any(fills)) {
-        Some(other) => Err(format!(
+    if let Some(other) = others.find(|other| other.capabilities().iter().any(fills)) {
+        return Err(format!(
             "`{}` can fill the server's capability space by messages",
             other.name()
-        )),
-        None => Ok(()),
+        ));
     }
+    stays(
+        system,
+        ObjectKind::Port,
+        capability.object,
+        Rights::WRITE,
+        "send there",
+    )
 }
 
-/// Checks that the rights which a partition has by the manifest do not go to others.
+/// Checks that no partition can come to a right by a grant, so that the manifest names all who have the right.
 ///
 /// # Errors
-/// The partition can pass rights on.
-fn keeps_rights(partition: &Partition<'_>) -> Result<(), String> {
-    let own = partition.number;
-    let passes_on = |capability: &Capability| {
-        let is_self = capability.kind == ObjectKind::Partition && capability.object == own;
-        capability.rights.contains(Rights::GRANT) && !is_self
-    };
-    if partition.capabilities().iter().any(passes_on) {
-        return Err(format!("`{}` can pass its right on to others", partition.name()));
+/// A partition can.
+fn stays(system: &System, kind: ObjectKind, object: usize, right: Rights, what: &str) -> Result<(), String> {
+    match system.gains_right(kind, object, right) {
+        Some(name) => Err(format!("`{name}` can get the right to {what} by a grant")),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Returns the longest stretch of a port's server, and the number of stretches until a call is answered.
@@ -185,7 +186,13 @@ fn answer(system: &System, caller: &Vcpu, capability: &Capability) -> Result<(Ti
     if let Some(wait) = own_waits(system, server).first() {
         return Err(format!("`{}` may itself wait for {wait}", server.name()));
     }
-    keeps_rights(server)?;
+    stays(
+        system,
+        ObjectKind::Port,
+        capability.object,
+        Rights::READ,
+        "receive there",
+    )?;
     if !server.spec.autostart {
         return Err(format!("`{}` is not started at boot", server.name()));
     }
@@ -201,6 +208,13 @@ fn answer(system: &System, caller: &Vcpu, capability: &Capability) -> Result<(Ti
             server.name()
         ));
     }
+    stays(
+        system,
+        ObjectKind::Partition,
+        server.number,
+        Rights::CONTROL,
+        "stop its server",
+    )?;
     let service = stretch(port.service.as_ref(), "port", &port.name.value, "service")?;
     Ok((service, u64::from(port.depth.get()).saturating_add(1)))
 }
@@ -223,7 +237,6 @@ fn lock(
         if !holder.capabilities().iter().any(takes) {
             continue;
         }
-        keeps_rights(&holder)?;
         for (vcpu, index) in holder.vcpus().iter().zip(0..) {
             if holder.number == partition.number && index == number {
                 continue;
@@ -241,6 +254,13 @@ fn lock(
             is_one_below |= vcpu.priority < waiter.priority;
         }
     }
+    stays(
+        system,
+        ObjectKind::Lock,
+        capability.object,
+        Rights::WRITE,
+        "take it",
+    )?;
     let hold = stretch(lock.hold.as_ref(), "lock", &lock.name.value, "hold")?;
     Ok((hold, equals.saturating_add(is_one_below.into())))
 }

@@ -277,6 +277,11 @@ fn unstartable() -> Vec<(&'static str, Vec<u8>)> {
         ("init-return.sh", b"#!/bin/sh\r\necho hello\r\n".to_vec()),
         ("init-dynamic", dynamic()),
         ("init-bash.sh", b"#!/bin/bash\necho hello\n".to_vec()),
+        ("init-itself.sh", b"#!/init\necho hello\n".to_vec()),
+        (
+            "init-long.sh",
+            format!("#!/bin/{}\necho hello\n", "a".repeat(300)).into_bytes(),
+        ),
         ("init-env.sh", b"#!/usr/bin/env python3\nprint(1)\n".to_vec()),
         ("init-nothing.sh", b"#!\necho hello\n".to_vec()),
         ("init-mark.sh", b"\xef\xbb\xbf#!/bin/sh\necho hello\n".to_vec()),

@@ -108,7 +108,7 @@ impl Controller {
         let wanted = affinity >> 8 & 0xFF00_0000 | affinity & 0x00FF_FFFF;
         let mut offset = 0;
         let (base, size) = self.config.windows[1];
-        while offset < size {
+        while offset + FRAMES <= size {
             let typer = self.redistributors.read64(offset + GICR_TYPER);
             if typer >> 32 == wanted {
                 // SAFETY: a part of the window that `init_distributor` was given.

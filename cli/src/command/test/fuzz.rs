@@ -37,8 +37,9 @@ pub(super) fn run(workspace: &Workspace, filter: Option<&str>) -> String {
     let chosen: Vec<_> = TARGETS.into_iter().filter(|(target, _)| wanted(target)).collect();
     let others = TARGETS.len() - chosen.len();
     if !chosen.is_empty() && Command::new("c++").arg("--version").output().is_err() {
-        let skipped = "skipped fuzz targets: there is no C++ compiler (Debian: g++) for libFuzzer\n";
-        return skipped.to_owned() + &result(0, 0, chosen.len(), others);
+        let lacking =
+            format!("{FUZZ_TARGETS}: FAILED: there is no C++ compiler (Debian: g++) for libFuzzer\n");
+        return lacking + &result(0, chosen.len(), 0, others);
     }
     let (mut text, failed) = run_all(workspace, &chosen);
     text += &result(chosen.len() - failed, failed, 0, others);

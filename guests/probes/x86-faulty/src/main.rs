@@ -54,6 +54,7 @@ const FAULTS: &[Fault] = &[
         }
     }),
     ("hang", || cpu::stop()),
+    ("no-handlers", || exception::lose_handlers()),
     ("reset", || pc::reset()),
 ];
 

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A VM of a microcontroller that does one wrong thing, for the tests of health events and actions. Nothing tells
+// such a VM more than the name of its partition, by a call of a debugger. So that name says which: one of `faults`.
+//
+// It prints `before NAME`; then `after NAME: VALUE` if it survives, and stops itself. If the fault is reflected
+// into it, its HardFault prints `exception` and the fault status, and stops it.
+
+#include "board.h"
+#include "uart.h"
+#include "vm.h"
+
+// The configurable fault status (Arm DDI 0403E, B3.2.15).
+#define SCB_CFSR REGISTER(0xe000ed28)
+// An address that is nothing of the partition's.
+#define NOWHERE 0x80000000u
+
+enum { CLOCK = 1, NOBODY = 15, MILLISECOND = 1000000, LATE = 20, KICKS = 10, NAME = 24, GET_COMMAND_LINE = 0x15 };
+
+// What the handler of HardFault does.
+static volatile enum { REPORTS, FAULTS, RETURNS } handler;
+// A table of vectors without a vector (aligned as its size asks for, B3.2.5).
+static const volatile uint32_t no_table[64] __attribute__((aligned(256), section(".bss.no_table")));
+
+static void say(const char *text)
+{
+    for (; *text; text++)
+        uart_send(UART0, (uint8_t)*text);
+}
+
+static void say_number(uint32_t number)
+{
+    say("0x");
+    for (int shift = 28; shift >= 0; shift -= 4) {
+        char digit[] = {"0123456789abcdef"[number >> shift & 15], 0};
+        say(digit);
+    }
+    say("\n");
+}
+
+static void stop(void)
+{
+    vm_call(BULKHEAD_PARTITION_STOP, BULKHEAD_SELF_CAPABILITY, 0, 0);
+    for (;;)
+        __asm__ volatile("wfi");
+}
+
+void HardFault_Handler(void)
+{
+    if (handler == RETURNS)
+        return;
+    if (handler == FAULTS)
+        __asm__ volatile("udf #1");
+    say("exception ");
+    say_number(SCB_CFSR);
+    stop();
+}
+
+static void sleep_milliseconds(uint32_t number)
+{
+    uint64_t now[4] = {0}, wake[5] = {0};
+    vm_call(BULKHEAD_TIMER_NOW, CLOCK, 0, now);
+    wake[0] = now[0] + (uint64_t)number * MILLISECOND;
+    vm_call(BULKHEAD_TIMER_SLEEP, CLOCK, wake, 0);
+}
+
+static uint32_t none(void)
+{
+    return 0;
+}
+
+static uint32_t load(void)
+{
+    return REGISTER(NOWHERE);
+}
+
+static uint32_t store(void)
+{
+    REGISTER(NOWHERE) = 0x0bad0bad;
+    return 0;
+}
+
+static uint32_t jump(void)
+{
+    ((void (*)(void))(NOWHERE | 1))();
+    return 0;
+}
+
+// A fault in the handler of HardFault: a chip would lock up.
+static uint32_t lock_up(void)
+{
+    handler = FAULTS;
+    __asm__ volatile("udf #1");
+    return 0;
+}
+
+// The handler goes back to what faults, for ever.
+static uint32_t loop(void)
+{
+    handler = RETURNS;
+    __asm__ volatile("udf #1");
+    return 0;
+}
+
+static void lose_vectors(void)
+{
+    SCB_VTOR = (uintptr_t)no_table;
+    __asm__ volatile("dsb\n isb" ::: "memory");
+}
+
+__attribute__((noinline)) static uint32_t undefined_without_vectors(void)
+{
+    lose_vectors();
+    __asm__ volatile("udf #1");
+    return 0;
+}
+
+__attribute__((noinline)) static uint32_t call_without_vectors(void)
+{
+    lose_vectors();
+    __asm__ volatile("svc #7");
+    return 0;
+}
+
+static uint32_t call_of_no_number(void)
+{
+    return (uint32_t)vm_call(BULKHEAD_FUNCTION_BASE | 0x7fff, BULKHEAD_SELF_CAPABILITY, 0, 0);
+}
+
+static uint32_t call_without_capability(void)
+{
+    return (uint32_t)vm_call(BULKHEAD_PARTITION_STATUS, NOBODY, 0, 0);
+}
+
+static uint32_t late(void)
+{
+    sleep_milliseconds(LATE);
+    return 0;
+}
+
+__attribute__((noreturn)) static uint32_t busy(void)
+{
+    for (int kick = 0; kick < KICKS; kick++) {
+        sleep_milliseconds(1);
+        vm_call(BULKHEAD_PARTITION_KICK, BULKHEAD_SELF_CAPABILITY, 0, 0);
+    }
+    for (;;)
+        __asm__ volatile("");
+}
+
+// Asleep for ever, interrupts masked.
+__attribute__((noreturn)) static uint32_t hang(void)
+{
+    __asm__ volatile("cpsid i");
+    for (;;)
+        __asm__ volatile("wfi");
+}
+
+static const struct {
+    const char *name;
+    uint32_t (*function)(void);
+} faults[] = {
+    {"none", none},
+    {"memory-read", load},
+    {"memory-write", store},
+    {"memory-exec", jump},
+    {"lock-up", lock_up},
+    {"loop", loop},
+    {"undefined", undefined_without_vectors},
+    {"call", call_without_vectors},
+    {"hypercall-number", call_of_no_number},
+    {"hypercall-capability", call_without_capability},
+    {"late", late},
+    {"busy", busy},
+    {"hang", hang},
+};
+
+// Asks for the name of the partition (Arm, Semihosting for AArch32 and AArch64, SYS_GET_CMDLINE).
+static void find_name(char *name)
+{
+    uint32_t block[] = {(uint32_t)name, NAME};
+    register uint32_t operation __asm__("r0") = GET_COMMAND_LINE;
+    register uint32_t *argument __asm__("r1") = block;
+    __asm__ volatile("bkpt 0xab" : "+r"(operation) : "r"(argument) : "memory");
+}
+
+static int equal(const char *one, const char *other)
+{
+    for (; *one && *one == *other; one++)
+        other++;
+    return *one == *other;
+}
+
+int main(void)
+{
+    char name[NAME] = {0};
+    uart_start(UART0, false);
+    find_name(name);
+    for (unsigned at = 0; at < sizeof faults / sizeof faults[0]; at++) {
+        if (!equal(faults[at].name, name))
+            continue;
+        say("before ");
+        say(name);
+        say("\n");
+        uint32_t value = faults[at].function();
+        say("after ");
+        say(name);
+        say(": ");
+        say_number(value);
+        stop();
+    }
+    say("there is no such fault\n");
+    return 0;
+}
