@@ -24,8 +24,8 @@ fn words_of_chip(command: u64) -> [u8; 256] {
     words
 }
 
-/// JESD68.01, 2 (the query structure), JEP137 (command sets), P30 data sheet (write buffer of 64 bytes). Words
-/// that are not here are 0.
+/// JESD68.01, 2 (the query structure), JEP137 (command sets), P30 data sheet (write buffer of 64 bytes).
+/// Words that are not here are 0.
 #[test]
 fn the_query_of_the_flash_is_that_of_the_standard() {
     let expected = [
@@ -70,7 +70,8 @@ fn the_flash_identifies_itself_and_is_ready() {
     assert!(bank.is_array(), "a reset ends a sequence of commands");
 }
 
-/// PCI 3.0, 6.1 (the header of type 0) and docs/specs/ivshmem-spec.rst of QEMU. Words that are not here are 0.
+/// PCI 3.0, 6.1 (the header of type 0) and docs/specs/ivshmem-spec.rst of QEMU. Words that are not here
+/// are 0.
 #[test]
 fn the_header_of_the_shared_memory_is_that_of_the_standard() {
     let place = Place {

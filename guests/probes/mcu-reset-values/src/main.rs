@@ -55,6 +55,8 @@ const ETHERNET: [(&str, usize); 25] = [
 /// The line of the controller. Its output is active low after a reset, so the line is pending on the bare board,
 /// and in a VM only after a store to the controller (docs/bugs.md).
 const ETHERNET_LINE: u32 = 1 << 13;
+/// ICSR: some line is pending, this one (ARM DDI 0403, B3.2.4).
+const ISR_PENDING: u32 = 1 << 22;
 /// Registers of its MAC (5.4), and of its PHY (5.5) without what comes from the other side of the link: its
 /// offer (5) and the interrupts of a link that has come up (29).
 const MAC: core::ops::RangeInclusive<u32> = 1..=12;
@@ -100,7 +102,7 @@ fn all(peripherals: &Peripherals) {
     one("SYST_RVR", SYST.rvr.read());
     one("SYST_CVR", SYST.cvr.read());
     one("SYST_CALIB", SYST.calib.read());
-    one("ICSR", SCB.icsr.read());
+    one("ICSR", SCB.icsr.read() & !ISR_PENDING);
     one("AIRCR", SCB.aircr.read());
     one("SCR", SCB.scr.read());
     one("CCR", SCB.ccr.read());
