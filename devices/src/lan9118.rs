@@ -93,11 +93,12 @@ const RSFF_INT: u32 = 1 << 4;
 const RSFL_INT: u32 = 1 << 3;
 /// Those that say that a FIFO is above its level.
 const OF_LEVELS: u32 = TDFA_INT | TSFL_INT | RSFL_INT;
-/// HW_CFG (5.3.9): soft reset; what of it can be written; must be one.
+/// HW_CFG (5.3.9): soft reset; the bus has 32 bits, which a strap says; what of it can be written.
 const HW_SRST: u32 = 1;
+const HW_32_BITS: u32 = 1 << 2;
 const HW_WRITABLE: u32 = 0x003F_0000;
-/// TX_FIF_SZ after reset: 5 KiB, status included.
-const HW_RESET: u32 = 5 << 16;
+/// TX_FIF_SZ after a reset: 5 KiB, status included.
+const HW_RESET: u32 = 5 << 16 | HW_32_BITS;
 /// TX_CFG (5.3.8).
 const TX_CFG_TXS_DUMP: u32 = 1 << 15;
 const TX_CFG_TXD_DUMP: u32 = 1 << 14;
@@ -248,7 +249,7 @@ impl Lan9118 {
             RX_CFG => self.configure_receive(value),
             TX_CFG => self.configure_transmit(value),
             HW_CFG if value & HW_SRST != 0 => self.reset_softly(),
-            HW_CFG => self.hardware_config = value & HW_WRITABLE,
+            HW_CFG => self.hardware_config = value & HW_WRITABLE | HW_32_BITS,
             RX_DP_CTRL if value & RX_FFWD != 0 => self.receive.skip(),
             MAC_CSR_CMD => self.mac.run(value),
             MAC_CSR_DATA => self.mac.set_data(value),

@@ -281,7 +281,8 @@ fn load(folder: &Path, test: &str) -> Result<Vec<Case>, String> {
 }
 
 /// Returns a case for each way to choose one of each axis. Its name is made of the names of the chosen ones,
-/// and its replacements are theirs, in the order of the axes. It is long if one of them is.
+/// and its replacements are theirs, in the order of the axes. It expects what they expect, and is long if one
+/// of them is.
 fn product(axes: &[Vec<Text>]) -> Vec<Text> {
     let Some((first, others)) = axes.split_first() else {
         return Vec::new();
@@ -295,6 +296,7 @@ fn product(axes: &[Vec<Text>]) -> Vec<Text> {
             ),
             replace: [case.replace.as_slice(), &choice.replace].concat(),
             within_bound: [case.within_bound.as_slice(), &choice.within_bound].concat(),
+            expect: merged(&case.expect, &choice.expect),
             long: Some(case.long.unwrap_or(false) || choice.long.unwrap_or(false)),
             ..Text::default()
         };
@@ -449,7 +451,7 @@ fn choice(variant: Option<&str>) -> Result<Choice, String> {
 }
 
 /// Returns the numbers of all cases, with one case's before them.
-fn merged(base: &BTreeMap<String, u64>, case: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+fn merged<V: Clone>(base: &BTreeMap<String, V>, case: &BTreeMap<String, V>) -> BTreeMap<String, V> {
     let mut all = base.clone();
     all.extend(case.clone());
     all

@@ -114,11 +114,7 @@ impl Ethernet {
     /// # Errors
     /// A sentence.
     pub fn open(cpu: &CPUID) -> Result<Self, &'static str> {
-        let part = cpu.base.read() >> 4 & 0xFFF;
-        let mut chip = Self {
-            base: if part == PART_M7 { BASE_M7 } else { BASE_M4 },
-            address: [0; 6],
-        };
+        let mut chip = Self::untouched(cpu);
         if chip.read(BYTE_TEST) != 0x8765_4321 || chip.read(ID_REV) >> 16 != 0x0118 {
             return Err("no LAN9118");
         }
@@ -146,13 +142,24 @@ impl Ethernet {
         Ok(chip)
     }
 
+    /// Returns the controller as it is, whatever state it is in.
+    #[must_use]
+    pub fn untouched(cpu: &CPUID) -> Self {
+        let part = cpu.base.read() >> 4 & 0xFFF;
+        Self {
+            base: if part == PART_M7 { BASE_M7 } else { BASE_M4 },
+            address: [0; 6],
+        }
+    }
+
     /// Address of its first register.
     #[must_use]
     pub const fn base(&self) -> usize {
         self.base
     }
 
-    fn read(&self, offset: usize) -> u32 {
+    /// Reads the register at an offset.
+    pub fn read(&self, offset: usize) -> u32 {
         register::read(self.base + offset)
     }
 
@@ -164,7 +171,9 @@ impl Ethernet {
         (0..100_000).any(|_| self.read(offset) & bits == 0)
     }
 
-    fn mac(&self, number: u32) -> u32 {
+    /// Reads a register of the MAC (5.4).
+    #[must_use]
+    pub fn mac(&self, number: u32) -> u32 {
         self.write(MAC_CSR_CMD, CSR_BUSY | CSR_READ | number);
         self.clears(MAC_CSR_CMD, CSR_BUSY);
         self.read(MAC_CSR_DATA)
@@ -176,7 +185,9 @@ impl Ethernet {
         self.clears(MAC_CSR_CMD, CSR_BUSY);
     }
 
-    fn phy(&self, number: u32) -> u32 {
+    /// Reads a register of the PHY (5.5).
+    #[must_use]
+    pub fn phy(&self, number: u32) -> u32 {
         self.set_mac(MII_ACC, 1 << 11 | number << 6 | 1);
         self.mac(MII_DATA)
     }

@@ -28,9 +28,9 @@ bulkhead_guest::task_main!(main);
 
 const MILLISECOND: u64 = 1_000_000;
 /// Calls of a client.
-const CALLS: u32 = 200;
+const CALLS: u32 = 100;
 /// Lives of the victim.
-const LIVES: u32 = 100;
+const LIVES: u32 = 50;
 /// Nanoseconds that a life lasts, and those that a call has. A life is longer than a start takes.
 const LIFE: u64 = 3 * MILLISECOND;
 const PATIENCE: u64 = 20 * MILLISECOND;

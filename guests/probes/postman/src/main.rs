@@ -2,7 +2,8 @@
 //! A task that tests ports: what is refused, what waits, order, deadlines, calls, capabilities on their way.
 //!
 //! It needs these capabilities: `box` (a port of 64 bytes and depth 4 that no other partition uses; read and
-//! write), `echo` (the port of the guest `echo`; write and grant), `clock` (timer), and a console.
+//! write), `echo` and `orders` (the ports of the guest `echo`; write, and for `echo` grant; with the events 3
+//! and 4), `clock` (timer), and a console.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -22,27 +23,45 @@ const DEPTH: u8 = 4;
 const MILLISECOND: u64 = 1_000_000;
 /// Bytes of the longest message of `echo`.
 const LONG: usize = 320;
+/// Rounds of messages to a server at its gate, and orders in each.
+const ROUNDS: u8 = 20;
+const ORDERS: u8 = 2;
+/// Events that the server gets: of its two ports, and by this task.
+const OF_PORTS: u8 = 1 << 3 | 1 << 4;
+const SIGNALS: u8 = 0x42;
 
 struct Tools {
     mailbox: Handle,
     echo: Handle,
+    orders: Handle,
     clock: Handle,
 }
 
 fn main(page: StartupPage<'static>) {
     let find = |name: &str| page.find(name).map(|found| Handle(found.index));
-    let (Some(mailbox), Some(echo), Some(clock)) = (find("box"), find("echo"), find("clock")) else {
-        println!("FAIL capabilities box, echo and clock: missing");
+    let (Some(mailbox), Some(clock)) = (find("box"), find("clock")) else {
+        println!("FAIL capabilities box and clock: missing");
         return;
     };
-    let tools = Tools { mailbox, echo, clock };
+    let (Some(echo), Some(orders)) = (find("echo"), find("orders")) else {
+        println!("FAIL capabilities echo and orders: missing");
+        return;
+    };
+    let tools = Tools {
+        mailbox,
+        echo,
+        orders,
+        clock,
+    };
     let mut report = Report::new();
     names(&mut report, &page, &tools);
     order(&mut report, &tools);
     refusals(&mut report, &tools);
     deadlines(&mut report, &tools);
     calls(&mut report, &tools);
-    capabilities(&mut report, &tools);
+    if let Some(gate) = capabilities(&mut report, &tools) {
+        several(&mut report, &tools, gate);
+    }
     report.finish();
 }
 
@@ -187,7 +206,8 @@ fn calls(report: &mut Report, tools: &Tools) {
     report.equal("a message with an empty answer is delivered", delivered, Ok(()));
 }
 
-fn capabilities(report: &mut Report, tools: &Tools) {
+/// Returns the capability that came with a reply: to signal events of the server.
+fn capabilities(report: &mut Report, tools: &Tools) -> Option<Handle> {
     let (mut request, mut answer) = (Message::<8>::new(), Message::<8>::new());
     request.0[0] = 0xFF;
     let given = port::send_receive(tools.echo, (&request, 1), &mut answer, 0);
@@ -197,7 +217,7 @@ fn capabilities(report: &mut Report, tools: &Tools) {
     }) = given
     else {
         report.equal("a capability comes with the reply", given.map(|_| ()), Ok(()));
-        return;
+        return None;
     };
     let found = call::capability_inspect(events);
     report.equal(
@@ -221,4 +241,39 @@ fn capabilities(report: &mut Report, tools: &Tools) {
         own,
         Err(Error::NoRight),
     );
+    Some(events)
+}
+
+/// Sends to a server that waits for two ports and for signals, in one call.
+fn several(report: &mut Report, tools: &Tools, gate: Handle) {
+    let (mut message, mut answer) = (Message::<8>::new(), Message::<8>::new());
+    message.0[0] = 0xFD;
+    let told = port::send_receive(tools.echo, (&message, 1), &mut answer, 0);
+    report.check("the server goes to its gate", told.is_ok());
+    let (mut sent, mut answered) = (0, 0);
+    for round in 0..ROUNDS {
+        for _ in 0..ORDERS {
+            message.0[0] = sent;
+            sent += u8::from(port::send(tools.orders, &message, 1, None).is_ok());
+        }
+        let _raised = call::event_signal(gate, SIGNALS.into());
+        message.0[0] = round;
+        let called = if round % 2 == 0 {
+            port::send_receive(tools.echo, (&message, 1), &mut answer, 0)
+        } else {
+            port::send_receive_donate(tools.echo, (&message, 1), &mut answer, 0)
+        };
+        answered += u8::from(called.is_ok() && answer.0[0] == round + 1);
+    }
+    report.equal("a server at its gate answers each call", answered, ROUNDS);
+    message.0[0] = 0xFC;
+    let _told = port::send_receive(tools.echo, (&message, 1), &mut answer, 0);
+    let [orders, events, at_once, ..] = answer.0;
+    report.equal(
+        "it has every message of the other port, in order",
+        orders,
+        ROUNDS * ORDERS,
+    );
+    report.equal("both ports raise their events", events, OF_PORTS | SIGNALS);
+    println!("events of one wait: {at_once:#x}");
 }

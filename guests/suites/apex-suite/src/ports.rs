@@ -5,7 +5,10 @@
 use crate::processes::order;
 use crate::{FOREVER, MILLISECOND, PERIOD, apex, check, check_that};
 use bulkhead_apex::ReturnCode::{InvalidConfig, InvalidMode, InvalidParam, NoAction, NotAvailable, TimedOut};
-use bulkhead_apex::{Name, PortDirection, QueuingDiscipline, Validity};
+use bulkhead_apex::{Name, PortDirection, QueuingDiscipline, Time, Validity};
+
+/// A wait that is over before the next period.
+const TIME_OUT: Time = 3 * MILLISECOND;
 
 pub(crate) fn check_all() {
     check_sampling();
@@ -122,7 +125,21 @@ fn check_queuing() {
         "RECEIVE_QUEUING_MESSAGE NO_ERROR",
         received == Ok(5) && to[..5] == *b"queue",
     );
+    early_in_a_period();
+    order(6);
+    let received = apex::receive_queuing_message(2, &mut to, TIME_OUT);
+    check_that(
+        "RECEIVE_QUEUING_MESSAGE a message before the time-out",
+        received == Ok(5) && to[..5] == *b"queue",
+    );
     check_queue_that_fills();
+}
+
+/// Waits until a period has begun. The library looks at the ports at the start of a period and when a wait is
+/// over. So in the next milliseconds it sees what has come to a port only at the end of a wait.
+fn early_in_a_period() {
+    let rest = PERIOD - apex::get_time() % PERIOD;
+    check("TIMED_WAIT", Ok(()), apex::timed_wait(rest + MILLISECOND));
 }
 
 /// Sends until both ends are full.
@@ -174,6 +191,10 @@ fn check_queue_that_fills() {
         Err(TimedOut),
         apex::send_queuing_message(1, b"e", MILLISECOND),
     );
+    early_in_a_period();
+    order(8);
+    let sent = apex::send_queuing_message(1, b"e", TIME_OUT);
+    check_that("SEND_QUEUING_MESSAGE room before the time-out", sent == Ok(()));
     check(
         "CLEAR_QUEUING_PORT",
         Err(InvalidParam),

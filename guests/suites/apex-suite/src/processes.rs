@@ -27,6 +27,8 @@ pub(crate) extern "C" fn helper_entry() {
         5 => apex::display_blackboard(1, b"board"),
         6 => apex::send_queuing_message(1, b"queue", 0),
         7 => apex::receive_buffer(1, &mut [0; 8], 0).map(drop),
+        // The second one moves a message from the hypervisor's port to the partition's queue.
+        8 => (0..2).try_for_each(|_| apex::receive_queuing_message(2, &mut [0; 8], 0).map(drop)),
         _ => Ok(()),
     };
     check("the helper's service", Ok(()), done);
