@@ -136,7 +136,7 @@ fn is_reset(window: &Window<2>) {
 fn the_registers_of_a_virtio_window_are_those_of_the_standard_after_each_reset() {
     let mut window = Window::<2>::new(2, 1 << 5, 64);
     is_reset(&window);
-    // What a driver writes until a queue is ready: status, features, queue.
+    // A driver writes status, features and a queue until the queue is ready.
     for (offset, value) in [
         (0x070, 1),
         (0x070, 3),

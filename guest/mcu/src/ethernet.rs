@@ -142,7 +142,7 @@ impl Ethernet {
         Ok(chip)
     }
 
-    /// Returns the controller as it is, whatever state it is in.
+    /// Returns the controller as it is, in any state.
     #[must_use]
     pub fn untouched(cpu: &CPUID) -> Self {
         let part = cpu.base.read() >> 4 & 0xFFF;

@@ -184,7 +184,11 @@ pub(super) fn controller(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     require(record.reserved.get() == 0, Fault::Reserved)?;
     for (index, (base, size)) in record.base.iter().zip(record.size.iter()).enumerate() {
         let least = driver.windows.get(index).copied();
-        register_window(driver.uses_ports, least, (base.get(), size.get()))?;
+        register_window(
+            image.facts().ports && driver.uses_ports,
+            least,
+            (base.get(), size.get()),
+        )?;
     }
     for (position, window) in windows(record).enumerate() {
         let window = window?;

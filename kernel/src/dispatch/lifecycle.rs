@@ -331,6 +331,12 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if let Some(reset) = self.system.first_state(partition, alternative) {
             self.machine.reset(vcpu, &reset);
         }
+        if D::HAS_NETWORK
+            && has(Part::Networks)
+            && let Some(nic) = self.system.facts_of(partition).nic
+        {
+            self.raise_after_reset(nic);
+        }
         let Some(effects) = shared.control(crate::partition::Control::loaded) else {
             // The partition is to stop again. The order may have to wait.
             self.local.block(slot, Activity::Ending);

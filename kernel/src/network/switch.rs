@@ -273,6 +273,17 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
     }
 
+    /// Raises the interrupt line of the interface of a partition that starts anew, if its output is high
+    /// after a reset. The interrupts of the partition's vCPU are reset already.
+    #[inline(never)]
+    pub(crate) fn raise_after_reset(&mut self, nic: NicId) {
+        let facts = self.system.nic(nic);
+        let level = self.shared.nics.of(nic).lock().device.level();
+        if let Some(line) = facts.device.interrupt() {
+            self.set_lines(facts.partition, line, ([false; 2], [level, false]));
+        }
+    }
+
     /// Puts the interface of a partition that starts anew into its state after a reset.
     pub(crate) fn reset_nic(&mut self, nic: NicId) {
         let address = self.system.nic(nic).address;

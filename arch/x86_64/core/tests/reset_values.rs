@@ -9,8 +9,8 @@ const EVENT: u64 = 0x600;
 const CONTROL: u64 = 0x604;
 const TIMER: u64 = 0x608;
 
-/// No event has come and none is enabled (4.8.3.1); ACPI is on, nothing else (4.8.3.2.1): there is no command
-/// port that switches it on.
+/// Checks that no event has come and none is enabled (4.8.3.1). ACPI is on, nothing else (4.8.3.2.1): there
+/// is no command port that switches ACPI on.
 #[test]
 fn no_event_is_there_and_none_is_enabled() {
     let power = Power::new();
@@ -20,7 +20,7 @@ fn no_event_is_there_and_none_is_enabled() {
     assert_eq!(power.read(CONTROL + 2, 0), Some(0));
 }
 
-/// The timer counts in 32 bits and begins again at 0; nothing can be written to it (4.8.3.3).
+/// Checks that the timer counts in 32 bits and begins again at 0, and that no write changes it (4.8.3.3).
 #[test]
 fn the_timer_has_32_bits_and_only_counts() {
     let mut power = Power::new();

@@ -5,7 +5,7 @@
 //! write), it sends the right to signal it to those who ask: a message of one byte, 0xFF. It counts the
 //! signals, and prints how many there were so far when a task asks for that: a message of one byte, 0xFE.
 //!
-//! After a message of one byte, 0xFD, it waits at its gate for all at once: for both its ports and for signals.
+//! After a message of one byte, 0xFD, it waits at its gate for all at once: for both ports and for signals.
 //! It needs the capability `orders` then (a port, read), and an `event` at both ports. Orders are messages of
 //! one byte, numbered from 0. A message of one byte, 0xFC, asks what it has seen ([`Seen`]).
 #![no_std]
@@ -86,8 +86,8 @@ impl Desk {
         }
     }
 
-    /// Waits for all at once, then takes what is there. It takes orders before each answer: so the orders that
-    /// a task sent before its request are taken when it has the answer.
+    /// Waits for all at once, then takes what is there. It takes orders before each answer: so the orders
+    /// that a task sent before its request are taken when the task has the answer.
     fn serve(&mut self, buffer: &mut Message<SIZE>) {
         loop {
             let events = match hypercall::event_wait(self.gate, 0) {
