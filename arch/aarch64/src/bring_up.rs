@@ -45,7 +45,7 @@ impl Machine {
         }
         let board = BOARD.call_once(|| survey(image));
         if map_board(image).is_err() {
-            boot::halt("LOCKDOWN: the board's map does not fit the tables or the CPU's addresses");
+            boot::halt("LOCKDOWN: the board's map does not fit the tables or the CPU");
         }
         let mut machine = Self::new(boot_pcpu(board));
         init_interrupts(image);

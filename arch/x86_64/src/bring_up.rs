@@ -136,7 +136,7 @@ impl Machine {
             halt("LOCKDOWN: the log's place is not directly below the load address");
         }
         if map_board(image).is_err() {
-            halt("LOCKDOWN: the board's map does not fit the tables or the CPU's addresses");
+            halt("LOCKDOWN: the board's map does not fit the tables or the CPU");
         }
         let mut board = survey(image);
         if board.hardware_ids.first() != Some(&physical::own_initial_id()) {

@@ -278,9 +278,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     #[inline(never)]
     pub(crate) fn raise_after_reset(&mut self, nic: NicId) {
         let facts = self.system.nic(nic);
-        let level = self.shared.nics.of(nic).lock().device.level();
-        if let Some(line) = facts.device.interrupt() {
-            self.set_lines(facts.partition, line, ([false; 2], [level, false]));
+        if self.shared.nics.of(nic).lock().device.level()
+            && let Some(line) = facts.device.interrupt()
+        {
+            self.machine.inject(facts.partition, line);
         }
     }
 
