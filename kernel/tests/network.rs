@@ -18,6 +18,8 @@ const FRAMES_EACH: u64 = 8192;
 const RX_DATA: u64 = 0x00;
 const TX_DATA: u64 = 0x20;
 const RX_STATUS: u64 = 0x40;
+/// The value 0x11 makes the output active high and push-pull. The line is low then.
+const IRQ_CFG: u64 = 0x54;
 const RX_DROP: u64 = 0xA0;
 const MAC_CSR_CMD: u64 = 0xA4;
 const MAC_CSR_DATA: u64 = 0xA8;
@@ -72,7 +74,8 @@ fn image(networks: &[u32]) -> ImageBuilder {
 
 /// Does the actions one after the other, marks the values read, then idles.
 fn accesses(actions: Vec<Action>) -> impl FnMut(Outcome, u64) -> Action {
-    let mut actions = actions.into_iter();
+    // The line is low from then on, as each driver makes it.
+    let mut actions = [write(IRQ_CFG, 0x11)].into_iter().chain(actions);
     move |last, _| match last {
         Outcome::Replied(Reply::Read(value)) => Action::Mark(value),
         _ => actions.next().unwrap_or(Action::Idle),

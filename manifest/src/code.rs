@@ -73,7 +73,7 @@ codes! {
     DeviceTwice = "E034", "A device has two owners.";
     LineTwice = "E035", "An interrupt line has two owners.";
     HypervisorDevice = "E036", "A device is used by the hypervisor itself.";
-    SharedPage = "E037", "A device shares its page of registers with a device of somebody else.";
+    SharedPage = "E037", "A device shares its page of registers with a device of another owner.";
     UntrustedDma = "E038", "A device does DMA without IOMMU and without `trusted-dma`.";
     DmaNeedsIdentity = "E039", "A device does DMA into memory that is not where the partition sees it.";
     NotForTask = "E040", "A task is given something that only a VM can have.";
@@ -113,7 +113,7 @@ codes! {
     ForeignParameter = "E072", "A scheduling parameter is given that the policy of the pCPU does not have.";
     BadServer = "E073", "Budget, period and deadline of a vCPU contradict each other.";
     EmptySchedule = "E074", "A policy is without its schedules or domains, or a schedule is without windows.";
-    WindowOutside = "E075", "A window ends behind its frame.";
+    WindowOutside = "E075", "A window ends after its frame.";
     WindowOverlap = "E076", "Two windows of a schedule overlap.";
     WindowPartition = "E077", "A window is for a partition that has no vCPU on the pCPU.";
     UnknownDomain = "E078", "A vCPU is in no time domain, or in one that does not exist.";
@@ -136,11 +136,11 @@ codes! {
     ArincProcess = "E103", "An ARINC 653 process is not possible in its partition.";
     BadDirect = "E104", "A partition cannot take the interrupts of its pCPU itself.";
     BadInit = "E105", "A file cannot become the first program of Linux.";
-    OddEntry = "E106", "The address of the first instruction is that of none.";
+    OddEntry = "E106", "No instruction is at the address of the first one.";
     BadOwnPolicy = "E107", "The crate of a policy of your own cannot be built in.";
     IdlePcpu = "W101", "A pCPU is configured, but no vCPU uses it.";
     UnusedAction = "W102", "A health action can never be taken.";
-    NeverStarted = "W103", "A partition is not started at boot, and nobody else can start it.";
+    NeverStarted = "W103", "A partition is not started at boot, and no partition can start it.";
     WritableCode = "W104", "A page of a task is writable and executable.";
     OddRamdisk = "W105", "A ramdisk is no archive that Linux knows.";
     SilentConsole = "W106", "A kernel is told to use a console that the partition does not have.";
@@ -154,7 +154,7 @@ codes! {
     NoWindow = "W116", "A vCPU has no window in any schedule, or a domain has no vCPU.";
     UnusedPriority = "W117", "A priority is given for a policy or a scheduler that does not read it.";
     UnusedLimit = "W118", "A limit of restarts is given, but no health action restarts.";
-    EqualPriority = "W119", "Partitions take turns on a pCPU because nobody said which is more urgent.";
+    EqualPriority = "W119", "Partitions take turns on a pCPU because the manifest does not say which is more urgent.";
     UselessFrozen = "W120", "Frozen time has no effect on a pCPU that is not shared.";
     UnstoppedDma = "W121", "A device may go on doing DMA while its partition is restarted.";
     WarmKernel = "W122", "A Linux kernel is restarted warm, which it cannot stand.";
@@ -168,7 +168,7 @@ codes! {
     FirmwareImage = "W130", "Firmware that runs from flash is loaded like any other binary.";
     CrowdedPort = "W131", "A port has no room for a message of each of its senders.";
     EmptyEntry = "W132", "A partition begins where nothing is loaded.";
-    CallCircle = "W133", "Calls can wait in a circle that nobody refuses.";
+    CallCircle = "W133", "Calls can wait in a circle that the hypervisor does not refuse.";
     NoFirstProgram = "W134", "A RAM disk has no first program that Linux can start.";
     NotAnalysed = "W135", "A policy of your own is not analysed.";
     CrowdedServer = "W136", "A server has fewer free slots than vCPUs may call it.";

@@ -387,7 +387,7 @@ pub(crate) static ARM_TIMER: Driver = Driver {
 /// Arm dual timer, with a counter that always runs.
 pub(crate) static DUAL_TIMER: Driver = Driver {
     compatible: "arm,sp804",
-    description: "Arm dual timer, SP804 or that of the CMSDK",
+    description: "Arm dual timer: SP804, or the CMSDK's",
     role: Role::Timer,
     number: CONTROLLER_DUAL_TIMER,
     windows: &[

@@ -88,7 +88,7 @@ tables! {
     pub(crate) PortSpec [name] = "a port table" {
         /// bytes of the longest message
         message_size "message-size": Given<Whole<1, { MAX_MESSAGE as u32 }>>, default(64);
-        /// messages that can wait in the port while nobody receives; with 0 a receiver must be waiting
+        /// messages that can wait in the port while no receiver waits; with 0 a receiver must be waiting
         depth "depth": Given<Whole<0, MAX_PORT_DEPTH>>, default(8);
         /// `true`: a receiver is told the number of the partition that sent a message
         identify "identify": bool, default(false);

@@ -70,8 +70,8 @@ tables! {
         /// those devices of the partition whose interrupts are handled in the first domain of the pCPU,
         /// whichever domain has its turn; policy `domains`
         critical "critical": Vec<Placed<String>>, default([]);
-        /// exact time from the arrival of an interrupt of the partition's devices to its delivery, whatever
-        /// ran. An interrupt that could be delivered earlier waits; class armv7m, VM only
+        /// exact time from the arrival of an interrupt of the partition's devices to its delivery, also
+        /// while others run. An interrupt that could be delivered earlier waits; class armv7m, VM only
         interrupt_latency "interrupt-latency": Option<Placed<Duration>>, optional;
         /// true to accept devices that do DMA although no IOMMU confines them. The partition can then
         /// overwrite everything
@@ -98,7 +98,7 @@ tables! {
         arinc653 "arinc653": Option<ArincSpec>, optional;
     }
 
-    /// Other payloads of a VM. An absent key is that of the VM; memory, vCPUs, devices and all else stay the
+    /// Other payloads of a VM. An absent key is as for the VM; memory, vCPUs, devices and all else stay the
     /// same.
     pub(crate) AlternativeSpec [name] = "an alternative" {
         /// program of the VM

@@ -23,7 +23,7 @@ tables! {
         domains "domain": Given<Map<DomainSpec>>, optional;
     }
 
-    /// A frame of windows that is repeated for ever. Time outside the windows belongs to nobody.
+    /// A frame of windows that is repeated for ever. Time outside the windows belongs to no partition.
     pub(crate) ScheduleSpec [name] = "a schedule" {
         /// length of the frame, 100us to 100s
         frame "frame": Option<Placed<Duration>>, required;

@@ -33,8 +33,8 @@ The default machine is the memory map of QEMU's `virt` board.
   added, as on that board. A raw binary is loaded at RAM base plus 512K, an ELF file at the physical
   addresses of its segments.
 - The RAM disk goes to 128M above RAM base, or to half of RAM if that is less. An image that reaches
-  further pushes it behind the image.
-- The device tree goes behind the RAM disk, at a multiple of 2M. If an ELF image leaves room at RAM base,
+  further pushes it to the end of the image.
+- The device tree follows the RAM disk, at a multiple of 2M. If an ELF image leaves room at RAM base,
   or if the VM has firmware (no `image`), the device tree is at RAM base.
 - If there is no room at these places, RAM disk and device tree go to the end of RAM.
 - The first vCPU starts with the device tree's address in x0.
