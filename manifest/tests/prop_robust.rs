@@ -200,13 +200,13 @@ proptest! {
 /// Bounds the number of findings, because each that is shown costs a search for its line.
 #[test]
 fn of_many_errors_the_first_ones_are_shown_and_the_others_counted() {
-    let keys = (0..30_000).map(|number| format!("key{number} = 1\n"));
+    let keys = (0..15_000).map(|number| format!("key{number} = 1\n"));
     let text: String = std::iter::once("board = \"qemu-virt-aarch64\"\n".to_owned())
         .chain(keys)
         .collect();
     let report = load_text(Path::new("many.toml"), &text, &support::resolve).expect_err("unknown keys");
     assert_eq!(report.diagnostics.len(), 101);
     let last = report.diagnostics.last().expect("the number of the others");
-    assert!(last.message.starts_with("29902 more errors"), "{}", last.message);
+    assert!(last.message.starts_with("14902 more errors"), "{}", last.message);
     assert!(report.render(false).contains("key0 = 1"));
 }

@@ -6,8 +6,8 @@ use crate::payload::cpio::{Disk, Member};
 use crate::payload::elf::{is_elf, loader_of};
 use crate::payload::text::{Encoding, encoding};
 
-/// The bytes of a script's first line that Linux looks at (`BINPRM_BUF_SIZE`, without the last one).
-const FIRST_LINE: usize = 255;
+/// The bytes of a script in which Linux looks for its first line (`BINPRM_BUF_SIZE`).
+const FIRST_LINE: usize = 256;
 /// The programs that Linux starts one for the other, the first script among them (Linux, fs/exec.c,
 /// `exec_binprm`).
 const MOST_PROGRAMS: usize = 6;
@@ -126,7 +126,7 @@ fn loader_fault(disk: &Disk, program: &[u8]) -> Option<Fault> {
 fn too_long() -> Option<Fault> {
     fault(
         format!(
-            "its first line has more than {FIRST_LINE} bytes, and the name of the program does not end within them"
+            "its first line does not end within {FIRST_LINE} bytes, and neither does the name of the program"
         ),
         "give the program a shorter path",
     )

@@ -23,7 +23,7 @@ use crate::value::{self, Data, Table, Value};
 use draft::Draft;
 
 /// Largest size of a manifest. Larger manifests are refused.
-const MANIFEST_MAX: usize = 1 << 20;
+const MANIFEST_MAX: usize = 256 << 10;
 
 /// Reads, checks and plans the manifest at `path`. Named payloads (`@...`) come from `resolver`.
 ///

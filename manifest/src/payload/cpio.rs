@@ -129,6 +129,7 @@ impl Disk {
         let mut left: Vec<String> = parts(path).rev().map(str::to_owned).collect();
         let mut here: Vec<String> = Vec::new();
         let mut links = 0;
+        let mut is_folder = names_folder(path);
         while let Some(part) = left.pop() {
             if part == ".." {
                 here.pop();
@@ -147,15 +148,21 @@ impl Disk {
                     if target.starts_with('/') {
                         here.clear();
                     }
+                    is_folder |= left.is_empty() && names_folder(target);
                     left.extend(parts(target).rev().map(str::to_owned));
                 }
                 DIRECTORY => {}
-                _ if left.is_empty() => return Some(member),
+                _ if left.is_empty() && !is_folder => return Some(member),
                 _ => return None,
             }
         }
         self.members.get(&here.join("/"))
     }
+}
+
+/// Tells whether a path can only be a folder's.
+fn names_folder(path: &str) -> bool {
+    path.ends_with('/') || path.ends_with("/.")
 }
 
 /// Returns the parts of a path that lead somewhere.
@@ -216,11 +223,14 @@ mod tests {
             ("./init", 0o120_777, 1, b"/bin/../bin/sh"),
             ("./round", 0o120_777, 1, b"round"),
             ("./away", 0o120_777, 1, b"../../nothing"),
+            ("./slash", 0o120_777, 1, b"usr/bin/busybox/"),
         ]);
         let disk = read(&bytes).unwrap();
         assert_eq!(data(&disk, "/init"), Some(&b"box"[..]));
         assert_eq!(data(&disk, "bin/sh"), Some(&b"box"[..]));
-        for path in ["/round", "/away", "/init/x", "/bin/no"] {
+        for path in [
+            "/round", "/away", "/init/x", "/bin/no", "/init/", "bin/sh/.", "/slash",
+        ] {
             assert_eq!(data(&disk, path), None, "{path}");
         }
         assert!(!disk.find("/bin").unwrap().is_file());
