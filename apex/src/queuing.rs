@@ -7,9 +7,9 @@
 
 use crate::configuration::{Environment, PortKind};
 use crate::limits::MAX_MESSAGE;
-use crate::memory::Queue;
-use crate::state::{Apex, SLOTS, Wait};
-use crate::table::Named;
+use crate::limits::SLOTS;
+use crate::record::{QueuingPort, Wait};
+use crate::state::Apex;
 use crate::types::{
     Answer, Name, OperatingMode, Outcome, PortDirection, QueuingDiscipline, ReturnCode, Time,
 };
@@ -27,21 +27,6 @@ pub struct QueuingPortStatus {
     pub direction: PortDirection,
     /// Processes that wait.
     pub waiting_processes: i32,
-}
-
-#[derive(Debug)]
-pub(crate) struct QueuingPort {
-    name: Name,
-    queue: Queue,
-    direction: PortDirection,
-    discipline: QueuingDiscipline,
-    link: u32,
-}
-
-impl Named for QueuingPort {
-    fn name(&self) -> &Name {
-        &self.name
-    }
 }
 
 impl Apex {

@@ -195,3 +195,13 @@ impl ErrorCode {
     /// Codes that there are.
     pub const COUNT: usize = 8;
 }
+
+/// The age of a message, `VALIDITY_TYPE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Validity {
+    /// It is older than the refresh period, or there is none.
+    Invalid = 0,
+    /// It is recent.
+    Valid = 1,
+}
