@@ -98,6 +98,7 @@ impl Activity {
 
     /// Returns the time at which the vCPU wants to be looked at without anybody waking it.
     #[must_use]
+    #[cfg_attr(feature = "small-tables", inline(never))]
     pub const fn until(self) -> Ticks {
         match self {
             Self::Idle(until) => until,
@@ -369,10 +370,22 @@ impl<P: PcpuPolicy> Local<P> {
     /// ready again.
     #[inline(always)]
     pub fn wait(&mut self, slot: Slot, activity: Activity) {
+        self.wait_until(slot, activity, activity.until());
+    }
+
+    /// Does [`Local::wait`] with an activity that ends at the time `until` ([`Activity::until`]).
+    #[inline(always)]
+    fn wait_until(&mut self, slot: Slot, activity: Activity, until: Ticks) {
         self.slot_mut(slot).activity = activity;
-        if activity.until() != Ticks::NEVER {
-            self.due = self.due.min(activity.until());
+        if until != Ticks::NEVER {
+            self.due = self.due.min(until);
         }
+    }
+
+    /// Makes the running slot wait for an interrupt, or until a time.
+    #[inline(always)]
+    pub fn idle(&mut self, slot: Slot, until: Ticks) {
+        self.wait_until(slot, Activity::Idle(until), until);
     }
 
     /// Does [`Local::wait`], and wants a decision.

@@ -148,7 +148,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// finds the vCPU idle, on this pCPU or through the mailbox.
     #[inline(always)]
     pub(crate) fn idle(&mut self, slot: Slot, until: Ticks) {
-        self.local.wait(slot, Activity::Idle(until));
+        self.local.idle(slot, until);
     }
 
     fn cpu_power(&mut self, vcpu: VcpuId, target: u8) {
@@ -265,6 +265,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Looks for the reason why a vCPU was woken, in the time of that vCPU. Blocks the vCPU as before if
     /// there is none.
+    #[inline(never)]
     pub(crate) fn look_in_turn(&mut self, slot: Slot, vcpu: VcpuId, pause: Pause) {
         let is_ended = if pause.wait.takes_turn() {
             pause.wait.take_turn(self, slot, pause.until)
