@@ -33,12 +33,14 @@ pub(crate) mod regions;
 mod report;
 mod schedule;
 mod short;
+mod sleep;
 #[cfg(test)]
 mod tests;
 
 use crate::local::{Activity, Chore, Local};
 use crate::mailbox::{Mailbox, Post, bit, bits};
 use crate::parts::{Part, has};
+#[cfg(feature = "ports")]
 use crate::port::is_handed_over;
 use crate::shared::Shared;
 use crate::system::System;
@@ -174,6 +176,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
                 self.touch_uart(vcpu, access).then_some((slot, vcpu))
             }
             // Mostly one vCPU calls another one, or answers it.
+            #[cfg(feature = "ports")]
             Exit::Hypercall(ref call) if is_handed_over(call.operation) && !self.local.tracer.is_on() => {
                 self.call_or_hand_over(slot, vcpu, call)
             }

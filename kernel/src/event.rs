@@ -10,8 +10,17 @@
 //! sees the event or (c) sees the waiter.
 
 use bulkhead_abi::atomic::AtomicU64;
-use bulkhead_arch_api::{VcpuId, VcpuSet};
+use bulkhead_arch_api::{PartitionId, VcpuId, VcpuSet};
 use core::sync::atomic::{Ordering, fence};
+
+/// A wait for events. Its verbs are in [`crate::dispatch`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventWait {
+    /// The partition whose gate it is.
+    pub gate: PartitionId,
+    /// The slot of the capability by which the vCPU waits.
+    pub index: u8,
+}
 
 /// The event gate of one partition.
 #[derive(Debug, Default)]

@@ -57,6 +57,7 @@ pub mod log;
 pub mod mailbox;
 pub mod network;
 mod orders;
+mod outcome;
 pub mod partition;
 mod parts;
 mod policy;
@@ -73,6 +74,7 @@ pub mod time;
 pub mod trace;
 mod untold;
 mod upcall;
+pub mod wait;
 
 /// The type that a class binary gives to [`boot::primary`] to have all policies of the manifest.
 pub use bulkhead_sched::AnyPolicy;

@@ -14,15 +14,14 @@ use bulkhead_sched::{
 };
 
 use crate::load::Cursor;
-use crate::lock::LockId;
 use crate::mailbox::{bit, bits};
 use crate::network::Intake;
 use crate::orders::Orders;
-use crate::port::PortId;
 use crate::record::add_ticks;
 use crate::time::Timebase;
 use crate::trace::Tracer;
 use crate::untold::Untold;
+use crate::wait::{Pause, Wait};
 use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::log::{NONE, Pcpu, Vcpu, in_steps};
 use bulkhead_abi::trace::{BlockReason, Event};
@@ -61,44 +60,6 @@ pub enum Activity {
     Blocked(Pause),
 }
 
-/// A hypercall that blocks, and the two times that end the hypercall: first its own deadline, then the timer
-/// of the vCPU, which interrupts it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pause {
-    /// A wait for events of this partition's gate, by the capability in this slot.
-    Events(PartitionId, u8, Ticks, Ticks),
-    /// A sleep, by the capability in this slot.
-    Sleep(u8, Ticks, Ticks),
-    /// A wait for a message of this port.
-    Port(PortId, Ticks, Ticks),
-    /// A wait for the reply to a call.
-    Reply(Ticks, Ticks),
-    /// A wait for this lock.
-    Lock(LockId, Ticks, Ticks),
-    /// An access that another partition answers. No interrupt ends it: a load has no other end than its
-    /// value.
-    Access(Ticks),
-}
-
-impl Pause {
-    const fn until(self) -> Ticks {
-        match self {
-            Self::Access(until) => until,
-            Self::Events(_, _, until, own)
-            | Self::Sleep(_, until, own)
-            | Self::Port(_, until, own)
-            | Self::Reply(until, own)
-            | Self::Lock(_, until, own) => {
-                if own.0 < until.0 {
-                    own
-                } else {
-                    until
-                }
-            }
-        }
-    }
-}
-
 impl Activity {
     /// Tells whether the policy has the vCPU among the ready ones.
     #[must_use]
@@ -107,6 +68,22 @@ impl Activity {
             self,
             Self::Ready | Self::Loading(_) | Self::Revoking(..) | Self::Calling | Self::Looking(_)
         )
+    }
+
+    /// Returns the activity of a vCPU that waits, until a deadline or until the time of its timer.
+    #[inline(always)]
+    #[must_use]
+    pub const fn waiting(wait: Wait, until: Ticks, timer: Ticks) -> Self {
+        Self::Blocked(Pause { until, timer, wait })
+    }
+
+    /// Returns the wait of a vCPU that is blocked, or that looks why it was woken.
+    #[must_use]
+    pub const fn pause(self) -> Option<Pause> {
+        match self {
+            Self::Blocked(pause) | Self::Looking(pause) => Some(pause),
+            _ => None,
+        }
     }
 
     /// Returns the reason for which the policy is told that the vCPU stops.
@@ -121,10 +98,11 @@ impl Activity {
 
     /// Returns the time at which the vCPU wants to be looked at without anybody waking it.
     #[must_use]
+    #[cfg_attr(feature = "small-tables", inline(never))]
     pub const fn until(self) -> Ticks {
         match self {
             Self::Idle(until) => until,
-            Self::Blocked(pause) => pause.until(),
+            Self::Blocked(pause) => pause.deadline(),
             Self::Off
             | Self::Ready
             | Self::Loading(_)
@@ -168,6 +146,11 @@ pub struct SlotState {
     /// The counters of the vCPU's exits and of its time.
     pub counters: &'static Vcpu,
 }
+
+const _: () = assert!(
+    size_of::<SlotState>() == 64,
+    "a larger one costs instructions and memory: a slot is found by a shift"
+);
 
 impl SlotState {
     const UNUSED: Self = Self {
@@ -387,10 +370,22 @@ impl<P: PcpuPolicy> Local<P> {
     /// ready again.
     #[inline(always)]
     pub fn wait(&mut self, slot: Slot, activity: Activity) {
+        self.wait_until(slot, activity, activity.until());
+    }
+
+    /// Does [`Local::wait`] with an activity that ends at the time `until` ([`Activity::until`]).
+    #[inline(always)]
+    fn wait_until(&mut self, slot: Slot, activity: Activity, until: Ticks) {
         self.slot_mut(slot).activity = activity;
-        if activity.until() != Ticks::NEVER {
-            self.due = self.due.min(activity.until());
+        if until != Ticks::NEVER {
+            self.due = self.due.min(until);
         }
+    }
+
+    /// Makes the running slot wait for an interrupt, or until a time.
+    #[inline(always)]
+    pub fn idle(&mut self, slot: Slot, until: Ticks) {
+        self.wait_until(slot, Activity::Idle(until), until);
     }
 
     /// Does [`Local::wait`], and wants a decision.
@@ -789,7 +784,7 @@ impl<P: PcpuPolicy> Local<P> {
     pub fn own_time(&self, slot: Slot) -> Ticks {
         let activity = self.slot(slot).activity;
         match self.upcall(slot) {
-            Some(upcall) if activity == Activity::Ready => upcall.until,
+            Some(upcall) if matches!(activity, Activity::Ready) => upcall.until,
             _ => activity.until(),
         }
     }

@@ -12,6 +12,13 @@ const NANOSECONDS_PER_SECOND: u64 = 1_000_000_000;
 /// The fastest counter for which the conversions below are exact.
 const MAX_HERTZ: u64 = 10_000_000_000;
 
+/// A sleep. Its verbs are in [`crate::dispatch`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SleepWait {
+    /// The slot of the capability by which the vCPU sleeps.
+    pub index: u8,
+}
+
 /// The time at which the hypervisor booted, and the speed of the counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timebase {

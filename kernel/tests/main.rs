@@ -36,6 +36,7 @@ mod service;
 mod start_on_loan;
 mod trace;
 mod upcall;
+mod wait;
 
 #[test]
 fn each_file_of_tests_is_a_module_of_this_program() {

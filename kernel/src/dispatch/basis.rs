@@ -20,40 +20,48 @@
 //! ends one wait or one ownership. A review is a step for each vCPU of a partition.
 
 use super::Pcpu;
-use crate::local::{Activity, Pause};
+use crate::local::Activity;
 use crate::lock::LockId;
 use crate::mailbox::{bit, bits};
 use crate::parts::HAS_SEATS;
 use crate::port::{Basis, CallState, Named, PortId};
+use crate::wait::Outcome;
 use bulkhead_abi::hypercall::CAPABILITY_SLOTS;
 use bulkhead_abi::{Error, ObjectKind, Rights};
 use bulkhead_arch_api::{Arch, Drivers, GuestPhys, VcpuId, VcpuSet};
 use bulkhead_sched::{PcpuPolicy, Slot};
 
+/// The kind of an object, and a right to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Right {
+    pub kind: ObjectKind,
+    pub rights: Rights,
+}
+
+impl Right {
+    const fn new(kind: ObjectKind, rights: Rights) -> Self {
+        Self { kind, rights }
+    }
+}
+
 /// The kind and the right by which a vCPU waits for a message.
-pub(crate) const RECEIVES: (ObjectKind, Rights) = (ObjectKind::Port, Rights::READ);
+pub(crate) const RECEIVES: Right = Right::new(ObjectKind::Port, Rights::READ);
 /// The kind and the right by which a vCPU calls.
-pub(crate) const CALLS: (ObjectKind, Rights) = (ObjectKind::Port, Rights::WRITE);
+pub(crate) const CALLS: Right = Right::new(ObjectKind::Port, Rights::WRITE);
 /// The kind and the right by which a vCPU takes a lock.
-pub(crate) const TAKES: (ObjectKind, Rights) = (ObjectKind::Lock, Rights::WRITE);
+pub(crate) const TAKES: Right = Right::new(ObjectKind::Lock, Rights::WRITE);
 /// The kind and the right by which a vCPU waits for events.
-pub(crate) const WATCHES: (ObjectKind, Rights) = (ObjectKind::EventGate, Rights::READ);
+pub(crate) const WATCHES: Right = Right::new(ObjectKind::EventGate, Rights::READ);
 /// The kind and the right by which a vCPU sleeps.
-pub(crate) const SLEEPS: (ObjectKind, Rights) = (ObjectKind::Timer, Rights::READ);
+pub(crate) const SLEEPS: Right = Right::new(ObjectKind::Timer, Rights::READ);
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Tells whether a slot of a vCPU's partition gives a right to an object of this kind.
     #[inline(never)]
-    pub(crate) fn stands(
-        &self,
-        vcpu: VcpuId,
-        index: u8,
-        (kind, right): (ObjectKind, Rights),
-        object: u8,
-    ) -> bool {
+    pub(crate) fn stands(&self, vcpu: VcpuId, index: u8, Right { kind, rights }: Right, object: u8) -> bool {
         let holder = self.system.binding(vcpu).partition;
         let spaces = &self.shared.capabilities;
-        spaces.find_quickly(holder, index.into(), kind, right) == Some(object)
+        spaces.find_quickly(holder, index.into(), kind, rights) == Some(object)
     }
 
     /// Returns the error of a vCPU that has met the end of its capability, and frees the slot of that.
@@ -79,6 +87,20 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     pub(crate) fn sit_down(&self, vcpu: VcpuId, at: Named<PortId>, buffer: GuestPhys) {
         let mut seat = self.shared.seats.of(vcpu).lock();
         (seat.buffer, seat.received, seat.basis) = (buffer, None, Basis::Port(at));
+    }
+
+    /// Returns the outcome of a wait at a port or for a lock that was completed.
+    pub(crate) fn received(&self, vcpu: VcpuId) -> Option<Outcome> {
+        let (outcome, basis) = {
+            let mut seat = self.shared.seats.of(vcpu).lock();
+            (seat.received.take(), seat.basis)
+        };
+        if outcome == Some(Err(Error::Revoked))
+            && let Basis::Port(Named { index, .. }) | Basis::Lock(Named { index, .. }) = basis
+        {
+            self.meet_revoked(vcpu, index);
+        }
+        outcome
     }
 
     /// Ends one wait, or one ownership of a lock, that lacks its capability. Returns true if there is none,
@@ -157,36 +179,6 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         true
     }
 
-    /// Takes a lock from its owner, if the owner lacks the capability by which it took the lock.
-    #[inline(never)]
-    fn is_disowned(&mut self, vcpu: VcpuId, lock: LockId) -> bool {
-        let shared = self.shared;
-        let (is_wrong, mut is_broken, waiters) = {
-            let state = shared.locks.of(lock).lock();
-            let is_wrong = state.owner() == Some(vcpu) && !self.stands(vcpu, state.slot, TAKES, lock.0);
-            (is_wrong, true, state.waiters())
-        };
-        if !is_wrong {
-            return false;
-        }
-        {
-            // A lock that the vCPU has got without having been told is no more broken than before.
-            let mut seat = shared.seats.of(vcpu).lock();
-            let is_its = matches!(seat.basis, Basis::Lock(at) if at.it == lock);
-            if let Some(Ok([was_broken, ..])) = seat.received
-                && is_its
-            {
-                is_broken = was_broken != 0;
-                seat.received = Some(Err(Error::Revoked));
-            }
-        }
-        self.pass_lock(vcpu, lock, is_broken);
-        self.relend(lock);
-        // The waiters of other pCPUs lend to the owner that it had.
-        self.wake_all(waiters);
-        true
-    }
-
     /// Lets the vCPUs of these partitions, a bitmap, look whether they may still wait: a capability of each
     /// was taken away.
     #[inline]
@@ -219,14 +211,13 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let state = self.local.slot(slot);
         let vcpu = state.vcpu;
         match state.activity {
-            Activity::Blocked(Pause::Events(gate, index, ..))
-                if !self.stands(vcpu, index, WATCHES, gate.0) =>
-            {
-                self.shared.partition(gate).gate.leave(vcpu);
-                self.end_revoked(slot, index);
-            }
-            Activity::Blocked(Pause::Sleep(index, ..)) if !self.stands(vcpu, index, SLEEPS, 0) => {
-                self.end_revoked(slot, index);
+            Activity::Blocked(pause) => {
+                if let Some(rest) = pause.wait.rests_on()
+                    && !self.stands(vcpu, rest.index, rest.right, rest.object)
+                {
+                    pause.wait.leave(self, vcpu);
+                    self.end_revoked(slot, rest.index);
+                }
             }
             Activity::Ready => self.look_for_upcall(slot),
             _ => {}

@@ -5,7 +5,7 @@ use super::Pcpu;
 use crate::command::{Command, CoreCommand, WaitCommand};
 use crate::hypercall::{READ_LEN, decode, is_malformed, read_results};
 use crate::lent::command::LentCommand;
-use crate::local::{Activity, Pause};
+use crate::local::Activity;
 use crate::partition::{Launch, Request};
 use crate::port::Named;
 use bulkhead_abi::hypercall::ABI_VERSION;
@@ -242,55 +242,11 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         Ok([0; 4])
     }
 
-    fn wait_for_events(
-        &mut self,
-        slot: Slot,
-        vcpu: VcpuId,
-        (gate, index): (PartitionId, u8),
-        until: Option<u64>,
-    ) -> Option<Answer> {
-        let until = until.map_or(Ticks::NEVER, |nanoseconds| self.system.time.at(nanoseconds));
-        self.end_upcall(slot, vcpu);
-        let events = self.shared.partition(gate).gate.wait(vcpu);
-        // Also if there are no events: the level may still be high, and would end this wait and the next one.
-        self.events_taken(gate);
-        if events != 0 {
-            return Some(one(events));
-        }
-        match self.interruption(vcpu) {
-            Some(own) => {
-                let pause = Pause::Events(gate, index, until, own);
-                self.local.block(slot, Activity::Blocked(pause));
-                None
-            }
-            None => {
-                let events = self.shared.partition(gate).gate.give_up(vcpu);
-                self.events_taken(gate);
-                Some(events.map_or(Err(Error::Interrupted), one))
-            }
-        }
-    }
-
     /// Returns the time of the next timer interrupt of a vCPU that is about to block in a call. Returns
     /// `None` if an interrupt is pending already. An interrupt that comes later finds the vCPU blocked, as it
     /// finds an idle vCPU.
     pub(crate) fn interruption(&mut self, vcpu: VcpuId) -> Option<Ticks> {
         let own = self.machine.pause(vcpu);
         (own > self.machine.now()).then_some(own)
-    }
-
-    fn sleep(&mut self, slot: Slot, vcpu: VcpuId, index: u8, until: u64) -> Option<Answer> {
-        let until = self.system.time.at(until);
-        if until <= self.machine.now() {
-            return Some(Ok([0; 4]));
-        }
-        match self.interruption(vcpu) {
-            Some(own) => {
-                self.local
-                    .block(slot, Activity::Blocked(Pause::Sleep(index, until, own)));
-                None
-            }
-            None => Some(Err(Error::Interrupted)),
-        }
     }
 }

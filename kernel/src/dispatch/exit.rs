@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Handling of exits, and waking of vCPUs.
 
-use super::basis::WATCHES;
 use super::{Pcpu, SEVERAL_VCPUS};
-use crate::local::{Activity, Pause};
+use crate::local::Activity;
 use crate::parts::{Part, has};
+use crate::wait::{Outcome, Pause, Wait};
 use bulkhead_abi::{Error, StartCause, StartMode};
 use bulkhead_arch_api::{
     Access, Arch, CpuOnResult, Drivers, Exit, GuestPhys, MAX_PCPUS, Reply, ResetKind, Ticks, VcpuId, VcpuSet,
@@ -92,10 +92,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     #[inline(never)]
     fn handle_access(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) -> bool {
         let is_answered = self.access(vcpu, access);
-        if !is_answered
-            && has(Part::Services)
-            && let Some(is_answered) = self.ask(slot, vcpu, access)
-        {
+        #[cfg(feature = "services")]
+        if !is_answered && let Some(is_answered) = self.ask(slot, vcpu, access) {
             return is_answered;
         }
         if !is_answered {
@@ -150,7 +148,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// finds the vCPU idle, on this pCPU or through the mailbox.
     #[inline(always)]
     pub(crate) fn idle(&mut self, slot: Slot, until: Ticks) {
-        self.local.wait(slot, Activity::Idle(until));
+        self.local.idle(slot, until);
     }
 
     fn cpu_power(&mut self, vcpu: VcpuId, target: u8) {
@@ -225,9 +223,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 self.local.make_ready(slot, now);
             }
             // A vCPU can be woken without end. The budget of this vCPU pays for each wake.
-            // An interrupt does not end an access.
-            Activity::Blocked(pause @ Pause::Access(_)) if has(Part::Services) => {
-                if self.has_answer(vcpu) {
+            Activity::Blocked(pause) if pause.wait.takes_turn() => {
+                if pause.wait.outcome(self, vcpu).is_some() {
                     let now = self.machine.now();
                     self.local.make_looking(slot, pause, now);
                 }
@@ -236,7 +233,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 if !self.end_pause(slot, vcpu, pause) {
                     // A vCPU that lends its place does not run in it.
                     if self.local.is_lending(slot) {
-                        self.check_loan(slot, pause);
+                        pause.wait.lend(self, slot);
                     } else if SEVERAL_VCPUS {
                         let now = self.machine.now();
                         self.local.make_looking(slot, pause, now);
@@ -255,62 +252,29 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Ends a blocking hypercall if there is a reason to. Returns whether there was one.
     fn end_pause(&mut self, slot: Slot, vcpu: VcpuId, pause: Pause) -> bool {
-        match pause {
-            Pause::Events(gate, index, ..) => {
-                let shared = &self.shared.partition(gate).gate;
-                if !self.stands(vcpu, index, WATCHES, gate.0) {
-                    shared.leave(vcpu);
-                    self.end_revoked(slot, index);
-                    return true;
-                }
-                let events = shared.take();
-                if events != 0 {
-                    shared.leave(vcpu);
-                    self.events_taken(gate);
-                    self.release(slot, Ok([events, 0, 0, 0]));
-                    return true;
-                }
-            }
-            Pause::Port(..) | Pause::Reply(..) if has(Part::Ports) => {
-                let outcome = match pause {
-                    Pause::Port(..) => self.received(vcpu),
-                    _ => self.replied(vcpu),
-                };
-                if let Some(outcome) = outcome {
-                    self.release(slot, outcome);
-                    return true;
-                }
-            }
-            Pause::Lock(lock, ..) if has(Part::Locks) => {
-                if let Some(outcome) = self.received(vcpu) {
-                    self.release(slot, outcome);
-                    self.relend(lock);
-                    return true;
-                }
-            }
-            _ => {}
+        if let Some(outcome) = pause.wait.outcome(self, vcpu) {
+            self.end_wait(slot, pause.wait, outcome);
+            return true;
         }
         let interrupted = self.machine.has_work(vcpu);
         if interrupted {
-            self.give_up(slot, pause, Error::Interrupted);
+            self.give_up(slot, pause.wait, Error::Interrupted);
         }
         interrupted
     }
 
     /// Looks for the reason why a vCPU was woken, in the time of that vCPU. Blocks the vCPU as before if
     /// there is none.
+    #[inline(never)]
     pub(crate) fn look_in_turn(&mut self, slot: Slot, vcpu: VcpuId, pause: Pause) {
-        if has(Part::Services)
-            && let Pause::Access(until) = pause
-        {
-            self.end_access(slot, vcpu, until);
-        } else if !self.end_pause(slot, vcpu, pause) {
+        let is_ended = if pause.wait.takes_turn() {
+            pause.wait.take_turn(self, slot, pause.until)
+        } else {
+            self.end_pause(slot, vcpu, pause)
+        };
+        if !is_ended {
             self.local.block(slot, Activity::Blocked(pause));
-            match pause {
-                Pause::Lock(lock, ..) if has(Part::Locks) => self.relend(lock),
-                Pause::Reply(..) if has(Part::Ports) => self.relend_call(slot),
-                _ => {}
-            }
+            pause.wait.lend(self, slot);
         }
     }
 
@@ -318,19 +282,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     pub(crate) fn timer_due(&mut self, slot: Slot, now: Ticks) {
         match self.local.slot(slot).activity {
             Activity::Idle(_) => self.local.make_ready(slot, now),
-            Activity::Blocked(Pause::Sleep(_, until, _)) if until <= now => self.release(slot, Ok([0; 4])),
-            Activity::Blocked(
-                pause @ (Pause::Events(_, _, until, _)
-                | Pause::Port(_, until, _)
-                | Pause::Reply(until, _)
-                | Pause::Lock(_, until, _)),
-            ) if until <= now => {
-                self.give_up(slot, pause, Error::TimedOut);
-            }
-            Activity::Blocked(pause @ Pause::Access(_)) if has(Part::Services) => {
-                self.local.make_looking(slot, pause, now)
-            }
-            Activity::Blocked(pause) => self.give_up(slot, pause, Error::Interrupted),
+            Activity::Blocked(pause) if pause.wait.takes_turn() => self.local.make_looking(slot, pause, now),
+            Activity::Blocked(pause) => self.give_up(slot, pause.wait, pause.late_error(now)),
             Activity::Ready => self.look_for_upcall(slot),
             Activity::Off
             | Activity::Loading(_)
@@ -341,38 +294,17 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
     }
 
-    /// Ends a blocking hypercall with `error`, unless events have come that the hypercall waits for.
-    fn give_up(&mut self, slot: Slot, pause: Pause, error: Error) {
-        let result = match pause {
-            Pause::Port(port, ..) if has(Part::Ports) => {
-                self.give_up_message(self.local.slot(slot).vcpu, port, error)
-            }
-            Pause::Reply(..) if has(Part::Ports) => self.give_up_reply(self.local.slot(slot).vcpu, error),
-            Pause::Lock(lock, ..) if has(Part::Locks) => {
-                self.give_up_lock(self.local.slot(slot).vcpu, lock, error)
-            }
-            Pause::Events(gate, ..) => {
-                let events = self
-                    .shared
-                    .partition(gate)
-                    .gate
-                    .give_up(self.local.slot(slot).vcpu);
-                self.events_taken(gate);
-                events.map(|events| [events, 0, 0, 0]).ok_or(error)
-            }
-            // A sleep has nothing to give up, an access has an end of its own, and a part that is not there
-            // has no waits.
-            Pause::Sleep(..) | Pause::Access(_) | Pause::Port(..) | Pause::Reply(..) | Pause::Lock(..) => {
-                Err(error)
-            }
-        };
-        self.release(slot, result);
-        if let Pause::Lock(lock, ..) = pause
-            && has(Part::Locks)
-            && result.is_ok()
-        {
-            self.relend(lock);
-        }
+    /// Ends a blocking hypercall with `error`, unless the wait has an outcome by now.
+    fn give_up(&mut self, slot: Slot, wait: Wait, error: Error) {
+        let vcpu = self.local.slot(slot).vcpu;
+        let outcome = wait.give_up(self, vcpu, error);
+        self.end_wait(slot, wait, outcome);
+    }
+
+    /// Ends a blocking hypercall with the outcome of its wait.
+    fn end_wait(&mut self, slot: Slot, wait: Wait, outcome: Outcome) {
+        self.release(slot, outcome);
+        wait.ended(self, outcome);
     }
 
     /// Ends a blocking hypercall.

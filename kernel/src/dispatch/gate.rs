@@ -11,8 +11,15 @@
 //!   with the guest's next look at the gate.
 
 use super::Pcpu;
-use bulkhead_arch_api::{Arch, Drivers, PartitionId};
-use bulkhead_sched::PcpuPolicy;
+use super::basis::WATCHES;
+use crate::event::EventWait;
+use crate::local::Activity;
+use crate::wait::verbs::{Rest, Verbs};
+use crate::wait::{Outcome, Wait};
+use bulkhead_abi::Error;
+use bulkhead_abi::trace::BlockReason;
+use bulkhead_arch_api::{Arch, Drivers, PartitionId, Ticks, VcpuId};
+use bulkhead_sched::{PcpuPolicy, Slot};
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Raises events at a partition's gate.
@@ -38,5 +45,80 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 self.wake_all(due);
             }
         }
+    }
+
+    /// Consumes the events of a gate, or blocks the vCPU until there are some.
+    pub(crate) fn wait_for_events(
+        &mut self,
+        slot: Slot,
+        vcpu: VcpuId,
+        (gate, index): (PartitionId, u8),
+        until: Option<u64>,
+    ) -> Option<Outcome> {
+        let until = until.map_or(Ticks::NEVER, |nanoseconds| self.system.time.at(nanoseconds));
+        self.end_upcall(slot, vcpu);
+        let events = self.shared.partition(gate).gate.wait(vcpu);
+        // Also if there are no events: the level may still be high, and would end this wait and the next one.
+        self.events_taken(gate);
+        if events != 0 {
+            return Some(Ok([events, 0, 0, 0]));
+        }
+        let wait = EventWait { gate, index };
+        let Some(timer) = self.interruption(vcpu) else {
+            return Some(wait.give_up(self, vcpu, Error::Interrupted));
+        };
+        self.local
+            .block(slot, Activity::waiting(Wait::Events(wait), until, timer));
+        None
+    }
+}
+
+impl Verbs for EventWait {
+    const REASON: BlockReason = BlockReason::Waiting;
+
+    #[inline(always)]
+    fn outcome<A: Arch, D: Drivers, P: PcpuPolicy>(
+        self,
+        pcpu: &mut Pcpu<'_, '_, A, D, P>,
+        vcpu: VcpuId,
+    ) -> Option<Outcome> {
+        let gate = &pcpu.shared.partition(self.gate).gate;
+        if !pcpu.stands(vcpu, self.index, WATCHES, self.gate.0) {
+            gate.leave(vcpu);
+            return Some(Err(pcpu.meet_revoked(vcpu, self.index)));
+        }
+        let events = gate.take();
+        if events == 0 {
+            return None;
+        }
+        gate.leave(vcpu);
+        pcpu.events_taken(self.gate);
+        Some(Ok([events, 0, 0, 0]))
+    }
+
+    #[inline(never)]
+    fn give_up<A: Arch, D: Drivers, P: PcpuPolicy>(
+        self,
+        pcpu: &mut Pcpu<'_, '_, A, D, P>,
+        vcpu: VcpuId,
+        error: Error,
+    ) -> Outcome {
+        let events = pcpu.shared.partition(self.gate).gate.give_up(vcpu);
+        pcpu.events_taken(self.gate);
+        events.map(|events| [events, 0, 0, 0]).ok_or(error)
+    }
+
+    #[inline(always)]
+    fn leave<A: Arch, D: Drivers, P: PcpuPolicy>(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, vcpu: VcpuId) {
+        pcpu.shared.partition(self.gate).gate.leave(vcpu);
+    }
+
+    #[inline(always)]
+    fn rests_on(self) -> Option<Rest> {
+        Some(Rest {
+            index: self.index,
+            right: WATCHES,
+            object: self.gate.0,
+        })
     }
 }

@@ -6,7 +6,7 @@ use super::report::TOLD_AT_ONCE;
 use super::{Pcpu, SEVERAL_VCPUS};
 use crate::boot::{end_if_all_stopped, end_system};
 use crate::load::{Chunk, Cursor};
-use crate::local::{Activity, Pause};
+use crate::local::Activity;
 use crate::mailbox::bits;
 use crate::partition::{Effects, Request};
 use crate::parts::{Part, has};
@@ -127,19 +127,15 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
         for slot in self.local.all() {
             let state = *self.local.slot(slot);
-            if self.system.binding(state.vcpu).partition != partition || state.activity == Activity::Off {
+            if self.system.binding(state.vcpu).partition != partition
+                || matches!(state.activity, Activity::Off)
+            {
                 continue;
             }
-            if let Activity::Blocked(Pause::Events(gate, ..)) | Activity::Looking(Pause::Events(gate, ..)) =
-                state.activity
-            {
-                self.shared.partition(gate).gate.leave(state.vcpu);
+            if let Some(pause) = state.activity.pause() {
+                pause.wait.leave(self, state.vcpu);
             }
             self.end_upcall(slot, state.vcpu);
-            if let Activity::Blocked(Pause::Access(_)) | Activity::Looking(Pause::Access(_)) = state.activity
-            {
-                self.drop_access(state.vcpu);
-            }
             self.leave_ports(slot, state.vcpu);
             self.local.switch_off(slot, now);
             self.machine.detach(state.vcpu);

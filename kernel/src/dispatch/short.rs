@@ -8,7 +8,7 @@
 //!
 //! A pCPU that is traced answers no call here, so that each has its record.
 
-use super::basis::RECEIVES;
+use super::basis::{RECEIVES, Right};
 use crate::cap::Spaces;
 use crate::channel::command::ChannelId;
 use crate::parts::{Part, has};
@@ -96,8 +96,11 @@ impl<'s, 'i, R: RelaxStrategy> Short<'s, 'i, R> {
         registers: &mut CallRegisters,
     ) -> Option<VcpuSet> {
         let [_, index, to, size, ..] = *registers;
-        let (kind, right) = RECEIVES;
-        let found = self.shared.capabilities.find_slot(receiver, index, kind, right)?;
+        let Right { kind, rights } = RECEIVES;
+        let found = self
+            .shared
+            .capabilities
+            .find_slot(receiver, index, kind, rights)?;
         let port = PortId(found.object());
         let facts = self.system.port(port);
         let needed = u64::from(facts.size);

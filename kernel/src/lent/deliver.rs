@@ -3,7 +3,7 @@
 
 use crate::channel::command::ChannelId;
 use crate::dispatch::Pcpu;
-use crate::dispatch::basis::RECEIVES;
+use crate::dispatch::basis::{RECEIVES, Right};
 use crate::lent::command::LineStep;
 use crate::lent::line::{Binding, Mark, Progress};
 use crate::parts::{Part, has};
@@ -132,9 +132,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             let is_wrong = |entry: &Option<Binding>| {
                 entry.is_some_and(|binding| {
                     let now = shared.capabilities.peek(binding.holder, binding.index.into());
-                    let (kind, right) = RECEIVES;
+                    let Right { kind, rights } = RECEIVES;
                     let spaces = &shared.capabilities;
-                    let port = spaces.find_quickly(binding.holder, binding.port_index.into(), kind, right);
+                    let port = spaces.find_quickly(binding.holder, binding.port_index.into(), kind, rights);
                     loaded == Some(binding.holder)
                         || now != Ok(binding.capability)
                         || port != Some(binding.port.0)

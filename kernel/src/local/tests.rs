@@ -2,9 +2,11 @@
 //! Tests of two facts. The decision in force is the policy's, in every state that random histories lead to. A
 //! critical interrupt urges the right slots only.
 
-use super::{Activity, Local, Pause};
+use super::{Activity, Local};
 use crate::load::Cursor;
+use crate::port::ReplyWait;
 use crate::trace::Tracer;
+use crate::wait::Wait;
 use bulkhead_abi::log::{Area, NONE};
 use bulkhead_arch_api::{PcpuId, Ticks, VcpuId};
 use bulkhead_sched::{
@@ -173,7 +175,7 @@ fn who_waits_without_a_loan_does_not_run_on() {
     assert!(local.lend(Slot(0), Slot(0), Ticks(3)).is_err());
     local.block(
         Slot(0),
-        Activity::Blocked(Pause::Reply(Ticks::NEVER, Ticks::NEVER)),
+        Activity::waiting(Wait::Reply(ReplyWait), Ticks::NEVER, Ticks::NEVER),
     );
     local.settle(Ticks(5));
     local.pick(Ticks(5));

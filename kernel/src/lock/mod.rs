@@ -15,7 +15,11 @@
 //! **Work bounds.** To take a lock is constant work. To release one is a step per waiter.
 
 pub(crate) mod command;
+mod pass;
+#[cfg(feature = "locks")]
 mod take;
+#[cfg(feature = "locks")]
+mod wait;
 
 use crate::parts::{Part, entries};
 use crate::table::{Id, Table};
@@ -43,6 +47,13 @@ impl Id for LockId {
 /// One entry per lock.
 pub type PerLock<T> = Table<LockId, T, LOCK_ENTRIES>;
 
+/// A wait for a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockWait {
+    /// The lock.
+    pub lock: LockId,
+}
+
 /// The answer to a vCPU that wants a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taking {
@@ -52,6 +63,11 @@ pub enum Taking {
     AlreadyOwn,
     /// This vCPU owns the lock.
     OwnedBy(VcpuId),
+}
+
+/// Returns the results of taking a lock.
+const fn taken(is_broken: bool) -> [u64; 4] {
+    [is_broken as u64, 0, 0, 0]
 }
 
 /// The state of a lock.

@@ -17,9 +17,10 @@
 
 use crate::cap::ReplyIndex;
 use crate::dispatch::Pcpu;
-use crate::dispatch::basis::{CALLS, RECEIVES};
-use crate::local::{Activity, Pause};
-use crate::port::{CALL, CallState, Named, PortId};
+use crate::dispatch::basis::{CALLS, RECEIVES, Right};
+use crate::local::Activity;
+use crate::port::{CALL, CallState, MessageWait, Named, PortId, ReplyWait};
+use crate::wait::{Pause, Wait};
 use bulkhead_abi::Rights;
 use bulkhead_abi::hypercall::{MAX_MESSAGE, MESSAGE_ALIGN};
 use bulkhead_arch_api::{Arch, Drivers, Exit, GuestPhys, Hypercall, PartitionId, Reply, Ticks, VcpuId};
@@ -56,8 +57,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let (shared, system) = (self.shared, self.system);
         let [index, from, length, to, size, until] = call.arguments;
         let own = system.binding(vcpu).partition;
-        let (kind, right) = CALLS;
-        let found = shared.capabilities.find_slot(own, index, kind, right)?;
+        let Right { kind, rights } = CALLS;
+        let found = shared.capabilities.find_slot(own, index, kind, rights)?;
         let (port, size) = (PortId(found.object()), size.min(MAX_MESSAGE as u64));
         let facts = system.port(port);
         let is_right = length <= u64::from(facts.size)
@@ -72,7 +73,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let there = self.waiting(server)?;
         let is_waiting = matches!(
             self.local.slot(there).activity,
-            Activity::Blocked(Pause::Port(at, ..)) if at == port
+            Activity::Blocked(Pause { wait: Wait::Message(wait), .. }) if wait.port == port
         );
         if !is_waiting {
             return None;
@@ -116,7 +117,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         self.local.engage(slot);
         let until = self.deadline_of((until != 0).then_some(until));
         self.local
-            .wait(slot, Activity::Blocked(Pause::Reply(until, own_time)));
+            .wait(slot, Activity::waiting(Wait::Reply(ReplyWait), until, own_time));
         let results = [length, facts.shown(own), u64::from(reply.0), 0];
         Some((self.go_on(there, server, results), now))
     }
@@ -129,8 +130,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let [index, to, size, length, reply, until] = call.arguments;
         let reply = ReplyIndex::of(reply)?;
         let (spaces, own) = (&shared.capabilities, system.binding(vcpu).partition);
-        let (kind, right) = RECEIVES;
-        let found = spaces.find_slot(own, index, kind, right)?;
+        let Right { kind, rights } = RECEIVES;
+        let found = spaces.find_slot(own, index, kind, rights)?;
         let port = PortId(found.object());
         let caller = reply.caller();
         let needed = u64::from(system.port(port).size);
@@ -148,7 +149,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let there = self.waiting(caller)?;
         if !matches!(
             self.local.slot(there).activity,
-            Activity::Blocked(Pause::Reply(..))
+            Activity::Blocked(Pause {
+                wait: Wait::Reply(_),
+                ..
+            })
         ) {
             return None;
         }
@@ -183,8 +187,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         drop(queue);
         self.local.engage(slot);
         let until = self.deadline_of((until != 0).then_some(until));
-        self.local
-            .wait(slot, Activity::Blocked(Pause::Port(port, until, own_time)));
+        self.local.wait(
+            slot,
+            Activity::waiting(Wait::Message(MessageWait { port }), until, own_time),
+        );
         Some((self.go_on(there, caller, [length, 0, 0, 0]), now))
     }
 

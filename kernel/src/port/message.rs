@@ -3,23 +3,16 @@
 //!
 //! A pCPU that completes a wait of another vCPU writes the outcome into that vCPU's seat, lets all locks go,
 //! and wakes the vCPU. The vCPU takes the outcome on its own pCPU, as it takes events ([`crate::dispatch`]).
-//!
-//! **Donation.** A caller that donates lends its place to the vCPU that serves the port, if both are on this
-//! pCPU. That is the vCPU that waits for the message, or the one that received last. If another vCPU takes
-//! the message, the loan goes over to that one. The loan ends when the caller's wait ends, for any reason,
-//! and when the server stops.
 
-use crate::cap::ReplyIndex;
 use crate::dispatch::Pcpu;
 use crate::dispatch::basis::{CALLS, RECEIVES};
 use crate::lent::line::Mark;
-use crate::local::{Activity, Pause};
-use crate::parts::{HAS_SEATS, Part, has};
 use crate::port::command::{Answering, Buffer, CallMode, Message, PortCommand};
-use crate::port::{Basis, CallState, Caller, Letter, Named, Outcome, PortFacts, PortId, Queue, Room};
+use crate::port::{CallState, Caller, Letter, Named, PortFacts, PortId, Queue, Room};
+use crate::wait::Outcome;
 use bulkhead_abi::Error;
-use bulkhead_arch_api::{Arch, Drivers, GuestPhys, PartitionId, Ticks, VcpuId, VcpuSet};
-use bulkhead_sched::{PcpuPolicy, PolicyError, Slot};
+use bulkhead_arch_api::{Arch, Drivers, GuestPhys, PartitionId, VcpuId, VcpuSet};
+use bulkhead_sched::{PcpuPolicy, Slot};
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Carries out a hypercall about ports and replies. Returns the answer, or `None` if the vCPU waits.
@@ -173,132 +166,6 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
         self.wake_all(VcpuSet::of(caller));
         fits.then_some(()).ok_or(Error::NoSpace)
-    }
-
-    /// Destroys a capability to reply by, and ends the call. Returns `None` if the index names
-    /// another kind.
-    #[inline]
-    pub(crate) fn delete_reply(&mut self, holder: PartitionId, index: u64) -> Option<Outcome> {
-        let index = ReplyIndex::of(index)?;
-        let was_its = self.refuse_reply(holder, index.caller(), Some(index));
-        Some(was_its.then_some([0; 4]).ok_or(Error::Revoked))
-    }
-
-    /// Ends the call of `caller` if `holder` has the capability to reply to it, with this index if one is
-    /// given. Returns whether that was so.
-    fn refuse_reply(&mut self, holder: PartitionId, caller: VcpuId, index: Option<ReplyIndex>) -> bool {
-        let mut seat = self.shared.seats.of(caller).lock();
-        let held = seat.call.reply;
-        let Some(reply) = held.filter(|held| held.0 == holder && index.is_none_or(|index| held.1 == index))
-        else {
-            return false;
-        };
-        seat.call.reply = None;
-        if seat.call.state == CallState::Open {
-            seat.call.state = CallState::Done(Err(Error::Revoked));
-        }
-        self.shared.capabilities.take_reply(reply, caller);
-        drop(seat);
-        self.wake_all(VcpuSet::of(caller));
-        true
-    }
-
-    /// Ends the calls that a partition has received and has not answered. None of its vCPUs runs. Bounded by
-    /// the slots of a capability space.
-    pub(crate) fn refuse_replies(&mut self, partition: PartitionId) {
-        if !has(Part::Ports) {
-            return;
-        }
-        let shared = self.shared;
-        for caller in shared.capabilities.replies(partition) {
-            self.refuse_reply(partition, caller, None);
-        }
-    }
-
-    /// Ends all waits of the vCPU at ports and locks, and takes its locks: the vCPU is being switched off.
-    /// Requires: settled, or the vCPU is not running.
-    #[inline]
-    pub(crate) fn leave_ports(&mut self, slot: Slot, vcpu: VcpuId) {
-        if HAS_SEATS && self.local.is_any_engaged() {
-            self.leave_engaged(slot, vcpu);
-        }
-    }
-
-    #[inline(never)]
-    fn leave_engaged(&mut self, slot: Slot, vcpu: VcpuId) {
-        let now = self.machine.now();
-        self.local.end_loans(slot, now);
-        if !self.local.disengage(slot) {
-            return;
-        }
-        let activity = self.local.slot(slot).activity;
-        if let Activity::Blocked(Pause::Port(port, ..)) | Activity::Looking(Pause::Port(port, ..)) = activity
-        {
-            self.shared.ports.of(port).lock().leave(vcpu);
-        }
-        self.end_call(vcpu);
-        self.leave_locks(vcpu, activity);
-    }
-
-    /// Ends the call of a vCPU. Its capability to reply by is gone then.
-    fn end_call(&self, vcpu: VcpuId) {
-        let mut seat = self.shared.seats.of(vcpu).lock();
-        seat.call.state = CallState::None;
-        if let Some(held) = seat.call.reply.take() {
-            self.shared.capabilities.take_reply(held, vcpu);
-        }
-    }
-
-    /// Returns the outcome of a wait for a message that was completed.
-    pub(crate) fn received(&self, vcpu: VcpuId) -> Option<Outcome> {
-        let (outcome, basis) = {
-            let mut seat = self.shared.seats.of(vcpu).lock();
-            (seat.received.take(), seat.basis)
-        };
-        if outcome == Some(Err(Error::Revoked))
-            && let Basis::Port(Named { index, .. }) | Basis::Lock(Named { index, .. }) = basis
-        {
-            self.meet_revoked(vcpu, index);
-        }
-        outcome
-    }
-
-    /// Returns the outcome of the vCPU's call, if the call is done. There is no call then.
-    pub(crate) fn replied(&self, vcpu: VcpuId) -> Option<Outcome> {
-        let mut seat = self.shared.seats.of(vcpu).lock();
-        let CallState::Done(outcome) = seat.call.state else {
-            return None;
-        };
-        seat.call.state = CallState::None;
-        let index = seat.call.at.index;
-        drop(seat);
-        if outcome == Err(Error::Revoked) {
-            // Also if the receiver has ended the call: then the slot has its capability, and keeps it.
-            self.meet_revoked(vcpu, index);
-        }
-        Some(outcome)
-    }
-
-    /// Takes the vCPU from the waiters of a port. Returns `error`, unless a message has come meanwhile.
-    pub(crate) fn give_up_message(&self, vcpu: VcpuId, port: PortId, error: Error) -> Outcome {
-        if self.shared.ports.of(port).lock().leave(vcpu) {
-            return Err(error);
-        }
-        self.received(vcpu).unwrap_or(Err(error))
-    }
-
-    /// Ends the wait for a reply. Returns `error`, unless the reply has come meanwhile. An interrupt leaves
-    /// the call open.
-    pub(crate) fn give_up_reply(&self, vcpu: VcpuId, error: Error) -> Outcome {
-        if let Some(outcome) = self.replied(vcpu) {
-            return outcome;
-        }
-        if error == Error::Interrupted {
-            self.shared.seats.of(vcpu).lock().call.waits = false;
-        } else {
-            self.end_call(vcpu);
-        }
-        Err(error)
     }
 
     /// Checks that the sender itself may read the message, and that the message is no longer than `most`.
@@ -476,23 +343,6 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         Ok(())
     }
 
-    /// Raises the events of messages that wait in ports for a partition which begins a new life: the events
-    /// of its last life are gone. Bounded by the ports.
-    pub(crate) fn raise_for_messages(&mut self, partition: PartitionId) {
-        if !has(Part::Ports) {
-            return;
-        }
-        for (_, number) in self.system.image.ports().iter().zip(0_u8..) {
-            let port = PortId(number);
-            if let Some((receiver, events)) = self.system.port(port).told
-                && receiver == partition
-                && self.shared.ports.of(port).lock().oldest().is_some()
-            {
-                self.raise(partition, events);
-            }
-        }
-    }
-
     /// Returns the position of an earlier call of the same vCPU, which has given the call up: it begins
     /// another one. Bounded by the depth of the port.
     #[cold]
@@ -644,132 +494,5 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             .capabilities
             .derive_same(from, gift.capability, receiver, gift.rights)
             .map_or(0, u64::from)
-    }
-
-    /// Blocks a vCPU that is a waiter of a port.
-    fn wait_for_message(
-        &mut self,
-        slot: Slot,
-        vcpu: VcpuId,
-        port: PortId,
-        buffer: &Buffer,
-    ) -> Option<Outcome> {
-        let until = self.deadline_of(buffer.until);
-        let Some(own) = self.interruption(vcpu) else {
-            return Some(self.give_up_message(vcpu, port, Error::Interrupted));
-        };
-        self.local
-            .block(slot, Activity::Blocked(Pause::Port(port, until, own)));
-        None
-    }
-
-    /// Blocks a vCPU that has a call, unless the call is done.
-    fn wait_for_reply(&mut self, slot: Slot, vcpu: VcpuId, until: Option<u64>) -> Option<Outcome> {
-        let mut outcome = self.replied(vcpu);
-        if outcome.is_none() {
-            let until = self.deadline_of(until);
-            if let Some(own) = self.interruption(vcpu) {
-                self.local
-                    .block(slot, Activity::Blocked(Pause::Reply(until, own)));
-                return None;
-            }
-            outcome = Some(self.give_up_reply(vcpu, Error::Interrupted));
-        }
-        self.end_loan(slot);
-        outcome
-    }
-
-    pub(crate) fn deadline_of(&self, until: Option<u64>) -> Ticks {
-        until.map_or(Ticks::NEVER, |nanoseconds| self.system.time.at(nanoseconds))
-    }
-
-    /// Lends the place of `donor`, which is running or waits, to a vCPU that serves it. Without an error
-    /// there may be no loan: the vCPU is elsewhere, it does not run, or the policy has no donation.
-    ///
-    /// # Errors
-    /// [`Error::DonationCycle`].
-    pub(crate) fn lend_to(&mut self, donor: Slot, server: VcpuId) -> Result<(), Error> {
-        let there = self.system.binding(server);
-        if !self.is_here(there.pcpu) || !self.local.can_borrow(there.slot) {
-            return Ok(());
-        }
-        let now = self.machine.now();
-        match self.local.lend(donor, there.slot, now) {
-            Err(PolicyError::DonationCycle) => Err(Error::DonationCycle),
-            _ => Ok(()),
-        }
-    }
-
-    /// Lets a vCPU that has taken the message of a caller have the caller's place, if the caller donates.
-    fn take_loan(&mut self, caller: VcpuId, slot: Slot) {
-        let there = self.system.binding(caller);
-        if !self.is_here(there.pcpu) || !self.shared.seats.of(caller).lock().call.donates {
-            return;
-        }
-        let waits = matches!(
-            self.local.slot(there.slot).activity,
-            Activity::Blocked(Pause::Reply(..))
-        );
-        if waits {
-            let now = self.machine.now();
-            self.local.lend_on(there.slot, slot, now);
-        }
-    }
-
-    /// Returns the vCPU that a vCPU with an open call lends its place to, if it donates.
-    fn server_of(&self, vcpu: VcpuId) -> Option<VcpuId> {
-        let (port, server) = {
-            let seat = self.shared.seats.of(vcpu).lock();
-            let call = &seat.call;
-            if call.state != CallState::Open || !call.donates {
-                return None;
-            }
-            (call.at.it, call.server)
-        };
-        server.or_else(|| self.shared.ports.of(port).lock().server)
-    }
-
-    /// Lets a slot, which is switched on or loads its partition, have the places of the callers of this pCPU
-    /// that wait for its vCPU, or for any vCPU of its partition if it loads. Bounded by the slots in use.
-    #[inline]
-    pub(crate) fn relend_to(&mut self, slot: Slot) {
-        if HAS_SEATS && self.local.is_any_engaged() {
-            self.relend_callers(slot);
-        }
-    }
-
-    #[inline(never)]
-    fn relend_callers(&mut self, slot: Slot) {
-        let state = *self.local.slot(slot);
-        let partition = self.system.binding(state.vcpu).partition;
-        let loads = matches!(state.activity, Activity::Loading(_));
-        for from in self.local.all() {
-            let caller = *self.local.slot(from);
-            if !matches!(caller.activity, Activity::Blocked(Pause::Reply(..))) {
-                continue;
-            }
-            let is_its = |server: VcpuId| {
-                server == state.vcpu || loads && self.system.binding(server).partition == partition
-            };
-            if self.server_of(caller.vcpu).is_some_and(is_its) {
-                let now = self.machine.now();
-                self.local.lend_on(from, slot, now);
-            }
-        }
-    }
-
-    /// Lends the place of a caller that waits on, after a look at why it was woken.
-    pub(crate) fn relend_call(&mut self, slot: Slot) {
-        if let Some(server) = self.server_of(self.local.slot(slot).vcpu) {
-            let _without = self.lend_to(slot, server);
-        }
-    }
-
-    /// Ends the loan of a slot whose vCPU goes on.
-    pub(crate) fn end_loan(&mut self, slot: Slot) {
-        if self.local.is_lending(slot) {
-            let now = self.machine.now();
-            self.local.end_loan(slot, now);
-        }
     }
 }

@@ -27,19 +27,25 @@
 pub(crate) mod command;
 #[cfg(feature = "ports")]
 pub(crate) mod decode;
+#[cfg(feature = "ports")]
 mod hand_over;
+mod life;
+#[cfg(feature = "ports")]
 mod message;
+#[cfg(feature = "ports")]
+mod wait;
 
 use crate::cap::{Capability, ReplyIndex};
 use crate::lent::line::Mark;
 use crate::lock::LockId;
+use crate::outcome::Outcome;
 use crate::parts::{Part, has};
 use crate::port::command::Gift;
 pub(crate) use crate::port_id::PORT_ENTRIES;
 pub use crate::port_id::{MAX_PORTS, PerPort, PortId};
 use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::size::IS_SMALL;
-use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
+use bulkhead_abi::{ObjectKind, Operation, Rights};
 use bulkhead_arch_api::{GuestPhys, MAX_PARTITIONS, PartitionId, VcpuId, VcpuSet};
 use bulkhead_image::layout::{PORT_IDENTIFIES, PortRecord};
 use bulkhead_image::{MESSAGE_HEADER_WORDS, MESSAGE_WORDS};
@@ -528,8 +534,16 @@ impl Messages {
     }
 }
 
-/// The outcome of a wait, as the vCPU is told.
-pub type Outcome = Result<[u64; 4], Error>;
+/// A wait for a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageWait {
+    /// The port.
+    pub port: PortId,
+}
+
+/// A wait for the reply to the call of the vCPU. The seat has all facts of the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplyWait;
 
 /// The state of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,6 +22,8 @@
 
 pub(crate) mod command;
 mod serve;
+#[cfg(feature = "services")]
+mod wait;
 
 use crate::parts::{Part, entries};
 use crate::table::{Id, Table};
@@ -112,6 +114,11 @@ pub struct Request {
     /// The answer.
     pub answer: Option<u64>,
 }
+
+/// A wait for the answer to an access. The request of the vCPU has all facts of the access. No interrupt ends
+/// the wait: a load has no other end than its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccessWait;
 
 /// The state of a window.
 #[derive(Debug)]

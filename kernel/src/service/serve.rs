@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Accesses that another partition answers: the client's side and the server's ([`crate::service`]).
+//! Accesses that another partition answers: the server's side ([`crate::service`]).
 
 use crate::dispatch::Pcpu;
-use crate::local::{Activity, Pause};
 use crate::mailbox::{bit, bits};
 use crate::parts::{Part, has};
 use crate::service::command::{Service, Transfer};
 use crate::service::{Services, WindowId};
 use bulkhead_abi::Error;
 use bulkhead_arch_api::{
-    Access, AccessKind, AddressSpace, Arch, Drivers, GuestPhys, Line, PartitionId, PartitionKind, Reply,
-    Ticks, VcpuId, VcpuSet, VirtualLine,
+    Access, AccessKind, Arch, Drivers, GuestPhys, Line, PartitionId, PartitionKind, Reply, VcpuId, VcpuSet,
+    VirtualLine,
 };
 use bulkhead_devices::virtio_mmio::{INTERRUPT_ACKNOWLEDGE, INTERRUPT_STATUS, Interrupt, QUEUE_NOTIFY};
-use bulkhead_image::layout::{
-    MEMORY_DEVICE, MEMORY_WRITE, NONE, SERVED_FAULTS, SERVED_VIRTIO, SERVED_WRITES, ServedRecord,
-};
-use bulkhead_sched::{PcpuPolicy, Slot};
+use bulkhead_image::layout::{MEMORY_DEVICE, MEMORY_WRITE, NONE, SERVED_WRITES, ServedRecord};
+use bulkhead_sched::PcpuPolicy;
 
 type Answer = Result<[u64; 4], Error>;
 
@@ -26,32 +23,8 @@ const PIECE: usize = 64;
 const WORD: u8 = 4;
 
 impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
-    /// Lets the server of a window answer an access. Returns whether the access is answered already, or
-    /// `None` if it is to no window.
-    #[inline(never)]
-    pub(crate) fn ask(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) -> Option<bool> {
-        let partition = self.system.binding(vcpu).partition;
-        if access.space != AddressSpace::Memory {
-            return None;
-        }
-        let (window, record, offset) = self.system.served_at(partition, access.address, access.size)?;
-        if record.flags.get() & SERVED_VIRTIO != 0
-            && let Some(reply) = self.answer_virtio(window, record, offset, access)
-        {
-            self.machine.reply(vcpu, reply);
-            return Some(true);
-        }
-        self.post(vcpu, access, window, record);
-        // Interrupts wait until the access is over, as they wait for a slow device.
-        let _interrupted_at = self.machine.pause(vcpu);
-        let timeout = self.system.time.duration(record.timeout_ns.get());
-        let until = self.machine.now().plus(timeout);
-        self.local.block(slot, Activity::Blocked(Pause::Access(until)));
-        Some(false)
-    }
-
     /// Answers the registers of a virtio device that need nothing of its server.
-    fn answer_virtio(
+    pub(super) fn answer_virtio(
         &mut self,
         window: WindowId,
         record: &ServedRecord,
@@ -80,20 +53,8 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
         }
     }
 
-    fn post(&mut self, vcpu: VcpuId, access: &Access, window: WindowId, record: &ServedRecord) {
-        let services = &self.shared.services;
-        let mut server = services.server(server_of(record)).lock();
-        let mut request = services.request(vcpu).lock();
-        request.number = request.number.wrapping_add(1);
-        (request.access, request.answer) = (Some((*access, window)), None);
-        server.posted.insert_all(VcpuSet::of(vcpu));
-        drop(request);
-        drop(server);
-        self.call_server(record);
-    }
-
     /// Raises the event of a window at the gate of its server.
-    fn call_server(&mut self, record: &ServedRecord) {
+    pub(super) fn call_server(&mut self, record: &ServedRecord) {
         self.raise(server_of(record), 1_u64.wrapping_shl(record.event.get()));
     }
 
@@ -115,61 +76,6 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
         }
         drop(state);
         self.wake_all(woken);
-    }
-
-    /// Ends the wait of a vCPU in its own time: with the answer, or because the time is up.
-    pub(crate) fn end_access(&mut self, slot: Slot, vcpu: VcpuId, until: Ticks) {
-        let is_late = until <= self.machine.now();
-        let Some((access, window, answer)) = self.finish(vcpu, is_late) else {
-            let pause = Pause::Access(until);
-            return self.local.block(slot, Activity::Blocked(pause));
-        };
-        self.local.slot_mut(slot).activity = Activity::Ready;
-        let record = self.system.image.served().get(usize::from(window.0));
-        let (value, flags) = match (answer, record) {
-            (None, Some(record)) => {
-                self.service_late(server_of(record), client_of(record));
-                (u64::MAX, record.flags.get())
-            }
-            (answer, _) => (answer.unwrap_or(0), 0),
-        };
-        if flags & SERVED_FAULTS != 0 {
-            return self.no_such_address(slot, vcpu, &access);
-        }
-        let reply = match access.kind {
-            AccessKind::Read => Reply::Read(value & ones(access.size)),
-            AccessKind::Write(_) => Reply::Written,
-        };
-        self.machine.reply(vcpu, reply);
-        self.handle_second(slot, vcpu, &access);
-    }
-
-    /// Takes the access of a vCPU if it is answered, or in any case if `is_late`.
-    fn finish(&self, vcpu: VcpuId, is_late: bool) -> Option<(Access, WindowId, Option<u64>)> {
-        let services = &self.shared.services;
-        let (access, window) = services.request(vcpu).lock().access?;
-        let record = self.system.image.served().get(usize::from(window.0))?;
-        let mut server = services.server(server_of(record)).lock();
-        let mut request = services.request(vcpu).lock();
-        if request.answer.is_none() && !is_late {
-            return None;
-        }
-        request.access = None;
-        server.forget(vcpu);
-        Some((access, window, request.answer.take()))
-    }
-
-    /// Tells whether the access of a vCPU is answered.
-    pub(crate) fn has_answer(&self, vcpu: VcpuId) -> bool {
-        self.shared.services.request(vcpu).lock().answer.is_some()
-    }
-
-    /// Forgets the access of a vCPU that is being switched off.
-    pub(crate) fn drop_access(&self, vcpu: VcpuId) {
-        if !has(Part::Services) {
-            return;
-        }
-        let _forgotten = self.finish(vcpu, true);
     }
 
     /// Prepares the new life of a partition: a client's new life closes its windows, a server's new life lets
@@ -458,11 +364,11 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
     }
 }
 
-const fn server_of(record: &ServedRecord) -> PartitionId {
+pub(super) const fn server_of(record: &ServedRecord) -> PartitionId {
     PartitionId(record.server.get() as u8)
 }
 
-const fn client_of(record: &ServedRecord) -> PartitionId {
+pub(super) const fn client_of(record: &ServedRecord) -> PartitionId {
     PartitionId(record.client.get() as u8)
 }
 
@@ -472,14 +378,4 @@ fn grants(record: &ServedRecord, transfer: &Transfer) -> bool {
     let offset = transfer.there.0.checked_sub(record.grant.get());
     let end = offset.and_then(|offset| offset.checked_add(transfer.length.into()));
     (may_write || !transfer.is_write) && end.is_some_and(|end| end <= record.grant_size.get())
-}
-
-/// Returns the largest number of `size` bytes.
-const fn ones(size: u8) -> u64 {
-    match size {
-        1 => 0xFF,
-        2 => 0xFFFF,
-        4 => 0xFFFF_FFFF,
-        _ => u64::MAX,
-    }
 }

@@ -7,7 +7,7 @@
 //! announced.
 
 use crate::dispatch::Pcpu;
-use crate::local::{Activity, Pause};
+use crate::local::Activity;
 use bulkhead_abi::trace::{BlockReason, Event, ExitCause};
 use bulkhead_arch_api::{Arch, Drivers, Exit, Ticks, VcpuId};
 use bulkhead_sched::{PcpuPolicy, Slot};
@@ -53,12 +53,7 @@ const fn block_reason(activity: Activity) -> Option<BlockReason> {
         Activity::Off => Some(BlockReason::Off),
         Activity::Ending => Some(BlockReason::Ending),
         Activity::Idle(_) => Some(BlockReason::Idle),
-        Activity::Blocked(Pause::Events(..)) => Some(BlockReason::Waiting),
-        Activity::Blocked(Pause::Sleep(..)) => Some(BlockReason::Sleeping),
-        Activity::Blocked(Pause::Port(..)) => Some(BlockReason::Message),
-        // An answer is a reply, to a call as to an access.
-        Activity::Blocked(Pause::Reply(..) | Pause::Access(_)) => Some(BlockReason::Reply),
-        Activity::Blocked(Pause::Lock(..)) => Some(BlockReason::Lock),
+        Activity::Blocked(pause) => Some(pause.wait.reason()),
         Activity::Ready
         | Activity::Loading(_)
         | Activity::Calling

@@ -113,7 +113,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             return;
         };
         let state = self.local.slot(slot);
-        if state.activity != Activity::Ready {
+        if !matches!(state.activity, Activity::Ready) {
             return;
         }
         // A task that lost its capability learns it in the upcall.

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The waits at ports, for a message and for the reply to a call, and their verbs.
+
+use crate::dispatch::Pcpu;
+use crate::local::Activity;
+use crate::port::command::Buffer;
+use crate::port::{CallState, MessageWait, PortId, ReplyWait};
+use crate::wait::verbs::Verbs;
+use crate::wait::{Outcome, Wait};
+use bulkhead_abi::Error;
+use bulkhead_abi::trace::BlockReason;
+use bulkhead_arch_api::{Arch, Drivers, VcpuId};
+use bulkhead_sched::{PcpuPolicy, Slot};
+
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
+    /// Blocks a vCPU that is a waiter of a port.
+    pub(super) fn wait_for_message(
+        &mut self,
+        slot: Slot,
+        vcpu: VcpuId,
+        port: PortId,
+        buffer: &Buffer,
+    ) -> Option<Outcome> {
+        let until = self.deadline_of(buffer.until);
+        let wait = MessageWait { port };
+        let Some(timer) = self.interruption(vcpu) else {
+            return Some(wait.give_up(self, vcpu, Error::Interrupted));
+        };
+        self.local
+            .block(slot, Activity::waiting(Wait::Message(wait), until, timer));
+        None
+    }
+
+    /// Blocks a vCPU that has a call, unless the call is done.
+    pub(super) fn wait_for_reply(&mut self, slot: Slot, vcpu: VcpuId, until: Option<u64>) -> Option<Outcome> {
+        let mut outcome = self.replied(vcpu);
+        if outcome.is_none() {
+            let until = self.deadline_of(until);
+            if let Some(timer) = self.interruption(vcpu) {
+                self.local
+                    .block(slot, Activity::waiting(Wait::Reply(ReplyWait), until, timer));
+                return None;
+            }
+            outcome = Some(ReplyWait.give_up(self, vcpu, Error::Interrupted));
+        }
+        self.end_loan(slot);
+        outcome
+    }
+
+    /// Returns the outcome of the vCPU's call, if the call is done. There is no call then.
+    pub(crate) fn replied(&self, vcpu: VcpuId) -> Option<Outcome> {
+        let mut seat = self.shared.seats.of(vcpu).lock();
+        let CallState::Done(outcome) = seat.call.state else {
+            return None;
+        };
+        seat.call.state = CallState::None;
+        let index = seat.call.at.index;
+        drop(seat);
+        if outcome == Err(Error::Revoked) {
+            // Also if the receiver has ended the call: then the slot has its capability, and keeps it.
+            self.meet_revoked(vcpu, index);
+        }
+        Some(outcome)
+    }
+}
+
+impl Verbs for MessageWait {
+    const REASON: BlockReason = BlockReason::Message;
+
+    #[inline(always)]
+    fn outcome<A: Arch, D: Drivers, P: PcpuPolicy>(
+        self,
+        pcpu: &mut Pcpu<'_, '_, A, D, P>,
+        vcpu: VcpuId,
+    ) -> Option<Outcome> {
+        pcpu.received(vcpu)
+    }
+
+    /// Takes the vCPU from the waiters. Returns `error`, unless a message has come meanwhile.
+    #[inline(never)]
+    fn give_up<A: Arch, D: Drivers, P: PcpuPolicy>(
+        self,
+        pcpu: &mut Pcpu<'_, '_, A, D, P>,
+        vcpu: VcpuId,
+        error: Error,
+    ) -> Outcome {
+        if pcpu.shared.ports.of(self.port).lock().leave(vcpu) {
+            return Err(error);
+        }
+        pcpu.received(vcpu).unwrap_or(Err(error))
+    }
+
+    #[inline(always)]
+    fn leave<A: Arch, D: Drivers, P: PcpuPolicy>(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, vcpu: VcpuId) {
+        pcpu.shared.ports.of(self.port).lock().leave(vcpu);
+    }
+}
+
+impl Verbs for ReplyWait {
+    const REASON: BlockReason = BlockReason::Reply;
+    const IS_CALL: bool = true;
+
+    #[inline(always)]
+    fn outcome<A: Arch, D: Drivers, P: PcpuPolicy>(
+        self,
+        pcpu: &mut Pcpu<'_, '_, A, D, P>,
+        vcpu: VcpuId,
+    ) -> Option<Outcome> {
+        pcpu.replied(vcpu)
+    }
+
+    /// Ends the wait. Returns `error`, unless the reply has come meanwhile. An interrupt leaves the call
+    /// open.
+    #[inline(never)]
+    fn give_up<A: Arch, D: Drivers, P: PcpuPolicy>(
+        self,
+        pcpu: &mut Pcpu<'_, '_, A, D, P>,
+        vcpu: VcpuId,
+        error: Error,
+    ) -> Outcome {
+        if let Some(outcome) = pcpu.replied(vcpu) {
+            return outcome;
+        }
+        if error == Error::Interrupted {
+            pcpu.shared.seats.of(vcpu).lock().call.waits = false;
+        } else {
+            pcpu.end_call(vcpu);
+        }
+        Err(error)
+    }
+
+    /// Leaves nothing. The call ends with the vCPU, if the vCPU waits for the reply or not.
+    #[inline(always)]
+    fn leave<A: Arch, D: Drivers, P: PcpuPolicy>(self, _pcpu: &mut Pcpu<'_, '_, A, D, P>, _vcpu: VcpuId) {}
+
+    /// Lends the place of a caller that waits on, after a look at why it was woken. A caller that lends its
+    /// place goes on to do so.
+    #[inline(always)]
+    fn lend<A: Arch, D: Drivers, P: PcpuPolicy>(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, slot: Slot) {
+        if !pcpu.local.is_lending(slot) {
+            pcpu.relend_call(slot);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Waits: the reasons why a vCPU is blocked.
+//!
+//! **Model.** A wait is one value, a struct of the feature that has the wait. It is small, because each slot
+//! of a pCPU has room for one ([`crate::local`]). The two times that end a wait are the same for all and are
+//! beside it ([`Pause`]).
+//!
+//! **Verbs.** The kernel asks a wait four things ([`verbs`]): its outcome, what its deadline means, to give
+//! up, and to leave when its partition stops. Each feature has the verbs of its own waits, so the rest of the
+//! kernel names no wait but by them. A new wait is a struct and its verbs in the folder of the feature, a
+//! variant here, and a line in [`verbs`]. A build that lacks a part has no such variant.
+
+pub(crate) mod verbs;
+
+use crate::event::EventWait;
+#[cfg(feature = "locks")]
+use crate::lock::LockWait;
+pub use crate::outcome::Outcome;
+#[cfg(feature = "ports")]
+use crate::port::{MessageWait, ReplyWait};
+#[cfg(feature = "services")]
+use crate::service::AccessWait;
+use crate::time::SleepWait;
+use bulkhead_abi::Error;
+use bulkhead_arch_api::Ticks;
+
+/// The thing that a vCPU waits for. It is aligned so that one instruction writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(align(4))]
+pub enum Wait {
+    /// Events of a gate.
+    Events(EventWait),
+    /// A time.
+    Sleep(SleepWait),
+    /// A message.
+    #[cfg(feature = "ports")]
+    Message(MessageWait),
+    /// The reply to a call.
+    #[cfg(feature = "ports")]
+    Reply(ReplyWait),
+    /// A lock.
+    #[cfg(feature = "locks")]
+    Lock(LockWait),
+    /// The answer to an access.
+    #[cfg(feature = "services")]
+    Access(AccessWait),
+}
+
+/// The wait of a blocked vCPU, and the two times that end it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// The deadline of the wait itself.
+    pub until: Ticks,
+    /// The time of the vCPU's own timer, which interrupts the wait. `NEVER` for a wait that no interrupt
+    /// ends.
+    pub timer: Ticks,
+    /// The thing that the vCPU waits for.
+    pub wait: Wait,
+}
+
+const _: () = assert!(
+    size_of::<Pause>() == 24,
+    "a wait has at most 8 bytes, so that the place of a slot stays small"
+);
+
+impl Pause {
+    /// Returns the time at which the wait ends if nothing else ends it.
+    #[must_use]
+    pub const fn deadline(self) -> Ticks {
+        if self.timer.0 < self.until.0 {
+            self.timer
+        } else {
+            self.until
+        }
+    }
+
+    /// Returns the error that a wait ends with whose time has come by `now`: the time of its own deadline, or
+    /// of the timer.
+    pub(crate) const fn late_error(self, now: Ticks) -> Error {
+        if self.until.0 <= now.0 {
+            Error::TimedOut
+        } else {
+            Error::Interrupted
+        }
+    }
+}
