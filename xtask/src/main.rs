@@ -93,6 +93,9 @@ enum Command {
         /// Measure on this class only
         #[arg(long, requires = "measure")]
         class: Option<String>,
+        /// Lower the limits of the variants to what is measured
+        #[arg(long, conflicts_with = "measure")]
+        lower: bool,
     },
     /// Lines of code per crate
     Lines,
@@ -136,6 +139,7 @@ fn main() -> ExitCode {
             small,
             functions,
         } => size::check(elf.as_deref(), *small, *functions),
+        Command::Parts { lower: true, .. } => parts::lower(),
         Command::Parts { measure: false, .. } => parts::check(),
         Command::Parts { class, .. } => parts::measure(class.as_deref()),
         Command::Lines => size::lines(),
