@@ -40,6 +40,7 @@ mod tests;
 use crate::local::{Activity, Chore, Local};
 use crate::mailbox::{Mailbox, Post, bit, bits};
 use crate::parts::{Part, has};
+use crate::policy;
 #[cfg(feature = "ports")]
 use crate::port::is_handed_over;
 use crate::shared::Shared;
@@ -50,7 +51,8 @@ use bulkhead_abi::size::IS_SMALL;
 use bulkhead_arch_api::{
     Arch, Drivers, Exit, MAX_PCPUS, MAX_VCPUS_PER_PARTITION, PartitionId, PcpuId, Ticks, VcpuId, VcpuSet,
 };
-use bulkhead_sched::{AnyPolicy, PcpuPolicy, PolicyParameters, Slot, SlotSet};
+use bulkhead_image::layout::PcpuRecord;
+use bulkhead_sched::{AnyPolicy, PcpuPolicy, Slot, SlotSet};
 
 /// Rounds of one decision before the loop is entered anew. Mail that came during a round causes the next
 /// round.
@@ -80,6 +82,15 @@ pub enum Next {
     Again,
 }
 
+/// The identity of a pCPU, and its own parts of the shared state.
+#[derive(Clone, Copy)]
+pub(crate) struct Seat<'s, 'i> {
+    pub id: PcpuId,
+    pub system: &'s System<'i>,
+    pub record: &'i PcpuRecord,
+    pub counters: &'static Counters,
+}
+
 /// One pCPU: its machine, its share of the kernel's state, and its loop. The large parts come last, so that
 /// everything else is near the beginning.
 #[derive(Debug)]
@@ -99,24 +110,21 @@ pub struct Pcpu<'s, 'i, A: Arch, D, P = AnyPolicy> {
 }
 
 impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
-    /// Returns a pCPU without vCPUs.
+    /// Returns the pCPU with this seat, without vCPUs. The function is inlined, so the several KiB of the
+    /// pCPU are made where they stay.
     #[inline(always)]
-    pub(crate) fn new(
-        (machine, drivers): (A, D),
-        shared: &'s Shared<'i, A::Relax>,
-        system: &'s System<'i>,
-        (id, counters): (PcpuId, &'static Counters),
-        (tracer, kind): (Tracer, &PolicyParameters<'_>),
-    ) -> Self {
+    pub(crate) fn new(machine: A, drivers: D, shared: &'s Shared<'i, A::Relax>, seat: Seat<'s, 'i>) -> Self {
+        let tracer = Tracer::new(machine.trace_ring(), seat.counters, seat.id);
+        let kind = policy::kind(seat.record, &seat.system.time);
         Self {
             machine,
             drivers,
             shared,
-            system,
-            id,
-            mailbox: shared.mailboxes.of(id),
-            short: short::Short::new(shared, system, tracer.is_on()),
-            local: Local::new(counters, tracer, kind),
+            system: seat.system,
+            id: seat.id,
+            mailbox: shared.mailboxes.of(seat.id),
+            short: short::Short::new(shared, seat.system, tracer.is_on()),
+            local: Local::new(seat.counters, tracer, &kind),
         }
     }
 
@@ -237,7 +245,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
             return None;
         }
         if TRACED {
-            self.local.tracer.pass_on(now, from, (slot, vcpu));
+            self.local.tracer.pass_on(now, from, slot, vcpu);
         }
         if !self.admit_and_arm(now) {
             return None;

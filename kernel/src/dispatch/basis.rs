@@ -20,11 +20,12 @@
 //! ends one wait or one ownership. A review is a step for each vCPU of a partition.
 
 use super::Pcpu;
+use crate::cap::Named;
 use crate::local::Activity;
 use crate::lock::LockId;
 use crate::mailbox::{bit, bits};
 use crate::parts::HAS_SEATS;
-use crate::port::{Basis, CallState, Named, PortId};
+use crate::port::{Basis, CallState, PortId};
 use crate::wait::Outcome;
 use bulkhead_abi::hypercall::CAPABILITY_SLOTS;
 use bulkhead_abi::{Error, ObjectKind, Rights};

@@ -81,7 +81,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
 
     /// Carries out an access to a register of the partition's console.
     pub(crate) fn access_console(&mut self, place: &Place<'_>, access: &Access) -> Option<Reply> {
-        let value = self.access_uart(place.partition, place.offset, (access.size, access.kind))?;
+        let value = self.access_uart(place.partition, place.offset, access.size, access.kind)?;
         Some(match access.kind {
             AccessKind::Read => Reply::Read(value),
             AccessKind::Write(_) => Reply::Written,
@@ -116,7 +116,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
                 return true;
             }
         }
-        let value = self.access_uart(partition, offset, (size, access.kind));
+        let value = self.access_uart(partition, offset, size, access.kind);
         self.machine.answer(vcpu, value.unwrap_or(0));
         false
     }
@@ -128,7 +128,8 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
         &mut self,
         partition: PartitionId,
         offset: u64,
-        (size, kind): (u8, AccessKind),
+        size: u8,
+        kind: AccessKind,
     ) -> Option<u64> {
         let output = &self.shared.terminal.output;
         // Then nothing is sent, and the driver waits for nothing.
@@ -182,7 +183,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
         }
         let console = self.system.console_of(partition);
         let line = console.and_then(VirtualDevice::interrupt);
-        let woken = line.map(|line| self.set_lines(partition, line, (before, after)));
+        let woken = line.map(|line| self.set_lines(partition, line, before, after));
         drop(reader);
         self.wake_all(woken.unwrap_or(VcpuSet::EMPTY));
         Some(result)
@@ -213,7 +214,8 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
         &mut self,
         partition: PartitionId,
         VirtualLine(first): VirtualLine,
-        (before, after): ([bool; 2], [bool; 2]),
+        before: [bool; 2],
+        after: [bool; 2],
     ) -> VcpuSet {
         let mut woken = VcpuSet::EMPTY;
         for ((number, before), after) in (first..).zip(before).zip(after) {

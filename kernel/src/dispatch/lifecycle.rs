@@ -218,7 +218,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
         let mut cursor = match self.local.slot(slot).activity {
             Activity::Loading(cursor) => cursor,
-            Activity::Revoking(index, own) => return self.revoke_chunk(slot, vcpu, (index, own)),
+            Activity::Revoking(index, own) => return self.revoke_chunk(slot, vcpu, index, own),
             Activity::Looking(pause) => return self.look_in_turn(slot, vcpu, pause),
             Activity::Calling => return self.interrupt_task(slot, vcpu),
             _ => return,

@@ -50,7 +50,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             },
         };
         // The hypervisor's copies cannot fail: the image's check has found the memory of the bank.
-        let _done = self.change_flash(partition, device, (bank, work));
+        let _done = self.change_flash(partition, device, bank, work);
         if bank.is_array() != was_readable {
             let (guest, size) = (GuestPhys(device.base()), u64::from(device.size()));
             self.machine
@@ -72,7 +72,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         &mut self,
         partition: PartitionId,
         device: &VirtualDevice,
-        (bank, work): (&Bank, Work),
+        bank: &Bank,
+        work: Work,
     ) -> Result<(), CopyError> {
         let at = |offset: u32| GuestPhys(device.base().saturating_add(offset.into()));
         match work {

@@ -82,8 +82,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let woken = if before == after {
             VcpuSet::EMPTY
         } else {
-            let levels = ([before, false], [after, false]);
-            self.set_lines(facts.partition, facts.line, levels)
+            self.set_lines(facts.partition, facts.line, [before, false], [after, false])
         };
         drop(function);
         self.wake_all(woken);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Carries out what holders of lines do, and delivers the interrupts of lines ([`crate::lent::line`]).
 
+use crate::cap::Named;
 use crate::channel::command::ChannelId;
 use crate::dispatch::Pcpu;
 use crate::dispatch::basis::{RECEIVES, Right};
@@ -27,14 +28,20 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         &mut self,
         caller: PartitionId,
         device: ChannelId,
-        (index, step): (u8, LineStep),
+        index: u8,
+        step: LineStep,
     ) -> Result<[u64; 4], Error> {
         let mut woken = VcpuSet::EMPTY;
         let shared = self.shared;
         let result = shared.lines.bindings.change(|table| {
             let entry = table.get_mut(usize::from(device.0)).ok_or(Error::NotSupported)?;
             if let LineStep::Bind(port, port_index) = step {
-                return self.bind(entry, (caller, device), index, (port, port_index));
+                let line = Named { it: device, index };
+                let port = Named {
+                    it: port,
+                    index: port_index,
+                };
+                return self.bind(entry, caller, line, port);
             }
             let is_own = |binding: &&mut Binding| (binding.holder, binding.index) == (caller, index);
             let binding = entry.as_mut().filter(is_own).ok_or(Error::WrongState)?;
@@ -52,10 +59,15 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     fn bind(
         &mut self,
         entry: &mut Option<Binding>,
-        (holder, device): (PartitionId, ChannelId),
-        index: u8,
-        (port, port_index): (PortId, u8),
+        holder: PartitionId,
+        line: Named<ChannelId>,
+        port: Named<PortId>,
     ) -> Result<(), Error> {
+        let Named { it: device, index } = line;
+        let Named {
+            it: port,
+            index: port_index,
+        } = port;
         let (system, shared) = (self.system, self.shared);
         let mut sides = system.image.sides_of(device.0.into()).iter();
         let (line, edge) = sides.find_map(lent_line).ok_or(Error::WrongState)?;

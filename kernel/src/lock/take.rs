@@ -3,13 +3,14 @@
 //!
 //! **Order of locks.** A lock of this kind counts as a port ([`crate::port`]): it comes before a seat.
 
+use crate::cap::Named;
 use crate::dispatch::Pcpu;
 use crate::dispatch::basis::TAKES;
 use crate::local::Activity;
 use crate::lock::command::LockCommand;
 use crate::lock::{LockId, LockWait, Taking, taken};
 use crate::mailbox::bit;
-use crate::port::{Basis, Named};
+use crate::port::Basis;
 use crate::wait::verbs::Verbs;
 use crate::wait::{Outcome, Wait};
 use bulkhead_abi::Error;
@@ -27,9 +28,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         command: LockCommand,
     ) -> Option<Outcome> {
         match command {
-            LockCommand::Take(until) => self.take_lock(slot, vcpu, (at, until)),
+            LockCommand::Take(until) => self.take_lock(slot, vcpu, at, until),
             LockCommand::TryTake => {
-                let answer = self.enter_lock(slot, vcpu, (at, false));
+                let answer = self.enter_lock(slot, vcpu, at, false);
                 // Without a wait there is an answer.
                 Some(answer.and_then(|answer| answer.ok_or(Error::TimedOut)))
             }
@@ -42,11 +43,12 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         &mut self,
         slot: Slot,
         vcpu: VcpuId,
-        (at, until): (Named<LockId>, Option<u64>),
+        at: Named<LockId>,
+        until: Option<u64>,
     ) -> Option<Outcome> {
         let lock = at.it;
         let wait = LockWait { lock };
-        match self.enter_lock(slot, vcpu, (at, true)) {
+        match self.enter_lock(slot, vcpu, at, true) {
             Ok(None) => {}
             answer => return answer.transpose(),
         }
@@ -74,7 +76,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         &mut self,
         slot: Slot,
         vcpu: VcpuId,
-        (at, waits): (Named<LockId>, bool),
+        at: Named<LockId>,
+        waits: bool,
     ) -> Result<Option<[u64; 4]>, Error> {
         let shared = self.shared;
         let lock = at.it;

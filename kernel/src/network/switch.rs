@@ -135,7 +135,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         );
         let after = state.device.level();
         let line = facts.device.interrupt().filter(|_| before != after);
-        let woken = line.map(|line| self.set_lines(facts.partition, line, ([before, false], [after, false])));
+        let woken = line.map(|line| self.set_lines(facts.partition, line, [before, false], [after, false]));
         drop(state);
         self.wake_all(woken.unwrap_or(VcpuSet::EMPTY));
         result

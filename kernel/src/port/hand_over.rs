@@ -15,11 +15,11 @@
 //!
 //! **Work bounds.** One message is copied with the port's lock held, as by a send.
 
-use crate::cap::ReplyIndex;
+use crate::cap::{HeldReply, Named, ReplyIndex};
 use crate::dispatch::Pcpu;
 use crate::dispatch::basis::{CALLS, RECEIVES, Right};
 use crate::local::Activity;
-use crate::port::{CALL, CallState, MessageWait, Named, PortId, ReplyWait};
+use crate::port::{CALL, CallState, MessageWait, PortId, ReplyWait};
 use crate::wait::{Pause, Wait};
 use bulkhead_abi::Rights;
 use bulkhead_abi::hypercall::{MAX_MESSAGE, MESSAGE_ALIGN};
@@ -94,11 +94,15 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let number = seat.call.number.wrapping_add(1);
         let reply = shared
             .capabilities
-            .put_reply(receiver, (vcpu, number), reply_rights)
+            .put_reply(receiver, vcpu, number, reply_rights)
             .ok()?;
+        let held = HeldReply {
+            holder: receiver,
+            index: reply,
+        };
         let now = self.machine.now();
         if !self.local.hand_over(slot, there, now) {
-            shared.capabilities.take_reply((receiver, reply), vcpu);
+            shared.capabilities.take_reply(held, vcpu);
             return None;
         }
         let opened = &mut seat.call;
@@ -109,7 +113,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             it: port,
             index: index as u8,
         };
-        (opened.reply, opened.server) = (Some((receiver, reply)), Some(server));
+        (opened.reply, opened.server) = (Some(held), Some(server));
         drop(seat);
         queue.leave(server);
         queue.server = Some(server);
@@ -169,7 +173,11 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
         let mut seat = shared.seats.of(caller).lock();
         let open = &mut seat.call;
-        let is_its = open.state == CallState::Open && open.reply == Some((own, reply));
+        let held = HeldReply {
+            holder: own,
+            index: reply,
+        };
+        let is_its = open.state == CallState::Open && open.reply == Some(held);
         if !is_its || length > u64::from(open.size) {
             return None;
         }
@@ -181,7 +189,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             return None;
         }
         (open.state, open.reply) = (CallState::None, None);
-        spaces.take_reply((own, reply), caller);
+        spaces.take_reply(held, caller);
         drop(seat);
         queue.wait(vcpu);
         drop(queue);

@@ -36,7 +36,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     fn refuse_reply(&mut self, holder: PartitionId, caller: VcpuId, index: Option<ReplyIndex>) -> bool {
         let mut seat = self.shared.seats.of(caller).lock();
         let held = seat.call.reply;
-        let Some(reply) = held.filter(|held| held.0 == holder && index.is_none_or(|index| held.1 == index))
+        let Some(reply) =
+            held.filter(|held| held.holder == holder && index.is_none_or(|index| held.index == index))
         else {
             return false;
         };

@@ -4,15 +4,24 @@
 //! A pCPU that completes a wait of another vCPU writes the outcome into that vCPU's seat, lets all locks go,
 //! and wakes the vCPU. The vCPU takes the outcome on its own pCPU, as it takes events ([`crate::dispatch`]).
 
+use crate::cap::{HeldReply, Named};
 use crate::dispatch::Pcpu;
 use crate::dispatch::basis::{CALLS, RECEIVES};
 use crate::lent::line::Mark;
 use crate::port::command::{Answering, Buffer, CallMode, Message, PortCommand};
-use crate::port::{CallState, Caller, Letter, Named, PortFacts, PortId, Queue, Room};
+use crate::port::{CallState, Caller, Letter, PortFacts, PortId, Queue, Room};
 use crate::wait::Outcome;
 use bulkhead_abi::Error;
 use bulkhead_arch_api::{Arch, Drivers, GuestPhys, PartitionId, VcpuId, VcpuSet};
 use bulkhead_sched::{PcpuPolicy, Slot};
+
+/// A call as a vCPU asks for it.
+struct Request<'c> {
+    message: &'c Message,
+    /// The buffer for the reply.
+    buffer: &'c Buffer,
+    mode: CallMode,
+}
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Carries out a hypercall about ports and replies. Returns the answer, or `None` if the vCPU waits.
@@ -31,16 +40,25 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 Some(self.reply_to(vcpu, *answering, message).map(|()| [0; 4]))
             }
             PortCommand::Receive(port, buffer, waits) => {
-                self.receive(slot, vcpu, named(port), (buffer, *waits))
+                self.receive(slot, vcpu, named(port), buffer, *waits)
             }
             PortCommand::Call(port, message, buffer, mode) => {
-                match self.begin_call(slot, vcpu, named(port), (message, buffer, *mode)) {
+                match self.begin_call(
+                    slot,
+                    vcpu,
+                    named(port),
+                    &Request {
+                        message,
+                        buffer,
+                        mode: *mode,
+                    },
+                ) {
                     Ok(()) => self.wait_for_reply(slot, vcpu, buffer.until),
                     Err(error) => Some(Err(error)),
                 }
             }
             PortCommand::ReplyReceive(port, reply, buffer) => {
-                self.reply_receive(slot, vcpu, named(port), (reply.as_ref(), buffer))
+                self.reply_receive(slot, vcpu, named(port), reply.as_ref(), buffer)
             }
             PortCommand::Resume(until) => self.resume_call(slot, vcpu, *until),
         }
@@ -64,11 +82,12 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         slot: Slot,
         vcpu: VcpuId,
         at: Named<PortId>,
-        (buffer, waits): (&Buffer, bool),
+        buffer: &Buffer,
+        waits: bool,
     ) -> Option<Outcome> {
         let taken = self
             .check_receive(vcpu, at.it, buffer)
-            .and_then(|()| self.take_message(slot, vcpu, at, (buffer, waits)));
+            .and_then(|()| self.take_message(slot, vcpu, at, buffer, waits));
         match taken {
             Ok(Some(results)) => Some(Ok(results)),
             Ok(None) => self.wait_for_message(slot, vcpu, at.it, buffer),
@@ -112,7 +131,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         slot: Slot,
         vcpu: VcpuId,
         at: Named<PortId>,
-        (reply, buffer): (Option<&(Answering, Message)>, &Buffer),
+        reply: Option<&(Answering, Message)>,
+        buffer: &Buffer,
     ) -> Option<Outcome> {
         let replied = self
             .check_receive(vcpu, at.it, buffer)
@@ -121,7 +141,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 None => Ok(()),
             });
         match replied {
-            Ok(()) => self.receive(slot, vcpu, at, (buffer, true)),
+            Ok(()) => self.receive(slot, vcpu, at, buffer, true),
             Err(error) => Some(Err(error)),
         }
     }
@@ -137,7 +157,11 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         {
             let mut seat = shared.seats.of(caller).lock();
             let call = &mut seat.call;
-            if call.state != CallState::Open || call.reply != Some((replier, index)) {
+            let held = HeldReply {
+                holder: replier,
+                index,
+            };
+            if call.state != CallState::Open || call.reply != Some(held) {
                 // The call has ended, and the slot may have the capability for another one.
                 return Err(Error::Revoked);
             }
@@ -162,7 +186,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 Err(Error::NoSpace)
             });
             call.reply = None;
-            shared.capabilities.take_reply((replier, index), caller);
+            shared.capabilities.take_reply(held, caller);
         }
         self.wake_all(VcpuSet::of(caller));
         fits.then_some(()).ok_or(Error::NoSpace)
@@ -197,8 +221,13 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         slot: Slot,
         vcpu: VcpuId,
         at: Named<PortId>,
-        (message, buffer, mode): (&Message, &Buffer, CallMode),
+        request: &Request<'_>,
     ) -> Result<(), Error> {
+        let Request {
+            message,
+            buffer,
+            mode,
+        } = *request;
         let port = at.it;
         let sender = self.system.binding(vcpu).partition;
         self.check_message(sender, message, self.system.port(port).size)?;
@@ -296,7 +325,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             if message.replaces && queue.room_for(facts, letter.sender).is_none() {
                 self.drop_own(&mut queue, facts, letter.sender);
             }
-            let left = self.leave_message(&mut queue, facts, (from, letter));
+            let left = self.leave_message(&mut queue, facts, from, letter);
             told = facts.told.filter(|_| left.is_ok());
             left
         });
@@ -314,7 +343,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         &self,
         queue: &mut Queue,
         facts: &PortFacts,
-        (from, letter): (GuestPhys, &Letter),
+        from: GuestPhys,
+        letter: &Letter,
     ) -> Result<(), Error> {
         let sender = letter.sender;
         let given_up = letter
@@ -372,7 +402,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         slot: Slot,
         vcpu: VcpuId,
         at: Named<PortId>,
-        (buffer, waits): (&Buffer, bool),
+        buffer: &Buffer,
+        waits: bool,
     ) -> Result<Option<[u64; 4]>, Error> {
         let (shared, system, port) = (self.shared, self.system, at.it);
         let (facts, own) = (system.port(port), system.binding(vcpu).partition);
@@ -458,9 +489,12 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             return Err(Error::Revoked);
         }
         let spaces = &self.shared.capabilities;
-        let put = spaces.put_reply(partition, (caller.vcpu, caller.number), call.reply_rights);
+        let put = spaces.put_reply(partition, caller.vcpu, caller.number, call.reply_rights);
         match put {
-            Ok(index) => (call.reply, call.server) = (Some((partition, index)), Some(receiver)),
+            Ok(index) => {
+                let holder = partition;
+                (call.reply, call.server) = (Some(HeldReply { holder, index }), Some(receiver));
+            }
             Err(error) => call.state = CallState::Done(Err(error)),
         }
         put.map(|index| u64::from(index.0))
@@ -489,10 +523,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// none was sent, the sender does not have it any more, or the receiver's space is full.
     fn give(&self, receiver: PartitionId, letter: &Letter) -> u64 {
         let Some(gift) = letter.gift else { return 0 };
-        let from = (letter.sender, gift.index);
         self.shared
             .capabilities
-            .derive_same(from, gift.capability, receiver, gift.rights)
+            .derive_same(letter.sender, gift.index, gift.capability, receiver, gift.rights)
             .map_or(0, u64::from)
     }
 }

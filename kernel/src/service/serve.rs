@@ -72,7 +72,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
         let mut woken = VcpuSet::EMPTY;
         if before != after && record.virtual_line.get() != NONE {
             let line = VirtualLine(record.virtual_line.get());
-            woken = self.set_lines(client_of(record), line, ([before, false], [after, false]));
+            woken = self.set_lines(client_of(record), line, [before, false], [after, false]);
         }
         drop(state);
         self.wake_all(woken);
@@ -342,13 +342,16 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
             let passed = self.machine.pass_message(from, to, usize::from(transfer.length));
             return passed.map_err(|_| Error::OutOfReach);
         }
-        self.copy_pieces(from, to, usize::from(transfer.length))
+        let ((from, source), (to, target)) = (from, to);
+        self.copy_pieces(from, source, to, target, usize::from(transfer.length))
     }
 
     fn copy_pieces(
         &mut self,
-        (from, source): (PartitionId, GuestPhys),
-        (to, target): (PartitionId, GuestPhys),
+        from: PartitionId,
+        source: GuestPhys,
+        to: PartitionId,
+        target: GuestPhys,
         length: usize,
     ) -> Result<(), Error> {
         for at in (0..length).step_by(PIECE) {

@@ -6,6 +6,7 @@
 //! [`Activity::Calling`]. The registers are changed in the next step, in the task's own time: by then every
 //! answer to the task is written.
 
+use crate::cap::Named;
 use crate::dispatch::Pcpu;
 use crate::dispatch::basis::WATCHES;
 use crate::local::{Activity, Upcall};
@@ -26,7 +27,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         &mut self,
         slot: Slot,
         vcpu: VcpuId,
-        at: (PartitionId, u8),
+        at: Named<PartitionId>,
         wish: &UpcallWish,
     ) -> Option<Result<[u64; 4], Error>> {
         match self.change_upcall(slot, vcpu, at, wish) {
@@ -42,12 +43,13 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         &mut self,
         slot: Slot,
         vcpu: VcpuId,
-        (gate, index): (PartitionId, u8),
+        at: Named<PartitionId>,
         wish: &UpcallWish,
     ) -> Result<bool, Error> {
         if !A::HAS_UPCALLS {
             return Err(Error::NotSupported);
         }
+        let Named { it: gate, index } = at;
         let caller = self.system.binding(vcpu).partition;
         if self.system.facts_of(caller).kind != PartitionKind::Task {
             return Err(Error::WrongState);
