@@ -37,7 +37,7 @@ mod sleep;
 #[cfg(test)]
 mod tests;
 
-use crate::local::{Activity, Chore, Local};
+use crate::local::{Activity, Local};
 use crate::mailbox::{Mailbox, Post, bit, bits};
 use crate::parts::{Part, has};
 use crate::policy;
@@ -304,12 +304,12 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
     /// Returns the step that the decision in force leads to.
     #[inline(always)]
     fn next_step(&self) -> Next {
-        if matches!(self.local.chore, Chore::Due | Chore::Owed) {
+        if self.local.output.is_step_due() {
             return Next::Chore;
         }
         let Some(slot) = self.local.running() else {
             // The output of all partitions may use up the time that none of them wants.
-            return if self.local.may_pump {
+            return if self.local.output.may_pump {
                 Next::Chore
             } else {
                 Next::Idle

@@ -270,8 +270,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
     /// of the output that can be sent now.
     fn send_for(&mut self, partition: PartitionId, now: u64) {
         if self.shared.terminal.output.is_urgent(partition) {
-            self.local.payer = self.local.running();
-            self.local.paid_steps = PAID_STEPS;
+            self.local.output.charge(self.local.running(), PAID_STEPS);
             self.pump_at(now);
             self.go_on_with_output();
         } else {
@@ -287,11 +286,8 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
 
     /// Plans another step of output at once, if the vCPU that runs pays for one more.
     pub(crate) fn go_on_with_output(&mut self) {
-        if self.local.may_pump
-            && self.local.payer == self.local.running()
-            && let Some(left) = self.local.paid_steps.checked_sub(1)
-        {
-            self.local.paid_steps = left;
+        let running = self.local.running();
+        if self.local.output.take_paid_step(running) {
             self.come_at_once();
         }
     }
@@ -300,7 +296,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
         let Shared {
             terminal, recorder, ..
         } = self.shared;
-        self.local.may_pump = terminal.output.pump(recorder, &mut self.drivers, now);
+        self.local.output.may_pump = terminal.output.pump(recorder, &mut self.drivers, now);
         self.mind_output(now);
         for partition in bits(self.shared.take_starved()).map(PartitionId) {
             let room = self.shared.terminal.output.room(partition);
@@ -314,7 +310,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
 
     /// Makes this pCPU look after output that its partition left unsent: at a low rate, by its own clock.
     fn mind_output(&mut self, now: u64) {
-        if !self.local.has_output()
+        if !self.local.output.is_planned()
             && let Some(delay) = self.shared.terminal.output.due(&self.shared.recorder, now)
         {
             let due = self.machine.now().plus(self.system.time.duration(delay));

@@ -232,7 +232,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Activity::Blocked(pause) => {
                 if !self.end_pause(slot, vcpu, pause) {
                     // A vCPU that lends its place does not run in it.
-                    if self.local.is_lending(slot) {
+                    if self.local.loans.is_lending(slot) {
                         pause.wait.lend(self, slot);
                     } else if SEVERAL_VCPUS {
                         let now = self.machine.now();

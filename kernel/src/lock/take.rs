@@ -90,7 +90,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
         match state.take(vcpu) {
             Taking::Taken(is_broken) => {
-                self.local.engage(slot);
+                self.local.loans.engage(slot);
                 seat.owned |= bit(lock.0);
                 state.slot = at.index;
                 Ok(Some(taken(is_broken)))
@@ -99,7 +99,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Taking::OwnedBy(_) if !waits => Err(Error::TimedOut),
             Taking::OwnedBy(owner) => {
                 self.lend_to(slot, owner)?;
-                self.local.engage(slot);
+                self.local.loans.engage(slot);
                 (seat.received, seat.basis) = (None, Basis::Lock(at));
                 seat.turn = seat.turn.wrapping_add(1);
                 state.wait(vcpu);

@@ -118,7 +118,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         queue.leave(server);
         queue.server = Some(server);
         drop(queue);
-        self.local.engage(slot);
+        self.local.loans.engage(slot);
         let until = self.deadline_of((until != 0).then_some(until));
         self.local
             .wait(slot, Activity::waiting(Wait::Reply(ReplyWait), until, own_time));
@@ -193,7 +193,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         drop(seat);
         queue.wait(vcpu);
         drop(queue);
-        self.local.engage(slot);
+        self.local.loans.engage(slot);
         let until = self.deadline_of((until != 0).then_some(until));
         self.local.wait(
             slot,
@@ -212,7 +212,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     #[inline(always)]
     fn waiting(&self, vcpu: VcpuId) -> Option<Slot> {
         let there = self.system.binding(vcpu);
-        (self.is_here(there.pcpu) && !self.local.is_watching(there.slot)).then_some(there.slot)
+        (self.is_here(there.pcpu) && !self.local.upcalls.is_watching(there.slot)).then_some(there.slot)
     }
 
     /// Answers the hypercall of a vCPU, which goes on in the place that it was given.

@@ -68,7 +68,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Requires: settled, or the vCPU is not running.
     #[inline]
     pub(crate) fn leave_ports(&mut self, slot: Slot, vcpu: VcpuId) {
-        if HAS_SEATS && self.local.is_any_engaged() {
+        if HAS_SEATS && self.local.loans.is_any_engaged() {
             self.leave_engaged(slot, vcpu);
         }
     }
@@ -77,7 +77,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     fn leave_engaged(&mut self, slot: Slot, vcpu: VcpuId) {
         let now = self.machine.now();
         self.local.end_loans(slot, now);
-        if !self.local.disengage(slot) {
+        if !self.local.loans.disengage(slot) {
             return;
         }
         self.end_call(vcpu);
@@ -160,7 +160,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// that wait for its vCPU, or for any vCPU of its partition if it loads. Bounded by the slots in use.
     #[inline]
     pub(crate) fn relend_to(&mut self, slot: Slot) {
-        if HAS_SEATS && self.local.is_any_engaged() {
+        if HAS_SEATS && self.local.loans.is_any_engaged() {
             self.relend_callers(slot);
         }
     }
@@ -194,7 +194,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Ends the loan of a slot whose vCPU goes on.
     pub(crate) fn end_loan(&mut self, slot: Slot) {
-        if self.local.is_lending(slot) {
+        if self.local.loans.is_lending(slot) {
             let now = self.machine.now();
             self.local.end_loan(slot, now);
         }

@@ -232,7 +232,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let sender = self.system.binding(vcpu).partition;
         self.check_message(sender, message, self.system.port(port).size)?;
         self.check_buffer(vcpu, buffer, buffer.size)?;
-        self.local.engage(slot);
+        self.local.loans.engage(slot);
         let number = {
             let mut seat = self.shared.seats.of(vcpu).lock();
             // The capability may have been taken away since the check. The lock of the seat orders this look
@@ -454,7 +454,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if !waits {
             return Err(Error::TimedOut);
         }
-        self.local.engage(slot);
+        self.local.loans.engage(slot);
         self.sit_down(vcpu, at, buffer.to);
         if !self.stands(vcpu, at.index, RECEIVES, port.0) {
             return Err(Error::Revoked);

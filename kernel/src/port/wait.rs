@@ -137,7 +137,7 @@ impl Verbs for ReplyWait {
     /// place goes on to do so.
     #[inline(always)]
     fn lend<A: Arch, D: Drivers, P: PcpuPolicy>(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, slot: Slot) {
-        if !pcpu.local.is_lending(slot) {
+        if !pcpu.local.loans.is_lending(slot) {
             pcpu.relend_call(slot);
         }
     }

@@ -104,14 +104,14 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Makes a task that is ready and waits for an upcall be interrupted, if there is a reason to.
     #[inline]
     pub(crate) fn look_for_upcall(&mut self, slot: Slot) {
-        if A::HAS_UPCALLS && has(Part::Upcalls) && self.local.is_watching(slot) {
+        if A::HAS_UPCALLS && has(Part::Upcalls) && self.local.upcalls.is_watching(slot) {
             self.look_at_upcall(slot);
         }
     }
 
     #[inline(never)]
     fn look_at_upcall(&mut self, slot: Slot) {
-        let Some(upcall) = self.local.upcall(slot) else {
+        let Some(upcall) = self.local.upcalls.of(slot) else {
             return;
         };
         let state = self.local.slot(slot);
@@ -129,7 +129,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Interrupts a task.
     #[inline(never)]
     pub(crate) fn interrupt_task(&mut self, slot: Slot, vcpu: VcpuId) {
-        let upcall = self.local.upcall(slot);
+        let upcall = self.local.upcalls.of(slot);
         self.end_upcall(slot, vcpu);
         self.local.slot_mut(slot).activity = Activity::Ready;
         let Some(upcall) = upcall else { return };
