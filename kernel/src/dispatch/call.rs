@@ -86,7 +86,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 Some(self.change_line(caller, device, index, step))
             }
             #[cfg(feature = "services")]
-            Command::Serve(server, ref step) => Some(self.serve(caller, server, step)),
+            Command::Serve(server, ref step) => Some(self.services().serve(caller, server, step)),
         }
     }
 

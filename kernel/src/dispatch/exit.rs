@@ -93,7 +93,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     fn handle_access(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) -> bool {
         let is_answered = self.access(vcpu, access);
         #[cfg(feature = "services")]
-        if !is_answered && let Some(is_answered) = self.ask(slot, vcpu, access) {
+        if !is_answered && let Some(is_answered) = self.services().ask(slot, vcpu, access) {
             return is_answered;
         }
         if !is_answered {
@@ -118,7 +118,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                     return;
                 } else {
                     self.take_line(line);
-                    self.tell_task(line);
+                    self.services().tell_task(line);
                 }
                 self.machine.complete(line);
             }

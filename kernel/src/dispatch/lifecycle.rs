@@ -152,8 +152,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if self.shared.partition(partition).state() == PartitionState::Loading {
             self.quiesce(partition);
             self.refuse_replies(partition);
-            self.begin_service(partition);
-            self.enable_task_lines(partition);
+            self.services().begin_service(partition);
+            self.services().enable_task_lines(partition);
             let slot = self.system.binding_of(partition, 0).slot;
             let start = self
                 .shared

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The loans of places: a vCPU that waits for another one lends its place to that one.
 //!
-//! The policy has the loans ([`bulkhead_sched::Policy::donate`]). Here is noted which there are. Only waits at
-//! ports and for locks lend, so a build without both has no loans, and no place for one.
+//! The policy has the loans ([`bulkhead_sched::Policy::donate`]). Here is noted which there are. Only waits
+//! at ports and for locks lend, so a build without both has no loans, and no place for one.
 
 use super::{Activity, Local};
 use crate::mailbox::{bit, bits};
