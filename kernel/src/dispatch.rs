@@ -176,7 +176,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
     /// Runs a vCPU and handles its exit. Returns the vCPU that runs next, if that vCPU is known already.
     #[inline(always)]
     fn run(&mut self, slot: Slot, vcpu: VcpuId) -> Option<(Slot, VcpuId)> {
-        match self.run_vcpu(vcpu) {
+        match self.networks().run_vcpu(vcpu) {
             // On a shared pCPU this exit leads to most switches.
             Exit::Idle { until } => self.block_and_switch(slot, vcpu, until),
             // Mostly nothing changes, and the vCPU goes on.
@@ -525,7 +525,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
             self.time_is_up();
         }
         if D::HAS_NETWORK && has(Part::Networks) && self.local.take_intake(now) {
-            self.listen_again();
+            self.networks().listen_again();
         }
         if let Some(partition) = self.local.take_stop(now, &self.system.time) {
             self.stop_here(partition, now);

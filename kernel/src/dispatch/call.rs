@@ -65,7 +65,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                     it: gate,
                     index: named,
                 };
-                self.want_upcall(slot, vcpu, at, wish)
+                self.upcalls().want_upcall(slot, vcpu, at, wish)
             }
             #[cfg(feature = "ports")]
             Command::Port(ref command) => self.call_at_port(slot, vcpu, named, command),
@@ -78,12 +78,16 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 self.call_at_lock(slot, vcpu, at, command)
             }
             #[cfg(feature = "channels")]
-            Command::Channel(channel, command) => Some(self.call_at_channel(caller, channel, command)),
+            Command::Channel(channel, command) => {
+                Some(self.channels().call_at_channel(caller, channel, command))
+            }
             #[cfg(feature = "lent")]
-            Command::Lent(device, LentCommand::Hold(index)) => Some(self.change_hold(caller, device, index)),
+            Command::Lent(device, LentCommand::Hold(index)) => {
+                Some(self.lent().change_hold(caller, device, index))
+            }
             #[cfg(feature = "lent")]
             Command::Lent(device, LentCommand::Line(index, step)) => {
-                Some(self.change_line(caller, device, index, step))
+                Some(self.lent().change_line(caller, device, index, step))
             }
             #[cfg(feature = "services")]
             Command::Serve(server, ref step) => Some(self.services().serve(caller, server, step)),
@@ -137,7 +141,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 return Ok(Some((index, own)));
             }
         }
-        let is_right = self.are_holds_right(None) && self.are_waits_right();
+        let is_right = self.lent().are_holds_right(None) && self.are_waits_right();
         Ok((!is_right).then_some((REVOKED, false)))
     }
 
@@ -149,7 +153,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Ok(None) => {
                 self.machine.reply(vcpu, Reply::Hypercall(Ok([0; 4])));
                 self.local.slot_mut(slot).activity = Activity::Ready;
-                self.look_for_upcall(slot);
+                self.upcalls().look_for_upcall(slot);
             }
             Ok(Some((index, own))) => {
                 self.local.slot_mut(slot).activity = Activity::Revoking(index, own);

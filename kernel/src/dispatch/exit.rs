@@ -66,7 +66,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 self.look();
             }
             Exit::Host(ref call) if A::CAPS.semihosting && has(Part::Semihosting) => {
-                self.host_call(slot, vcpu, call)
+                self.semihosting().host_call(slot, vcpu, call)
             }
             Exit::Failed { code } => self.backend_failed(slot, vcpu, code),
             // Interrupts: the vCPU has done nothing.
@@ -112,12 +112,12 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 } else if D::HAS_NETWORK
                     && has(Part::Networks)
                     && self.drivers.network_line() == Some(line)
-                    && !self.take_frame()
+                    && !self.networks().take_frame()
                 {
                     // The line stays masked until there is time for it.
                     return;
                 } else {
-                    self.take_line(line);
+                    self.lent().take_line(line);
                     self.services().tell_task(line);
                 }
                 self.machine.complete(line);
@@ -240,7 +240,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                     }
                 }
             }
-            Activity::Ready => self.look_for_upcall(slot),
+            Activity::Ready => self.upcalls().look_for_upcall(slot),
             Activity::Off
             | Activity::Loading(_)
             | Activity::Revoking(..)
@@ -284,7 +284,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Activity::Idle(_) => self.local.make_ready(slot, now),
             Activity::Blocked(pause) if pause.wait.takes_turn() => self.local.make_looking(slot, pause, now),
             Activity::Blocked(pause) => self.give_up(slot, pause.wait, pause.late_error(now)),
-            Activity::Ready => self.look_for_upcall(slot),
+            Activity::Ready => self.upcalls().look_for_upcall(slot),
             Activity::Off
             | Activity::Loading(_)
             | Activity::Revoking(..)
@@ -319,7 +319,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             let now = self.machine.now();
             self.local.make_ready(slot, now);
         }
-        self.look_for_upcall(slot);
+        self.upcalls().look_for_upcall(slot);
     }
 }
 

@@ -57,7 +57,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     ) -> Option<Outcome> {
         let gate = wait.gate;
         let until = until.map_or(Ticks::NEVER, |nanoseconds| self.system.time.at(nanoseconds));
-        self.end_upcall(slot, vcpu);
+        self.upcalls().end_upcall(slot, vcpu);
         let events = self.shared.partition(gate).gate.wait(vcpu);
         // Also if there are no events: the level may still be high, and would end this wait and the next one.
         self.events_taken(gate);

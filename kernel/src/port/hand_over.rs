@@ -204,8 +204,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Tells whether a partition itself may write all of a buffer, for as long as it waits.
     #[inline(always)]
-    fn is_buffer(&self, own: PartitionId, to: GuestPhys, size: u64) -> bool {
-        self.machine.may_access(own, to, size, true) && !self.can_be_taken(own, to, size)
+    fn is_buffer(&mut self, own: PartitionId, to: GuestPhys, size: u64) -> bool {
+        self.machine.may_access(own, to, size, true) && !self.lent().can_be_taken(own, to, size)
     }
 
     /// Returns the slot of a vCPU, if the vCPU is on this pCPU and goes straight on when its wait ends.

@@ -201,17 +201,17 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Checks that the vCPU's partition itself may write `least` bytes of the buffer, and that the buffer has
     /// as many.
-    fn check_buffer(&self, vcpu: VcpuId, buffer: &Buffer, least: u16) -> Result<(), Error> {
+    fn check_buffer(&mut self, vcpu: VcpuId, buffer: &Buffer, least: u16) -> Result<(), Error> {
         let partition = self.system.binding(vcpu).partition;
         let is_right = buffer.size >= least
             && self
                 .machine
                 .may_access(partition, buffer.to, u64::from(least), true)
-            && !self.can_be_taken(partition, buffer.to, least.into());
+            && !self.lent().can_be_taken(partition, buffer.to, least.into());
         is_right.then_some(()).ok_or(Error::InvalidArgument)
     }
 
-    fn check_receive(&self, vcpu: VcpuId, port: PortId, buffer: &Buffer) -> Result<(), Error> {
+    fn check_receive(&mut self, vcpu: VcpuId, port: PortId, buffer: &Buffer) -> Result<(), Error> {
         self.check_buffer(vcpu, buffer, self.system.port(port).size)
     }
 
@@ -421,7 +421,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                         .store_message((own, buffer.to), 8, body)
                         .map_err(|_| Error::InvalidArgument)?;
                     queue.pop(facts, header);
-                    return Ok(Some(self.line_received(mark, vcpu, &mut queue)));
+                    return Ok(Some(self.lent().line_received(mark, vcpu, &mut queue)));
                 }
                 // The binding has ended.
                 queue.pop(facts, header);
