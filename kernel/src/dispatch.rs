@@ -15,10 +15,14 @@
 //!
 //! Each file below this one holds one group of methods of [`Pcpu`]: `basis` (waits whose capability was taken
 //! away), `call` (hypercalls), `circle` (waits that would have no end), `device` (virtual devices, consoles),
-//! `exit` (handling of exits), `fault` (health events), `find` (capabilities by name), `gate` (events),
-//! `lifecycle` (start, stop, load), `report` (the log, and work between decisions), `schedule` (windows,
-//! schedules). `short` has the calls that need no decision and no exit. A part of the kernel that a system
-//! can leave out (`crate::parts`) has a folder of its own, with its state and its methods of [`Pcpu`].
+//! `exit` (handling of exits), `fault` (health events), `find` (capabilities by name), `gate` (events, and the
+//! wait for them), `lifecycle` (start, stop, load), `loan` (loans of places), `report` (the log, and work
+//! between decisions), `schedule` (windows, schedules), `sleep` (the wait for a time). `short` has the calls
+//! that need no decision and no exit.
+//!
+//! A part of the kernel that a system can leave out (`crate::parts`) has a folder of its own, with its state.
+//! Its methods are those of a type of its own, which borrows the pCPU ([`Pcpu`]). Few of them are visible
+//! outside the folder: the entry points of the part, for the core.
 
 pub(crate) mod basis;
 mod call;
@@ -29,6 +33,7 @@ mod fault;
 mod find;
 mod gate;
 mod lifecycle;
+mod loan;
 pub(crate) mod regions;
 mod report;
 mod schedule;
@@ -186,7 +191,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
             // Mostly one vCPU calls another one, or answers it.
             #[cfg(feature = "ports")]
             Exit::Hypercall(ref call) if is_handed_over(call.operation) && !self.local.tracer.is_on() => {
-                self.call_or_hand_over(slot, vcpu, call)
+                self.ports().call_or_hand_over(slot, vcpu, call)
             }
             ref exit => {
                 self.handle(slot, vcpu, exit);

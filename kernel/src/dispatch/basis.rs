@@ -171,7 +171,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if is_ended {
             self.wake_all(VcpuSet::of(vcpu));
         }
-        is_ended || bits(owned).any(|lock| self.is_disowned(vcpu, LockId(lock)))
+        is_ended || bits(owned).any(|lock| self.locks().is_disowned(vcpu, LockId(lock)))
     }
 
     /// Writes the outcome of a wait that has ended with its capability.

@@ -68,14 +68,14 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 self.upcalls().want_upcall(slot, vcpu, at, wish)
             }
             #[cfg(feature = "ports")]
-            Command::Port(ref command) => self.call_at_port(slot, vcpu, named, command),
+            Command::Port(ref command) => self.ports().call_at_port(slot, vcpu, named, command),
             #[cfg(feature = "locks")]
             Command::Lock(lock, command) => {
                 let at = Named {
                     it: lock,
                     index: named,
                 };
-                self.call_at_lock(slot, vcpu, at, command)
+                self.locks().call_at_lock(slot, vcpu, at, command)
             }
             #[cfg(feature = "channels")]
             Command::Channel(channel, command) => {
@@ -111,7 +111,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             }
             WaitCommand::Sleep(until) => self.sleep(slot, vcpu, named, until),
             WaitCommand::Revoke(index, own) => {
-                if own && let Some(outcome) = self.delete_reply(caller, index) {
+                if own && let Some(outcome) = self.ports().delete_reply(caller, index) {
                     return Some(outcome);
                 }
                 match self.revoke_part(caller, index, own) {

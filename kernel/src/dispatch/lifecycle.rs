@@ -59,7 +59,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Some(PartitionState::Stopped | PartitionState::Failed)
         ) {
             self.quiesce(partition);
-            self.refuse_replies(partition);
+            self.ports().refuse_replies(partition);
         }
         if effects.load {
             let first = self.system.binding_of(partition, 0);
@@ -136,7 +136,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 pause.wait.leave(self, state.vcpu);
             }
             self.upcalls().end_upcall(slot, state.vcpu);
-            self.leave_ports(slot, state.vcpu);
+            self.leave_seat(slot, state.vcpu);
             self.local.switch_off(slot, now);
             self.machine.detach(state.vcpu);
         }
@@ -151,7 +151,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     pub(crate) fn load_here(&mut self, partition: PartitionId, now: Ticks) {
         if self.shared.partition(partition).state() == PartitionState::Loading {
             self.quiesce(partition);
-            self.refuse_replies(partition);
+            self.ports().refuse_replies(partition);
             self.services().begin_service(partition);
             self.services().enable_task_lines(partition);
             let slot = self.system.binding_of(partition, 0).slot;
@@ -161,7 +161,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 .control(|control| control.start());
             self.shared.recorder.started(partition);
             self.local.make_loading(slot, Cursor::new(start), now);
-            self.relend_to(slot);
+            self.ports().relend_to(slot);
         }
     }
 
@@ -185,7 +185,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 },
             );
             self.local.make_ready(slot, now);
-            self.relend_to(slot);
+            self.ports().relend_to(slot);
         }
     }
 
@@ -196,7 +196,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
         let binding = self.system.binding(vcpu);
         self.local.block(slot, Activity::Off);
-        self.leave_ports(slot, vcpu);
+        self.leave_seat(slot, vcpu);
         self.machine.detach(vcpu);
         let effects = self
             .shared
@@ -317,7 +317,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         self.functions().reset_functions(partition);
         shared.gate.clear();
         self.events_taken(partition);
-        self.raise_for_messages(partition);
+        self.ports().raise_for_messages(partition);
         None
     }
 

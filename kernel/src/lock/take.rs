@@ -4,10 +4,10 @@
 //! **Order of locks.** A lock of this kind counts as a port ([`crate::port`]): it comes before a seat.
 
 use crate::cap::Named;
-use crate::dispatch::Pcpu;
 use crate::dispatch::basis::TAKES;
 use crate::local::Activity;
 use crate::lock::command::LockCommand;
+use crate::lock::pass::Locks;
 use crate::lock::{LockId, LockWait, Taking, taken};
 use crate::mailbox::bit;
 use crate::port::Basis;
@@ -17,7 +17,7 @@ use bulkhead_abi::Error;
 use bulkhead_arch_api::{Arch, Drivers, VcpuId};
 use bulkhead_sched::{PcpuPolicy, Slot};
 
-impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Locks<'_, '_, '_, A, D, P> {
     /// Carries out a hypercall about a lock. Returns the answer, or `None` if the vCPU waits.
     #[inline(never)]
     pub(crate) fn call_at_lock(
@@ -52,20 +52,21 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Ok(None) => {}
             answer => return answer.transpose(),
         }
-        let owner = self.shared.locks.of(lock).lock().owner();
-        if owner.is_some_and(|owner| owner != vcpu && self.closes_circle(vcpu, owner)) {
-            let outcome = wait.give_up(self, vcpu, Error::DonationCycle);
-            self.end_loan(slot);
+        let owner = self.pcpu.shared.locks.of(lock).lock().owner();
+        if owner.is_some_and(|owner| owner != vcpu && self.pcpu.closes_circle(vcpu, owner)) {
+            let outcome = wait.give_up(self.pcpu, vcpu, Error::DonationCycle);
+            self.pcpu.end_loan(slot);
             return Some(outcome);
         }
-        let until = self.deadline_of(until);
-        let Some(timer) = self.interruption(vcpu) else {
-            let outcome = wait.give_up(self, vcpu, Error::Interrupted);
-            self.end_loan(slot);
-            wait.ended(self, outcome);
+        let until = self.pcpu.deadline_of(until);
+        let Some(timer) = self.pcpu.interruption(vcpu) else {
+            let outcome = wait.give_up(self.pcpu, vcpu, Error::Interrupted);
+            self.pcpu.end_loan(slot);
+            wait.ended(self.pcpu, outcome);
             return Some(outcome);
         };
-        self.local
+        self.pcpu
+            .local
             .block(slot, Activity::waiting(Wait::Lock(wait), until, timer));
         None
     }
@@ -79,18 +80,18 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         at: Named<LockId>,
         waits: bool,
     ) -> Result<Option<[u64; 4]>, Error> {
-        let shared = self.shared;
+        let shared = self.pcpu.shared;
         let lock = at.it;
         let mut state = shared.locks.of(lock).lock();
         let mut seat = shared.seats.of(vcpu).lock();
         // The capability may have been taken away since the check. The lock of the seat orders this look and
         // the look of the pCPU that takes the capability away.
-        if !self.stands(vcpu, at.index, TAKES, lock.0) {
+        if !self.pcpu.stands(vcpu, at.index, TAKES, lock.0) {
             return Err(Error::Revoked);
         }
         match state.take(vcpu) {
             Taking::Taken(is_broken) => {
-                self.local.loans.engage(slot);
+                self.pcpu.local.loans.engage(slot);
                 seat.owned |= bit(lock.0);
                 state.slot = at.index;
                 Ok(Some(taken(is_broken)))
@@ -98,8 +99,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Taking::AlreadyOwn => Err(Error::WrongState),
             Taking::OwnedBy(_) if !waits => Err(Error::TimedOut),
             Taking::OwnedBy(owner) => {
-                self.lend_to(slot, owner)?;
-                self.local.loans.engage(slot);
+                self.pcpu.lend_to(slot, owner)?;
+                self.pcpu.local.loans.engage(slot);
                 (seat.received, seat.basis) = (None, Basis::Lock(at));
                 seat.turn = seat.turn.wrapping_add(1);
                 state.wait(vcpu);
