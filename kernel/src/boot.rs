@@ -10,7 +10,7 @@
 
 use crate::cap::Capability;
 use crate::console::last_line;
-use crate::dispatch::Pcpu;
+use crate::dispatch::{Pcpu, Seat};
 use crate::log::LogLine;
 use crate::mailbox::bit;
 use crate::network::{Nic, OUTSIDE};
@@ -21,11 +21,10 @@ use crate::shared::Shared;
 use crate::system::{System, windows};
 use crate::terminal::Reader;
 use crate::time::Timebase;
-use crate::trace::Tracer;
 use bulkhead_abi::hypercall::SELF_CAPABILITY;
 use bulkhead_abi::log::entry::{IS_NOT_STARTED, IS_TASK};
 use bulkhead_abi::log::text::PLACED_VCPUS;
-use bulkhead_abi::log::{Entry, Kind, Pcpu as Counters};
+use bulkhead_abi::log::{Entry, Kind};
 use bulkhead_abi::{Error, ObjectKind, PartitionState, Rights};
 use bulkhead_arch_api::class::DeviceRole;
 use bulkhead_arch_api::{
@@ -35,8 +34,7 @@ use bulkhead_arch_api::{
 };
 use bulkhead_devices::uart::Uart;
 use bulkhead_image::layout::{
-    FLAG_AUTOSTART, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, PcpuRecord, SIDE_DEVICE,
-    TRIGGER_EDGE,
+    FLAG_AUTOSTART, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, SIDE_DEVICE, TRIGGER_EDGE,
 };
 use bulkhead_image::{Image, ImageError, Phrase, Sha256};
 use bulkhead_sched::{MAX_SLOTS, PcpuPolicy, PolicyError};
@@ -162,7 +160,7 @@ fn run<P: PcpuPolicy, A: Arch, D: Drivers>(
     shared: &'static Shared<'static, A::Relax>,
     seat: Seat<'static, 'static>,
 ) -> ! {
-    let mut pcpu = take_seat::<P, A, D>(machine, drivers, shared, seat);
+    let mut pcpu = Pcpu::<A, D, P>::new(machine, drivers, shared, seat);
     pcpu.adopt_or_end();
     pcpu.run_forever()
 }
@@ -193,33 +191,26 @@ fn prepare_or_end<'i, A: Arch, D: Drivers, S: Sha256>(
 
 /// Does the work of [`primary`] before its loop. Does not return if the system cannot start.
 pub fn boot<'s, 'i, P: PcpuPolicy, A: Arch, D: Drivers, S: Sha256>(
-    (mut machine, mut drivers): (A, D),
+    mut machine: A,
+    mut drivers: D,
     shared: &'s Shared<'i, A::Relax>,
     image: Result<Image<'i>, ImageError>,
     hooks: &Hooks<'_, S>,
 ) -> Pcpu<'s, 'i, A, D, P> {
     prepare_or_end(&mut machine, &mut drivers, shared, image, hooks);
-    join((machine, drivers), shared)
+    join(machine, drivers, shared)
 }
 
 /// Does the work of [`secondary`] before its loop. Does not return if the pCPU cannot take part.
 pub fn join<'s, 'i, P: PcpuPolicy, A: Arch, D: Drivers>(
-    (mut machine, mut drivers): (A, D),
+    mut machine: A,
+    mut drivers: D,
     shared: &'s Shared<'i, A::Relax>,
 ) -> Pcpu<'s, 'i, A, D, P> {
     let seat = seat_or_end(&mut machine, &mut drivers, shared);
-    let mut pcpu = take_seat(machine, drivers, shared, seat);
+    let mut pcpu = Pcpu::new(machine, drivers, shared, seat);
     pcpu.adopt_or_end();
     pcpu
-}
-
-/// The identity of a pCPU, and its own parts of the shared state.
-#[derive(Clone, Copy)]
-struct Seat<'s, 'i> {
-    id: PcpuId,
-    system: &'s System<'i>,
-    record: &'i PcpuRecord,
-    counters: &'static Counters,
 }
 
 /// Returns the seat of this pCPU. Does not return if no such pCPU is expected.
@@ -241,26 +232,6 @@ fn seat_or_end<'s, 'i, A: Arch, D: Drivers>(
         Some(seat) => seat,
         None => give_up(machine, drivers, shared, &BootError::Unexpected(id)),
     }
-}
-
-/// Returns the pCPU with this seat. The function is inlined, so the several KiB of the pCPU are made where
-/// they stay.
-#[inline(always)]
-fn take_seat<'s, 'i, P: PcpuPolicy, A: Arch, D: Drivers>(
-    machine: A,
-    drivers: D,
-    shared: &'s Shared<'i, A::Relax>,
-    seat: Seat<'s, 'i>,
-) -> Pcpu<'s, 'i, A, D, P> {
-    let tracer = Tracer::new(machine.trace_ring(), seat.counters, seat.id);
-    let kind = crate::policy::kind(seat.record, &seat.system.time);
-    Pcpu::new(
-        (machine, drivers),
-        shared,
-        seat.system,
-        (seat.id, seat.counters),
-        (tracer, &kind),
-    )
 }
 
 /// Prepares everything that is done once, by the boot pCPU, in order.

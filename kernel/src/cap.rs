@@ -115,6 +115,31 @@ fn slot_bit(place: TablePlace) -> u64 {
     1_u64.rotate_left(slot.unwrap_or(0))
 }
 
+/// An object, and the slot of the capability by which a partition has named it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named<T> {
+    /// The object.
+    pub it: T,
+    /// The slot.
+    pub index: u8,
+}
+
+/// A capability to reply by, and the partition that has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldReply {
+    /// The partition.
+    pub holder: PartitionId,
+    /// The index of the capability in the partition's space.
+    pub index: ReplyIndex,
+}
+
+/// A capability that others are derived from, and its place.
+#[derive(Clone, Copy)]
+struct Parent {
+    capability: Capability,
+    place: TablePlace,
+}
+
 /// The index of a capability to reply by: the slot in bits 5:0, the vCPU that waits in bits 11:6, the number
 /// of its call in bits 30:12, and a one in bit 31, which no other index has.
 ///
@@ -421,7 +446,8 @@ impl<R: RelaxStrategy> Spaces<R> {
         // The look-up is under the lock: a revocation on another pCPU must not slip in between look-up and
         // derivation.
         let mut derivations = self.derivations.lock();
-        let parent = self.find(&mut derivations, holder, index)?;
+        let (capability, place) = self.find(&mut derivations, holder, index)?;
+        let parent = Parent { capability, place };
         self.derive_from(&mut derivations, parent, receiver, rights)
     }
 
@@ -431,7 +457,8 @@ impl<R: RelaxStrategy> Spaces<R> {
     /// As [`Spaces::derive`]; [`Error::NoCapability`] if the slot has something else.
     pub fn derive_same(
         &self,
-        (holder, index): (PartitionId, u8),
+        holder: PartitionId,
+        index: u8,
         then: Capability,
         receiver: PartitionId,
         rights: Rights,
@@ -439,26 +466,30 @@ impl<R: RelaxStrategy> Spaces<R> {
         let mut derivations = self.derivations.lock();
         let now = self.peek(holder, u64::from(index))?;
         let at = place(holder, u32::from(index)).filter(|_| now == then);
-        let parent = (now, at.ok_or(Error::NoCapability)?);
+        let parent = Parent {
+            capability: now,
+            place: at.ok_or(Error::NoCapability)?,
+        };
         self.derive_from(&mut derivations, parent, receiver, rights)
     }
 
     fn derive_from(
         &self,
         derivations: &mut Derivations,
-        (parent, parent_place): (Capability, TablePlace),
+        parent: Parent,
         receiver: PartitionId,
         rights: Rights,
     ) -> Result<u32, Error> {
-        if !parent.rights.contains(rights) {
+        let Parent { capability, place } = parent;
+        if !capability.rights.contains(rights) {
             return Err(Error::NoRight);
         }
-        if parent.kind == ObjectKind::Reply {
+        if capability.kind == ObjectKind::Reply {
             return Err(Error::WrongKind);
         }
         let (slot, child_place) = derivations.take_slot(receiver).ok_or(Error::NoSpace)?;
-        derivations.insert_behind(parent_place, child_place);
-        self.store(child_place, Capability { rights, ..parent }.encode());
+        derivations.insert_behind(place, child_place);
+        self.store(child_place, Capability { rights, ..capability }.encode());
         Ok(slot)
     }
 
@@ -470,7 +501,8 @@ impl<R: RelaxStrategy> Spaces<R> {
     pub fn put_reply(
         &self,
         holder: PartitionId,
-        (caller, number): (VcpuId, u32),
+        caller: VcpuId,
+        number: u32,
         rights: Rights,
     ) -> Result<ReplyIndex, Error> {
         let mut derivations = self.derivations.lock();
@@ -480,7 +512,8 @@ impl<R: RelaxStrategy> Spaces<R> {
     }
 
     /// Takes the capability to reply to a call of `caller` away, if it is in the slot of this index.
-    pub fn take_reply(&self, (holder, index): (PartitionId, ReplyIndex), caller: VcpuId) {
+    pub fn take_reply(&self, held: HeldReply, caller: VcpuId) {
+        let HeldReply { holder, index } = held;
         let mut derivations = self.derivations.lock();
         let Some(at) = place(holder, index.slot()) else {
             return;
@@ -697,7 +730,8 @@ fn place(holder: PartitionId, index: u32) -> Option<TablePlace> {
 pub(crate) fn named<R: RelaxStrategy>(
     spaces: &Spaces<R>,
     holder: PartitionId,
-    (index, kind): (u64, ObjectKind),
+    index: u64,
+    kind: ObjectKind,
     right: Rights,
 ) -> Result<u8, Error> {
     let capability = spaces.look_up(holder, index)?;

@@ -15,10 +15,14 @@
 //!
 //! Each file below this one holds one group of methods of [`Pcpu`]: `basis` (waits whose capability was taken
 //! away), `call` (hypercalls), `circle` (waits that would have no end), `device` (virtual devices, consoles),
-//! `exit` (handling of exits), `fault` (health events), `find` (capabilities by name), `gate` (events),
-//! `lifecycle` (start, stop, load), `report` (the log, and work between decisions), `schedule` (windows,
-//! schedules). `short` has the calls that need no decision and no exit. A part of the kernel that a system
-//! can leave out (`crate::parts`) has a folder of its own, with its state and its methods of [`Pcpu`].
+//! `exit` (handling of exits), `fault` (health events), `find` (capabilities by name), `gate` (events, and the
+//! wait for them), `lifecycle` (start, stop, load), `loan` (loans of places), `report` (the log, and work
+//! between decisions), `schedule` (windows, schedules), `sleep` (the wait for a time). `short` has the calls
+//! that need no decision and no exit.
+//!
+//! A part of the kernel that a system can leave out (`crate::parts`) has a folder of its own, with its state.
+//! Its methods are those of a type of its own, which borrows the pCPU ([`Pcpu`]). Few of them are visible
+//! outside the folder: the entry points of the part, for the core.
 
 pub(crate) mod basis;
 mod call;
@@ -29,6 +33,7 @@ mod fault;
 mod find;
 mod gate;
 mod lifecycle;
+mod loan;
 pub(crate) mod regions;
 mod report;
 mod schedule;
@@ -37,9 +42,10 @@ mod sleep;
 #[cfg(test)]
 mod tests;
 
-use crate::local::{Activity, Chore, Local};
+use crate::local::{Activity, Local};
 use crate::mailbox::{Mailbox, Post, bit, bits};
 use crate::parts::{Part, has};
+use crate::policy;
 #[cfg(feature = "ports")]
 use crate::port::is_handed_over;
 use crate::shared::Shared;
@@ -50,7 +56,8 @@ use bulkhead_abi::size::IS_SMALL;
 use bulkhead_arch_api::{
     Arch, Drivers, Exit, MAX_PCPUS, MAX_VCPUS_PER_PARTITION, PartitionId, PcpuId, Ticks, VcpuId, VcpuSet,
 };
-use bulkhead_sched::{AnyPolicy, PcpuPolicy, PolicyParameters, Slot, SlotSet};
+use bulkhead_image::layout::PcpuRecord;
+use bulkhead_sched::{AnyPolicy, PcpuPolicy, Slot, SlotSet};
 
 /// Rounds of one decision before the loop is entered anew. Mail that came during a round causes the next
 /// round.
@@ -80,6 +87,15 @@ pub enum Next {
     Again,
 }
 
+/// The identity of a pCPU, and its own parts of the shared state.
+#[derive(Clone, Copy)]
+pub(crate) struct Seat<'s, 'i> {
+    pub id: PcpuId,
+    pub system: &'s System<'i>,
+    pub record: &'i PcpuRecord,
+    pub counters: &'static Counters,
+}
+
 /// One pCPU: its machine, its share of the kernel's state, and its loop. The large parts come last, so that
 /// everything else is near the beginning.
 #[derive(Debug)]
@@ -99,24 +115,21 @@ pub struct Pcpu<'s, 'i, A: Arch, D, P = AnyPolicy> {
 }
 
 impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
-    /// Returns a pCPU without vCPUs.
+    /// Returns the pCPU with this seat, without vCPUs. The function is inlined, so the several KiB of the
+    /// pCPU are made where they stay.
     #[inline(always)]
-    pub(crate) fn new(
-        (machine, drivers): (A, D),
-        shared: &'s Shared<'i, A::Relax>,
-        system: &'s System<'i>,
-        (id, counters): (PcpuId, &'static Counters),
-        (tracer, kind): (Tracer, &PolicyParameters<'_>),
-    ) -> Self {
+    pub(crate) fn new(machine: A, drivers: D, shared: &'s Shared<'i, A::Relax>, seat: Seat<'s, 'i>) -> Self {
+        let tracer = Tracer::new(machine.trace_ring(), seat.counters, seat.id);
+        let kind = policy::kind(seat.record, &seat.system.time);
         Self {
             machine,
             drivers,
             shared,
-            system,
-            id,
-            mailbox: shared.mailboxes.of(id),
-            short: short::Short::new(shared, system, tracer.is_on()),
-            local: Local::new(counters, tracer, kind),
+            system: seat.system,
+            id: seat.id,
+            mailbox: shared.mailboxes.of(seat.id),
+            short: short::Short::new(shared, seat.system, tracer.is_on()),
+            local: Local::new(seat.counters, tracer, &kind),
         }
     }
 
@@ -168,7 +181,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
     /// Runs a vCPU and handles its exit. Returns the vCPU that runs next, if that vCPU is known already.
     #[inline(always)]
     fn run(&mut self, slot: Slot, vcpu: VcpuId) -> Option<(Slot, VcpuId)> {
-        match self.run_vcpu(vcpu) {
+        match self.networks().run_vcpu(vcpu) {
             // On a shared pCPU this exit leads to most switches.
             Exit::Idle { until } => self.block_and_switch(slot, vcpu, until),
             // Mostly nothing changes, and the vCPU goes on.
@@ -178,7 +191,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
             // Mostly one vCPU calls another one, or answers it.
             #[cfg(feature = "ports")]
             Exit::Hypercall(ref call) if is_handed_over(call.operation) && !self.local.tracer.is_on() => {
-                self.call_or_hand_over(slot, vcpu, call)
+                self.ports().call_or_hand_over(slot, vcpu, call)
             }
             ref exit => {
                 self.handle(slot, vcpu, exit);
@@ -237,7 +250,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
             return None;
         }
         if TRACED {
-            self.local.tracer.pass_on(now, from, (slot, vcpu));
+            self.local.tracer.pass_on(now, from, slot, vcpu);
         }
         if !self.admit_and_arm(now) {
             return None;
@@ -296,12 +309,12 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
     /// Returns the step that the decision in force leads to.
     #[inline(always)]
     fn next_step(&self) -> Next {
-        if matches!(self.local.chore, Chore::Due | Chore::Owed) {
+        if self.local.output.is_step_due() {
             return Next::Chore;
         }
         let Some(slot) = self.local.running() else {
             // The output of all partitions may use up the time that none of them wants.
-            return if self.local.may_pump {
+            return if self.local.output.may_pump {
                 Next::Chore
             } else {
                 Next::Idle
@@ -517,7 +530,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
             self.time_is_up();
         }
         if D::HAS_NETWORK && has(Part::Networks) && self.local.take_intake(now) {
-            self.listen_again();
+            self.networks().listen_again();
         }
         if let Some(partition) = self.local.take_stop(now, &self.system.time) {
             self.stop_here(partition, now);

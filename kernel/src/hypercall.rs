@@ -109,7 +109,7 @@ pub fn decode<R: RelaxStrategy>(
             upcall::command::decode(call)?,
         )),
         #[cfg(feature = "ports")]
-        Some(Part::Ports) => port::decode::decode(operation, call, (caller, object, held), spaces),
+        Some(Part::Ports) => port::decode::decode(operation, call, caller, object, held, spaces),
         #[cfg(feature = "locks")]
         Some(Part::Locks) => Ok(Command::Lock(
             LockId(object),
@@ -126,7 +126,7 @@ pub fn decode<R: RelaxStrategy>(
         }
         #[cfg(feature = "lent")]
         Some(Part::Lent) => {
-            let command = lent::command::decode(operation, (x1, x2), caller, spaces)?;
+            let command = lent::command::decode(operation, x1, x2, caller, spaces)?;
             Ok(Command::Lent(ChannelId(object), command))
         }
         #[cfg(feature = "services")]
@@ -134,7 +134,7 @@ pub fn decode<R: RelaxStrategy>(
             PartitionId(object),
             service::command::decode(operation, call)?,
         )),
-        _ => core(operation, call, (caller, object), spaces),
+        _ => core(operation, call, caller, object, spaces),
     }
 }
 
@@ -143,7 +143,8 @@ pub fn decode<R: RelaxStrategy>(
 fn core<R: RelaxStrategy>(
     operation: Operation,
     call: &Hypercall,
-    (caller, number): (PartitionId, u8),
+    caller: PartitionId,
+    number: u8,
     spaces: &Spaces<R>,
 ) -> Result<Command, Error> {
     let [x1, x2, x3, ..] = call.arguments;

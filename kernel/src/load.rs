@@ -137,7 +137,7 @@ impl Cursor {
             }
             Phase::Clear => {
                 if let Some((guest, length)) =
-                    self.next_stretch(memory, (is_cleared, CLEAR_CHUNK), loads.clone())
+                    self.next_stretch(memory, is_cleared, CLEAR_CHUNK, loads.clone())
                 {
                     return Chunk::Clear { guest, length };
                 }
@@ -145,7 +145,7 @@ impl Cursor {
             }
             Phase::Clean => {
                 if let Some((guest, length)) =
-                    self.next_stretch(memory, (is_kept, CLEAN_CHUNK), core::iter::empty())
+                    self.next_stretch(memory, is_kept, CLEAN_CHUNK, core::iter::empty())
                 {
                     return Chunk::Clean { guest, length };
                 }
@@ -193,7 +193,8 @@ impl Cursor {
     fn next_stretch<'r>(
         &mut self,
         memory: impl Iterator<Item = &'r MemoryRecord>,
-        (wanted, limit): (fn(u32) -> bool, u64),
+        wanted: fn(u32) -> bool,
+        limit: u64,
         loads: impl Iterator<Item = &'r LoadRecord> + Clone,
     ) -> Option<(GuestPhys, u64)> {
         for (index, region) in memory.enumerate().skip(self.record) {

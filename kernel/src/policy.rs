@@ -52,8 +52,8 @@ pub fn install<P: PcpuPolicy>(
     }
     let vcpus = parameters.get(..used).unwrap_or(&[]);
     match kind(record, &system.time) {
-        PolicyParameters::Arinc653(kind) => arinc653(policy, system, pcpu, (vcpus, kind.quantum)),
-        PolicyParameters::Domains(kind) => domains(policy, system, pcpu, (vcpus, kind.quantum)),
+        PolicyParameters::Arinc653(kind) => arinc653(policy, system, pcpu, vcpus, kind.quantum),
+        PolicyParameters::Domains(kind) => domains(policy, system, pcpu, vcpus, kind.quantum),
         simple => policy.install(vcpus, &simple),
     }
 }
@@ -113,7 +113,8 @@ fn arinc653<P: PcpuPolicy>(
     policy: &mut P,
     system: &System<'_>,
     pcpu: PcpuId,
-    (vcpus, quantum): (&[VcpuParameters], Ticks),
+    vcpus: &[VcpuParameters],
+    quantum: Ticks,
 ) -> Result<(), PolicyError> {
     let mut windows = [Window::default(); MAX_WINDOWS];
     let mut schedules = [Schedule::default(); MAX_SCHEDULES];
@@ -171,7 +172,8 @@ fn domains<P: PcpuPolicy>(
     policy: &mut P,
     system: &System<'_>,
     pcpu: PcpuId,
-    (vcpus, quantum): (&[VcpuParameters], Ticks),
+    vcpus: &[VcpuParameters],
+    quantum: Ticks,
 ) -> Result<(), PolicyError> {
     let mut domains = [Domain::default(); MAX_DOMAINS];
     let mut count = 0_usize;

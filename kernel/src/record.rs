@@ -87,7 +87,8 @@ impl<R: RelaxStrategy> Recorder<R> {
         let crash = tell_crash(area);
         // The part of the ring that `close_gap` wrote is the only part that has changed.
         machine.keep(0, offset_of!(Area, ring));
-        keep_ring(machine, gap);
+        let (start, length) = gap;
+        keep_ring(machine, start, length);
         self.shown.store(number_of(&header.written), Ordering::Relaxed);
         Found { boot, crash }
     }
@@ -161,7 +162,7 @@ impl<R: RelaxStrategy> Recorder<R> {
         for (number, index) in (number_of(&area.header.written)..).zip(0..count) {
             store(index, place_of(area, number));
         }
-        keep_ring(machine, (start, length));
+        keep_ring(machine, start, length);
         area.header.written.store(end, Ordering::Release);
         keep_header(machine);
     }
@@ -396,7 +397,7 @@ fn keep_header<A: Arch>(machine: &mut A) {
 }
 
 /// Writes back `length` bytes of the ring from a position on.
-fn keep_ring<A: Arch>(machine: &mut A, (start, length): (u64, usize)) {
+fn keep_ring<A: Arch>(machine: &mut A, start: u64, length: usize) {
     let offset = in_ring(start);
     let first = length.min(RING_SIZE.saturating_sub(offset));
     machine.keep(offset_of!(Area, ring).saturating_add(offset), first);

@@ -327,7 +327,7 @@ impl<'i> System<'i> {
                 if let Some(registers) = windows.find(is_registers).copied()
                     && let Some(place) = self.functions.get_mut(found)
                 {
-                    *place = FunctionFacts::new(side, (channel, position), (&registers, device));
+                    *place = FunctionFacts::new(side, channel, position, &registers, device);
                     found = found.saturating_add(1);
                 }
                 *devices.of_mut(partition) = device.saturating_add(1);

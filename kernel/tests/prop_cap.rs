@@ -4,7 +4,7 @@
 
 use bulkhead_abi::{Error, ObjectKind, Rights};
 use bulkhead_arch_api::{PartitionId, VcpuId};
-use bulkhead_kernel::cap::{Capability, REVOKED_AT_ONCE, ReplyIndex, Spaces};
+use bulkhead_kernel::cap::{Capability, HeldReply, REVOKED_AT_ONCE, ReplyIndex, Spaces};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -243,13 +243,16 @@ proptest! {
                     prop_assert_eq!(found, model.find((holder, index)).map(|(_, found)| found));
                 }
                 Operation::Reply { holder, caller } => {
-                    let put = spaces.put_reply(PartitionId(holder), (VcpuId(caller), 1), Rights::WRITE);
+                    let put = spaces.put_reply(PartitionId(holder), VcpuId(caller), 1, Rights::WRITE);
                     prop_assert_eq!(put.map(|index| index.0.into()), model.receive(holder, caller));
                 }
                 Operation::End { caller } => {
                     if let Some((holder, slot)) = model.calls.remove(&caller) {
-                        let index = ReplyIndex::new(slot as u32, VcpuId(caller), 1);
-                        spaces.take_reply((PartitionId(holder), index), VcpuId(caller));
+                        let held = HeldReply {
+                            holder: PartitionId(holder),
+                            index: ReplyIndex::new(slot as u32, VcpuId(caller), 1),
+                        };
+                        spaces.take_reply(held, VcpuId(caller));
                         model.end(caller, (holder, slot));
                     }
                 }
@@ -328,7 +331,7 @@ fn the_worst_revocation_takes_every_slot_of_every_space() {
     assert_eq!(steps, (chain as usize).div_ceil(REVOKED_AT_ONCE));
     // Every holder but the one who revoked meets the error once. Then the slot is free.
     for holder in (1..32).map(PartitionId) {
-        let put = || spaces.put_reply(holder, (VcpuId(0), 1), Rights::WRITE);
+        let put = || spaces.put_reply(holder, VcpuId(0), 1, Rights::WRITE);
         assert_eq!(put(), Err(Error::NoSpace));
         assert_eq!(spaces.look_up(holder, 9), Err(Error::Revoked));
         assert_eq!(spaces.look_up(holder, 9), Err(Error::NoCapability));

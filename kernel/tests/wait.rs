@@ -131,7 +131,7 @@ fn told_at(bench: &Bench) -> u64 {
     time
 }
 
-/// Each wait, with the vCPU on the pCPU of the other partition and elsewhere.
+/// Checks each wait, with the vCPU on the pCPU of the other partition and elsewhere.
 fn each(mut check: impl FnMut(Kind, u32)) {
     for kind in ALL {
         for pcpu in [0, 1] {

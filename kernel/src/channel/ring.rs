@@ -19,7 +19,20 @@ use bulkhead_devices::ivshmem::Function;
 use bulkhead_image::layout::{NONE, SIDE_FUNCTION, SIDE_WRITES, SideRecord};
 use bulkhead_sched::PcpuPolicy;
 
-impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
+/// The channels, on a pCPU.
+pub(crate) struct Ringing<'p, 's, 'i, A: Arch, D, P> {
+    pub(super) pcpu: &'p mut Pcpu<'s, 'i, A, D, P>,
+}
+
+impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
+    /// Returns the part with its pCPU.
+    #[inline(always)]
+    pub(crate) const fn channels(&mut self) -> Ringing<'_, 's, 'i, A, D, P> {
+        Ringing { pcpu: self }
+    }
+}
+
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Ringing<'_, '_, '_, A, D, P> {
     /// Carries out a hypercall about a channel.
     #[inline(never)]
     pub(crate) fn call_at_channel(
@@ -40,7 +53,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Rings at the sides in this bitmap, at all if it is empty, and never at the caller's own. The work is
     /// bounded by the number of sides.
     pub(crate) fn ring(&mut self, caller: PartitionId, channel: ChannelId, wanted: u64) {
-        let sides = self.system.image.sides_of(channel.0.into());
+        let sides = self.pcpu.system.image.sides_of(channel.0.into());
         for (side, number) in sides.iter().zip(0_u8..) {
             let partition = PartitionId(side.partition.get() as u8);
             let is_wanted = wanted == 0 || wanted as u32 & bit(number) != 0;
@@ -52,20 +65,21 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     fn ring_at(&mut self, partition: PartitionId, channel: ChannelId, side: &SideRecord) {
         if has(Part::Functions) && side.flags.get() & SIDE_FUNCTION != 0 {
-            let system = self.system;
+            let system = self.pcpu.system;
             let is_it =
                 |(_, facts): &(_, &FunctionFacts)| facts.partition == partition && facts.channel == channel;
             if let Some((id, facts)) = system.functions().find(is_it) {
-                self.with_function(id, facts, Function::ring);
+                self.pcpu.functions().with_function(id, facts, Function::ring);
             }
         } else if side.virtual_line.get() != NONE {
             let due = self
+                .pcpu
                 .machine
                 .pulse(partition, VirtualLine(side.virtual_line.get()));
-            self.wake_all(due);
+            self.pcpu.wake_all(due);
         }
         if side.event.get() != NONE {
-            self.raise(partition, 1_u64.wrapping_shl(side.event.get()));
+            self.pcpu.raise(partition, 1_u64.wrapping_shl(side.event.get()));
         }
     }
 
@@ -75,7 +89,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         caller: PartitionId,
         channel: ChannelId,
     ) -> Result<[u64; 4], Error> {
-        let image = &self.system.image;
+        let image = &self.pcpu.system.image;
         let sides = image.sides_of(channel.0.into());
         let mut numbered = sides.iter().zip(0_u64..);
         let own = numbered.find(|(side, _)| side.partition.get() == u32::from(caller.0));

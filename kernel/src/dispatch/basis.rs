@@ -20,11 +20,12 @@
 //! ends one wait or one ownership. A review is a step for each vCPU of a partition.
 
 use super::Pcpu;
+use crate::cap::Named;
 use crate::local::Activity;
 use crate::lock::LockId;
 use crate::mailbox::{bit, bits};
 use crate::parts::HAS_SEATS;
-use crate::port::{Basis, CallState, Named, PortId};
+use crate::port::{Basis, CallState, PortId};
 use crate::wait::Outcome;
 use bulkhead_abi::hypercall::CAPABILITY_SLOTS;
 use bulkhead_abi::{Error, ObjectKind, Rights};
@@ -170,7 +171,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if is_ended {
             self.wake_all(VcpuSet::of(vcpu));
         }
-        is_ended || bits(owned).any(|lock| self.is_disowned(vcpu, LockId(lock)))
+        is_ended || bits(owned).any(|lock| self.locks().is_disowned(vcpu, LockId(lock)))
     }
 
     /// Writes the outcome of a wait that has ended with its capability.
@@ -219,7 +220,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                     self.end_revoked(slot, rest.index);
                 }
             }
-            Activity::Ready => self.look_for_upcall(slot),
+            Activity::Ready => self.upcalls().look_for_upcall(slot),
             _ => {}
         }
     }

@@ -2,12 +2,13 @@
 //! Carries out hypercalls that [`crate::hypercall`] has checked.
 
 use super::Pcpu;
+use crate::cap::Named;
 use crate::command::{Command, CoreCommand, WaitCommand};
+use crate::event::EventWait;
 use crate::hypercall::{READ_LEN, decode, is_malformed, read_results};
 use crate::lent::command::LentCommand;
 use crate::local::Activity;
 use crate::partition::{Launch, Request};
-use crate::port::Named;
 use bulkhead_abi::hypercall::ABI_VERSION;
 use bulkhead_abi::status::StartOptions;
 use bulkhead_abi::{Error, HealthClass, StartCause};
@@ -32,7 +33,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let [first, ..] = call.arguments;
         let named = first as u8;
         let answer = match decode(call, caller, &self.shared.capabilities) {
-            Ok(command) => self.carry_out(slot, vcpu, (caller, named), &command),
+            Ok(command) => self.carry_out(slot, vcpu, caller, named, &command),
             Err(error) => Some(Err(error)),
         };
         let Some(result) = answer else { return };
@@ -50,35 +51,46 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         &mut self,
         slot: Slot,
         vcpu: VcpuId,
-        (caller, named): (PartitionId, u8),
+        caller: PartitionId,
+        named: u8,
         command: &Command,
     ) -> Option<Answer> {
         match *command {
             Command::Core(CoreCommand::Null) => Some(Ok([0; 4])),
             Command::Core(ref command) => Some(self.carry_out_core(caller, command)),
-            Command::Wait(ref command) => self.wait_or_work(slot, vcpu, (caller, named), command),
+            Command::Wait(ref command) => self.wait_or_work(slot, vcpu, caller, named, command),
             #[cfg(feature = "upcalls")]
-            Command::Upcall(gate, ref wish) => self.want_upcall(slot, vcpu, (gate, named), wish),
+            Command::Upcall(gate, ref wish) => {
+                let at = Named {
+                    it: gate,
+                    index: named,
+                };
+                self.upcalls().want_upcall(slot, vcpu, at, wish)
+            }
             #[cfg(feature = "ports")]
-            Command::Port(ref command) => self.call_at_port(slot, vcpu, named, command),
+            Command::Port(ref command) => self.ports().call_at_port(slot, vcpu, named, command),
             #[cfg(feature = "locks")]
             Command::Lock(lock, command) => {
                 let at = Named {
                     it: lock,
                     index: named,
                 };
-                self.call_at_lock(slot, vcpu, at, command)
+                self.locks().call_at_lock(slot, vcpu, at, command)
             }
             #[cfg(feature = "channels")]
-            Command::Channel(channel, command) => Some(self.call_at_channel(caller, channel, command)),
+            Command::Channel(channel, command) => {
+                Some(self.channels().call_at_channel(caller, channel, command))
+            }
             #[cfg(feature = "lent")]
-            Command::Lent(device, LentCommand::Hold(index)) => Some(self.change_hold(caller, device, index)),
+            Command::Lent(device, LentCommand::Hold(index)) => {
+                Some(self.lent().change_hold(caller, device, index))
+            }
             #[cfg(feature = "lent")]
             Command::Lent(device, LentCommand::Line(index, step)) => {
-                Some(self.change_line(caller, device, (index, step)))
+                Some(self.lent().change_line(caller, device, index, step))
             }
             #[cfg(feature = "services")]
-            Command::Serve(server, ref step) => Some(self.serve(caller, server, step)),
+            Command::Serve(server, ref step) => Some(self.services().serve(caller, server, step)),
         }
     }
 
@@ -88,17 +100,21 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         &mut self,
         slot: Slot,
         vcpu: VcpuId,
-        (caller, named): (PartitionId, u8),
+        caller: PartitionId,
+        named: u8,
         command: &WaitCommand,
     ) -> Option<Answer> {
         match *command {
-            WaitCommand::Events(gate, until) => self.wait_for_events(slot, vcpu, (gate, named), until),
+            WaitCommand::Events(gate, until) => {
+                let wait = EventWait { gate, index: named };
+                self.wait_for_events(slot, vcpu, wait, until)
+            }
             WaitCommand::Sleep(until) => self.sleep(slot, vcpu, named, until),
             WaitCommand::Revoke(index, own) => {
-                if own && let Some(outcome) = self.delete_reply(caller, index) {
+                if own && let Some(outcome) = self.ports().delete_reply(caller, index) {
                     return Some(outcome);
                 }
-                match self.revoke_part(caller, (index, own)) {
+                match self.revoke_part(caller, index, own) {
                     Ok(None) => Some(Ok([0; 4])),
                     Ok(Some((index, own))) => {
                         self.local.slot_mut(slot).activity = Activity::Revoking(index, own);
@@ -115,7 +131,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     fn revoke_part(
         &mut self,
         caller: PartitionId,
-        (index, own): (u64, bool),
+        index: u64,
+        own: bool,
     ) -> Result<Option<(u64, bool)>, Error> {
         if index != REVOKED {
             let (done, lost) = self.shared.capabilities.revoke(caller, index, own)?;
@@ -124,19 +141,19 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 return Ok(Some((index, own)));
             }
         }
-        let is_right = self.are_holds_right(None) && self.are_waits_right();
+        let is_right = self.lent().are_holds_right(None) && self.are_waits_right();
         Ok((!is_right).then_some((REVOKED, false)))
     }
 
     /// Does the next part of a revocation, then looks at interrupts that came meanwhile. The capability
     /// itself may be gone by now, with everything that was derived from it.
-    pub(crate) fn revoke_chunk(&mut self, slot: Slot, vcpu: VcpuId, part: (u64, bool)) {
+    pub(crate) fn revoke_chunk(&mut self, slot: Slot, vcpu: VcpuId, index: u64, own: bool) {
         let caller = self.system.binding(vcpu).partition;
-        match self.revoke_part(caller, part) {
+        match self.revoke_part(caller, index, own) {
             Ok(None) => {
                 self.machine.reply(vcpu, Reply::Hypercall(Ok([0; 4])));
                 self.local.slot_mut(slot).activity = Activity::Ready;
-                self.look_for_upcall(slot);
+                self.upcalls().look_for_upcall(slot);
             }
             Ok(Some((index, own))) => {
                 self.local.slot_mut(slot).activity = Activity::Revoking(index, own);

@@ -81,7 +81,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
 
     /// Carries out an access to a register of the partition's console.
     pub(crate) fn access_console(&mut self, place: &Place<'_>, access: &Access) -> Option<Reply> {
-        let value = self.access_uart(place.partition, place.offset, (access.size, access.kind))?;
+        let value = self.access_uart(place.partition, place.offset, access.size, access.kind)?;
         Some(match access.kind {
             AccessKind::Read => Reply::Read(value),
             AccessKind::Write(_) => Reply::Written,
@@ -116,7 +116,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
                 return true;
             }
         }
-        let value = self.access_uart(partition, offset, (size, access.kind));
+        let value = self.access_uart(partition, offset, size, access.kind);
         self.machine.answer(vcpu, value.unwrap_or(0));
         false
     }
@@ -128,7 +128,8 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
         &mut self,
         partition: PartitionId,
         offset: u64,
-        (size, kind): (u8, AccessKind),
+        size: u8,
+        kind: AccessKind,
     ) -> Option<u64> {
         let output = &self.shared.terminal.output;
         // Then nothing is sent, and the driver waits for nothing.
@@ -182,7 +183,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
         }
         let console = self.system.console_of(partition);
         let line = console.and_then(VirtualDevice::interrupt);
-        let woken = line.map(|line| self.set_lines(partition, line, (before, after)));
+        let woken = line.map(|line| self.set_lines(partition, line, before, after));
         drop(reader);
         self.wake_all(woken.unwrap_or(VcpuSet::EMPTY));
         Some(result)
@@ -213,7 +214,8 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
         &mut self,
         partition: PartitionId,
         VirtualLine(first): VirtualLine,
-        (before, after): ([bool; 2], [bool; 2]),
+        before: [bool; 2],
+        after: [bool; 2],
     ) -> VcpuSet {
         let mut woken = VcpuSet::EMPTY;
         for ((number, before), after) in (first..).zip(before).zip(after) {
@@ -268,8 +270,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
     /// of the output that can be sent now.
     fn send_for(&mut self, partition: PartitionId, now: u64) {
         if self.shared.terminal.output.is_urgent(partition) {
-            self.local.payer = self.local.running();
-            self.local.paid_steps = PAID_STEPS;
+            self.local.output.charge(self.local.running(), PAID_STEPS);
             self.pump_at(now);
             self.go_on_with_output();
         } else {
@@ -285,11 +286,8 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
 
     /// Plans another step of output at once, if the vCPU that runs pays for one more.
     pub(crate) fn go_on_with_output(&mut self) {
-        if self.local.may_pump
-            && self.local.payer == self.local.running()
-            && let Some(left) = self.local.paid_steps.checked_sub(1)
-        {
-            self.local.paid_steps = left;
+        let running = self.local.running();
+        if self.local.output.take_paid_step(running) {
             self.come_at_once();
         }
     }
@@ -298,7 +296,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
         let Shared {
             terminal, recorder, ..
         } = self.shared;
-        self.local.may_pump = terminal.output.pump(recorder, &mut self.drivers, now);
+        self.local.output.may_pump = terminal.output.pump(recorder, &mut self.drivers, now);
         self.mind_output(now);
         for partition in bits(self.shared.take_starved()).map(PartitionId) {
             let room = self.shared.terminal.output.room(partition);
@@ -312,7 +310,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
 
     /// Makes this pCPU look after output that its partition left unsent: at a low rate, by its own clock.
     fn mind_output(&mut self, now: u64) {
-        if !self.local.has_output()
+        if !self.local.output.is_planned()
             && let Some(delay) = self.shared.terminal.output.due(&self.shared.recorder, now)
         {
             let due = self.machine.now().plus(self.system.time.duration(delay));

@@ -66,7 +66,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 self.look();
             }
             Exit::Host(ref call) if A::CAPS.semihosting && has(Part::Semihosting) => {
-                self.host_call(slot, vcpu, call)
+                self.semihosting().host_call(slot, vcpu, call)
             }
             Exit::Failed { code } => self.backend_failed(slot, vcpu, code),
             // Interrupts: the vCPU has done nothing.
@@ -93,7 +93,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     fn handle_access(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) -> bool {
         let is_answered = self.access(vcpu, access);
         #[cfg(feature = "services")]
-        if !is_answered && let Some(is_answered) = self.ask(slot, vcpu, access) {
+        if !is_answered && let Some(is_answered) = self.services().ask(slot, vcpu, access) {
             return is_answered;
         }
         if !is_answered {
@@ -112,13 +112,13 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 } else if D::HAS_NETWORK
                     && has(Part::Networks)
                     && self.drivers.network_line() == Some(line)
-                    && !self.take_frame()
+                    && !self.networks().take_frame()
                 {
                     // The line stays masked until there is time for it.
                     return;
                 } else {
-                    self.take_line(line);
-                    self.tell_task(line);
+                    self.lent().take_line(line);
+                    self.services().tell_task(line);
                 }
                 self.machine.complete(line);
             }
@@ -232,7 +232,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Activity::Blocked(pause) => {
                 if !self.end_pause(slot, vcpu, pause) {
                     // A vCPU that lends its place does not run in it.
-                    if self.local.is_lending(slot) {
+                    if self.local.loans.is_lending(slot) {
                         pause.wait.lend(self, slot);
                     } else if SEVERAL_VCPUS {
                         let now = self.machine.now();
@@ -240,7 +240,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                     }
                 }
             }
-            Activity::Ready => self.look_for_upcall(slot),
+            Activity::Ready => self.upcalls().look_for_upcall(slot),
             Activity::Off
             | Activity::Loading(_)
             | Activity::Revoking(..)
@@ -284,7 +284,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Activity::Idle(_) => self.local.make_ready(slot, now),
             Activity::Blocked(pause) if pause.wait.takes_turn() => self.local.make_looking(slot, pause, now),
             Activity::Blocked(pause) => self.give_up(slot, pause.wait, pause.late_error(now)),
-            Activity::Ready => self.look_for_upcall(slot),
+            Activity::Ready => self.upcalls().look_for_upcall(slot),
             Activity::Off
             | Activity::Loading(_)
             | Activity::Revoking(..)
@@ -319,7 +319,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             let now = self.machine.now();
             self.local.make_ready(slot, now);
         }
-        self.look_for_upcall(slot);
+        self.upcalls().look_for_upcall(slot);
     }
 }
 

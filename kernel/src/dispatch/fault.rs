@@ -94,7 +94,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Ends an exit. If the exit has written a line, interrupts are looked at before the decision: the
     /// decision does not wait for the line as well.
     fn look_behind_line(&mut self) {
-        if self.local.has_line {
+        if self.local.output.has_line {
             self.look();
         }
     }

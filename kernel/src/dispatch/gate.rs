@@ -52,18 +52,18 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         &mut self,
         slot: Slot,
         vcpu: VcpuId,
-        (gate, index): (PartitionId, u8),
+        wait: EventWait,
         until: Option<u64>,
     ) -> Option<Outcome> {
+        let gate = wait.gate;
         let until = until.map_or(Ticks::NEVER, |nanoseconds| self.system.time.at(nanoseconds));
-        self.end_upcall(slot, vcpu);
+        self.upcalls().end_upcall(slot, vcpu);
         let events = self.shared.partition(gate).gate.wait(vcpu);
         // Also if there are no events: the level may still be high, and would end this wait and the next one.
         self.events_taken(gate);
         if events != 0 {
             return Some(Ok([events, 0, 0, 0]));
         }
-        let wait = EventWait { gate, index };
         let Some(timer) = self.interruption(vcpu) else {
             return Some(wait.give_up(self, vcpu, Error::Interrupted));
         };

@@ -59,7 +59,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Some(PartitionState::Stopped | PartitionState::Failed)
         ) {
             self.quiesce(partition);
-            self.refuse_replies(partition);
+            self.ports().refuse_replies(partition);
         }
         if effects.load {
             let first = self.system.binding_of(partition, 0);
@@ -135,8 +135,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             if let Some(pause) = state.activity.pause() {
                 pause.wait.leave(self, state.vcpu);
             }
-            self.end_upcall(slot, state.vcpu);
-            self.leave_ports(slot, state.vcpu);
+            self.upcalls().end_upcall(slot, state.vcpu);
+            self.leave_seat(slot, state.vcpu);
             self.local.switch_off(slot, now);
             self.machine.detach(state.vcpu);
         }
@@ -151,9 +151,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     pub(crate) fn load_here(&mut self, partition: PartitionId, now: Ticks) {
         if self.shared.partition(partition).state() == PartitionState::Loading {
             self.quiesce(partition);
-            self.refuse_replies(partition);
-            self.begin_service(partition);
-            self.enable_task_lines(partition);
+            self.ports().refuse_replies(partition);
+            self.services().begin_service(partition);
+            self.services().enable_task_lines(partition);
             let slot = self.system.binding_of(partition, 0).slot;
             let start = self
                 .shared
@@ -161,7 +161,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 .control(|control| control.start());
             self.shared.recorder.started(partition);
             self.local.make_loading(slot, Cursor::new(start), now);
-            self.relend_to(slot);
+            self.ports().relend_to(slot);
         }
     }
 
@@ -185,7 +185,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 },
             );
             self.local.make_ready(slot, now);
-            self.relend_to(slot);
+            self.ports().relend_to(slot);
         }
     }
 
@@ -196,7 +196,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
         let binding = self.system.binding(vcpu);
         self.local.block(slot, Activity::Off);
-        self.leave_ports(slot, vcpu);
+        self.leave_seat(slot, vcpu);
         self.machine.detach(vcpu);
         let effects = self
             .shared
@@ -218,9 +218,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
         let mut cursor = match self.local.slot(slot).activity {
             Activity::Loading(cursor) => cursor,
-            Activity::Revoking(index, own) => return self.revoke_chunk(slot, vcpu, (index, own)),
+            Activity::Revoking(index, own) => return self.revoke_chunk(slot, vcpu, index, own),
             Activity::Looking(pause) => return self.look_in_turn(slot, vcpu, pause),
-            Activity::Calling => return self.interrupt_task(slot, vcpu),
+            Activity::Calling => return self.upcalls().interrupt_task(slot, vcpu),
             _ => return,
         };
         let partition = self.system.binding(vcpu).partition;
@@ -234,7 +234,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 self.review(lost);
                 // Holds and waits without their capabilities go one at a time, and then the reset looks once
                 // more.
-                let next = if self.are_holds_right(Some(partition)) && self.are_waits_right() {
+                let next = if self.lent().are_holds_right(Some(partition)) && self.are_waits_right() {
                     next
                 } else {
                     next.or(Some(from))
@@ -256,7 +256,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 }
                 done.map(|_| ())
             }
-            Chunk::Copy { guest, .. } if self.is_kept_in_flash(partition, guest) => Ok(()),
+            Chunk::Copy { guest, .. } if self.flash().is_kept_in_flash(partition, guest) => Ok(()),
             Chunk::Copy {
                 guest,
                 payload,
@@ -303,7 +303,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         // Another pCPU may have sent output of an earlier life, and so have raised the line again after its
         // reset.
         self.change_uart(partition, Change::Reset);
-        self.reset_flash(partition);
+        self.flash().reset_flash(partition);
         let shared = self.shared.partition(partition);
         if let Some(input) = shared.reader.lock().input() {
             input.clear();
@@ -312,12 +312,12 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             && has(Part::Networks)
             && let Some(nic) = self.system.facts_of(partition).nic
         {
-            self.reset_nic(nic);
+            self.networks().reset_nic(nic);
         }
-        self.reset_functions(partition);
+        self.functions().reset_functions(partition);
         shared.gate.clear();
         self.events_taken(partition);
-        self.raise_for_messages(partition);
+        self.ports().raise_for_messages(partition);
         None
     }
 
@@ -331,7 +331,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             && has(Part::Networks)
             && let Some(nic) = self.system.facts_of(partition).nic
         {
-            self.raise_after_reset(nic);
+            self.networks().raise_after_reset(nic);
         }
         let Some(effects) = shared.control(crate::partition::Control::loaded) else {
             // The partition is to stop again. The order may have to wait.

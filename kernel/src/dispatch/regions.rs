@@ -35,13 +35,13 @@ const BOTH: Kinds = Kinds {
 };
 
 /// Answers an access by a table with a line for each region: the part that the region's device plays, whether
-/// the class binary has such devices, the kinds of access, and the function.
+/// the class binary has such devices, the kinds of access, and the answer.
 macro_rules! answer_by {
-    (($kernel:expr, $role:expr, $place:expr, $access:expr) $($device:pat, $is_there:expr, $kinds:expr, $function:ident;)*) => {
+    (($role:expr, $access:expr) $($device:pat, $is_there:expr, $kinds:expr, $answer:expr;)*) => {
         match $role {
             $(
                 Some($device) if $is_there && $kinds.allow($access.kind) => {
-                    Some($kernel.$function($place, $access))
+                    Some($answer)
                 }
             )*
             _ => None,
@@ -64,11 +64,11 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     #[inline(always)]
     pub(crate) fn answer_in_region(&mut self, place: &Place<'_>, access: &Access) -> Option<Option<Reply>> {
         answer_by! {
-            (self, self.system.role_of(place.device), place, access)
-            DeviceRole::Console(_), true, BOTH, access_console;
-            DeviceRole::Flash, has(Part::Flash), BOTH, access_flash;
-            DeviceRole::Bridge, has(Part::Functions), BOTH, access_bridge;
-            DeviceRole::Network, D::HAS_NETWORK && has(Part::Networks), BOTH, access_nic;
+            (self.system.role_of(place.device), access)
+            DeviceRole::Console(_), true, BOTH, self.access_console(place, access);
+            DeviceRole::Flash, has(Part::Flash), BOTH, self.flash().access_flash(place, access);
+            DeviceRole::Bridge, has(Part::Functions), BOTH, self.functions().access_bridge(place, access);
+            DeviceRole::Network, D::HAS_NETWORK && has(Part::Networks), BOTH, self.networks().access_nic(place, access);
         }
     }
 }

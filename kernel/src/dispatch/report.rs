@@ -33,7 +33,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// interrupts before and after the step.
     pub(crate) fn log(&mut self, entry: &Entry) {
         self.shared.recorder.entry(&mut self.machine, entry);
-        self.local.has_line = true;
+        self.local.output.has_line = true;
         self.come_at_once();
     }
 
@@ -104,7 +104,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// that slot comes first, but not twice.
     pub(crate) fn plan_chore(&mut self, before: Option<Slot>) {
         let running = self.local.running();
-        self.local.chore = match self.local.chore {
+        self.local.output.chore = match self.local.output.chore {
             Chore::None if running.is_some() && running != before => self.put_off(),
             Chore::None => Chore::Due,
             _ => Chore::Owed,
@@ -123,11 +123,11 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// interrupts.
     #[inline(never)]
     pub(crate) fn do_chore(&mut self) {
-        let chore = core::mem::replace(&mut self.local.chore, Chore::None);
+        let chore = core::mem::replace(&mut self.local.output.chore, Chore::None);
         if let Some(exit) = self.machine.poll() {
             self.handle_common(&exit);
             if chore == Chore::Due {
-                self.local.chore = self.put_off();
+                self.local.output.chore = self.put_off();
                 // The decision is over: only the next decision arms the clock for the new time.
                 self.local.reschedule = true;
                 return;
@@ -137,7 +137,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             // The output that this chore was planned for is still here.
             self.come_at_once();
         } else {
-            self.local.has_line = false;
+            self.local.output.has_line = false;
             self.pump();
             self.go_on_with_output();
         }

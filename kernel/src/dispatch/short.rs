@@ -92,7 +92,8 @@ impl<'s, 'i, R: RelaxStrategy> Short<'s, 'i, R> {
     fn receive<A: Arch>(
         &self,
         machine: &mut A,
-        (vcpu, receiver): (VcpuId, PartitionId),
+        vcpu: VcpuId,
+        receiver: PartitionId,
         registers: &mut CallRegisters,
     ) -> Option<VcpuSet> {
         let [_, index, to, size, ..] = *registers;
@@ -150,7 +151,7 @@ impl<A: Arch> ShortCalls<A> for Short<'_, '_, A::Relax> {
         let results = match operation as u16 {
             SEND if has(Part::Ports) => return self.send(machine, caller, registers),
             RECEIVE | TRY_RECEIVE if has(Part::Ports) => {
-                return self.receive(machine, (vcpu, caller), registers);
+                return self.receive(machine, vcpu, caller, registers);
             }
             VERSION => [u64::from(ABI_VERSION), 0, 0, 0],
             STATUS => {

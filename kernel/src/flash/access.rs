@@ -26,7 +26,20 @@ const fn rights(is_array: bool) -> Permissions {
     }
 }
 
-impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
+/// The flashes of VMs, on a pCPU.
+pub(crate) struct Flashing<'p, 's, 'i, A: Arch, D, P> {
+    pub(super) pcpu: &'p mut Pcpu<'s, 'i, A, D, P>,
+}
+
+impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
+    /// Returns the part with its pCPU.
+    #[inline(always)]
+    pub(crate) const fn flash(&mut self) -> Flashing<'_, 's, 'i, A, D, P> {
+        Flashing { pcpu: self }
+    }
+}
+
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Flashing<'_, '_, '_, A, D, P> {
     /// Carries out an access to a bank of the partition's flash.
     #[inline(never)]
     pub(crate) fn access_flash(&mut self, place: &Place<'_>, access: &Access) -> Option<Reply> {
@@ -35,7 +48,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             device,
             offset,
         } = *place;
-        let shared = self.shared;
+        let shared = self.pcpu.shared;
         let mut flash = shared.flashes.of(partition).lock();
         let bank = flash.bank(device)?;
         let was_readable = bank.is_array();
@@ -50,10 +63,11 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             },
         };
         // The hypervisor's copies cannot fail: the image's check has found the memory of the bank.
-        let _done = self.change_flash(partition, device, (bank, work));
+        let _done = self.change_flash(partition, device, bank, work);
         if bank.is_array() != was_readable {
             let (guest, size) = (GuestPhys(device.base()), u64::from(device.size()));
-            self.machine
+            self.pcpu
+                .machine
                 .protect(partition, guest, size, rights(bank.is_array()));
         }
         Some(reply)
@@ -63,7 +77,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     fn load_array(&mut self, partition: PartitionId, access: &Access) -> Reply {
         let mut bytes = [0; 8];
         let wanted = bytes.get_mut(..usize::from(access.size)).unwrap_or_default();
-        let _loaded = self.machine.copy_in(partition, access.address, wanted);
+        let _loaded = self.pcpu.machine.copy_in(partition, access.address, wanted);
         Reply::Read(u64::from_le_bytes(bytes))
     }
 
@@ -72,7 +86,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         &mut self,
         partition: PartitionId,
         device: &VirtualDevice,
-        (bank, work): (&Bank, Work),
+        bank: &Bank,
+        work: Work,
     ) -> Result<(), CopyError> {
         let at = |offset: u32| GuestPhys(device.base().saturating_add(offset.into()));
         match work {
@@ -81,16 +96,16 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 let mut bytes = [0; BUFFER];
                 let data = bank.data();
                 let old = bytes.get_mut(..data.len()).unwrap_or_default();
-                self.machine.copy_in(partition, at(offset), old)?;
+                self.pcpu.machine.copy_in(partition, at(offset), old)?;
                 for (old, new) in old.iter_mut().zip(data) {
                     *old &= new;
                 }
-                self.machine.copy_out(partition, at(offset), old)
+                self.pcpu.machine.copy_out(partition, at(offset), old)
             }
             Work::Erase { offset, length } => {
                 for done in (0..length).step_by(ERASED.len()) {
                     let place = at(offset.saturating_add(done));
-                    self.machine.copy_out(partition, place, &ERASED)?;
+                    self.pcpu.machine.copy_out(partition, place, &ERASED)?;
                 }
                 Ok(())
             }
@@ -102,7 +117,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if !has(Part::Flash) {
             return;
         }
-        let (system, shared) = (self.system, self.shared);
+        let (system, shared) = (self.pcpu.system, self.pcpu.shared);
         for device in system.devices_of(partition) {
             if system.role_of(device) != Some(DeviceRole::Flash) {
                 continue;
@@ -114,7 +129,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             {
                 bank.reset();
                 let (guest, size) = (GuestPhys(device.base()), u64::from(device.size()));
-                self.machine.protect(partition, guest, size, rights(true));
+                self.pcpu.machine.protect(partition, guest, size, rights(true));
             } else if let Some(bank) = flash.bank(device) {
                 bank.reset();
             }
@@ -124,12 +139,12 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Tells whether a piece of a payload is not to be copied at a start: it belongs to a flash that has its
     /// contents.
     pub(crate) fn is_kept_in_flash(&self, partition: PartitionId, guest: GuestPhys) -> bool {
-        if !has(Part::Flash) || !self.shared.flashes.of(partition).lock().is_filled {
+        if !has(Part::Flash) || !self.pcpu.shared.flashes.of(partition).lock().is_filled {
             return false;
         }
-        let mut devices = self.system.devices_of(partition).iter();
+        let mut devices = self.pcpu.system.devices_of(partition).iter();
         devices.any(|device| {
-            self.system.role_of(device) == Some(DeviceRole::Flash) && device.offset_of(guest.0).is_some()
+            self.pcpu.system.role_of(device) == Some(DeviceRole::Flash) && device.offset_of(guest.0).is_some()
         })
     }
 }

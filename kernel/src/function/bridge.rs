@@ -15,7 +15,20 @@ const ECAM: u8 = 0;
 /// Functions that a device can have.
 const FUNCTIONS_PER_DEVICE: u64 = 8;
 
-impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
+/// The PCI functions of VMs, on a pCPU.
+pub(crate) struct Bridges<'p, 's, 'i, A: Arch, D, P> {
+    pub(super) pcpu: &'p mut Pcpu<'s, 'i, A, D, P>,
+}
+
+impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
+    /// Returns the part with its pCPU.
+    #[inline(always)]
+    pub(crate) const fn functions(&mut self) -> Bridges<'_, 's, 'i, A, D, P> {
+        Bridges { pcpu: self }
+    }
+}
+
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Bridges<'_, '_, '_, A, D, P> {
     /// Carries out an access to a window of the bridge. Where no function is, a load gives all ones.
     #[inline(never)]
     pub(crate) fn access_bridge(&mut self, place: &Place<'_>, access: &Access) -> Option<Reply> {
@@ -29,7 +42,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         } else {
             (Some(offset / REGISTERS_SIZE), offset % REGISTERS_SIZE)
         };
-        let system = self.system;
+        let system = self.pcpu.system;
         let found = device.and_then(|device| system.function_at(partition, device));
         let Some((id, facts)) = found else {
             return Some(match access.kind {
@@ -62,7 +75,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             return Some(Reply::Written);
         };
         if let Some(side @ 0..32) = ring {
-            self.ring(partition, facts.channel, bit(side as u8).into());
+            self.pcpu
+                .channels()
+                .ring(partition, facts.channel, bit(side as u8).into());
         }
         Some(reply)
     }
@@ -75,24 +90,24 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         facts: &FunctionFacts,
         change: impl FnOnce(&mut Function) -> T,
     ) -> Option<T> {
-        let mut function = self.shared.functions.get(usize::from(id.0))?.lock();
+        let mut function = self.pcpu.shared.functions.get(usize::from(id.0))?.lock();
         let before = function.level();
         let result = change(&mut function);
         let after = function.level();
         let woken = if before == after {
             VcpuSet::EMPTY
         } else {
-            let levels = ([before, false], [after, false]);
-            self.set_lines(facts.partition, facts.line, levels)
+            self.pcpu
+                .set_lines(facts.partition, facts.line, [before, false], [after, false])
         };
         drop(function);
-        self.wake_all(woken);
+        self.pcpu.wake_all(woken);
         Some(result)
     }
 
     /// Puts the functions of a VM into their first state.
     pub(crate) fn reset_functions(&mut self, partition: PartitionId) {
-        let system = self.system;
+        let system = self.pcpu.system;
         for (id, facts) in system
             .functions()
             .filter(|(_, facts)| facts.partition == partition)

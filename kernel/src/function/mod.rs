@@ -53,8 +53,10 @@ impl FunctionFacts {
     #[must_use]
     pub const fn new(
         side: &SideRecord,
-        (channel, position): (&ChannelRecord, u8),
-        (registers, device): (&VirtualDevice, u8),
+        channel: &ChannelRecord,
+        position: u8,
+        registers: &VirtualDevice,
+        device: u8,
     ) -> Self {
         Self {
             partition: PartitionId(side.partition.get() as u8),

@@ -18,7 +18,20 @@ const NOTHING: Permissions = Permissions {
     execute: false,
 };
 
-impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
+/// The holds and the lines that are lent, on a pCPU.
+pub(crate) struct Lending<'p, 's, 'i, A: Arch, D, P> {
+    pub(super) pcpu: &'p mut Pcpu<'s, 'i, A, D, P>,
+}
+
+impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
+    /// Returns the part with its pCPU.
+    #[inline(always)]
+    pub(crate) const fn lent(&mut self) -> Lending<'_, 's, 'i, A, D, P> {
+        Lending { pcpu: self }
+    }
+}
+
+impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Lending<'_, '_, 'i, A, D, P> {
     /// Maps the window of the caller's side with the rights of the capability in a slot, or ends the hold of
     /// the side if no slot is given.
     #[inline(never)]
@@ -29,8 +42,8 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
         index: Option<u8>,
     ) -> Answer {
         let (number, side) = self.window(caller, channel).ok_or(Error::WrongState)?;
-        let mut answer = self.place_of_channel(caller, channel)?;
-        let shared = self.shared;
+        let mut answer = self.pcpu.channels().place_of_channel(caller, channel)?;
+        let shared = self.pcpu.shared;
         shared.holds.change(|table| {
             let entry = table.get_mut(number).ok_or(Error::WrongState)?;
             if entry.is_some() != index.is_none() {
@@ -66,12 +79,13 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
     #[inline]
     pub(crate) fn are_holds_right(&mut self, loaded: Option<PartitionId>) -> bool {
         !has(Part::Lent)
-            || (self.shared.holds.is_empty() || !self.end_wrong_hold(loaded)) && self.are_lines_right(loaded)
+            || (self.pcpu.shared.holds.is_empty() || !self.end_wrong_hold(loaded))
+                && self.are_lines_right(loaded)
     }
 
     #[inline(never)]
     fn end_wrong_hold(&mut self, loaded: Option<PartitionId>) -> bool {
-        let (system, shared) = (self.system, self.shared);
+        let (system, shared) = (self.pcpu.system, self.pcpu.shared);
         shared.holds.change(|table| {
             let mut all = system.image.sides().iter().zip(table);
             let wrong = all.find(|(side, entry)| {
@@ -94,12 +108,12 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
     /// Nothing that comes later may be stored there, because the memory may be taken away until then.
     #[inline]
     pub(crate) fn can_be_taken(&self, partition: PartitionId, guest: GuestPhys, length: u64) -> bool {
-        has(Part::Lent) && !self.shared.holds.is_empty() && self.touches_window(partition, guest, length)
+        has(Part::Lent) && !self.pcpu.shared.holds.is_empty() && self.touches_window(partition, guest, length)
     }
 
     #[inline(never)]
     fn touches_window(&self, partition: PartitionId, GuestPhys(guest): GuestPhys, length: u64) -> bool {
-        let image = &self.system.image;
+        let image = &self.pcpu.system.image;
         image.sides().iter().any(|side| {
             let channel = image.channels().get(side.channel.get() as usize);
             let (first, size) = (side.guest.get(), channel.map_or(0, |channel| channel.size.get()));
@@ -112,7 +126,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
 
     /// Returns the number and the record of the caller's side, if it is one that is mapped while it is held.
     fn window(&self, caller: PartitionId, channel: ChannelId) -> Option<(usize, &'i SideRecord)> {
-        let image = &self.system.image;
+        let image = &self.pcpu.system.image;
         let first = image.channels().get(usize::from(channel.0))?.first_side.get() as usize;
         let mut sides = (first..).zip(image.sides_of(channel.0.into()));
         sides.find(|(_, side)| {
@@ -121,10 +135,11 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
     }
 
     fn protect_window(&mut self, side: &SideRecord, permissions: Permissions) {
-        let channel = self.system.image.channels().get(side.channel.get() as usize);
+        let channel = self.pcpu.system.image.channels().get(side.channel.get() as usize);
         let size = channel.map_or(0, |channel| channel.size.get());
         let partition = PartitionId(side.partition.get() as u8);
-        self.machine
+        self.pcpu
+            .machine
             .protect(partition, GuestPhys(side.guest.get()), size, permissions);
     }
 }

@@ -30,7 +30,8 @@ pub enum LineStep {
 /// Checks a hypercall about something that is lent. The look-up has found the slot, so the index is small.
 pub(crate) fn decode<R: RelaxStrategy>(
     operation: Operation,
-    (index, port): (u64, u64),
+    index: u64,
+    port: u64,
     caller: PartitionId,
     spaces: &Spaces<R>,
 ) -> Result<LentCommand, Error> {
@@ -39,7 +40,7 @@ pub(crate) fn decode<R: RelaxStrategy>(
         Operation::ChannelHold | Operation::DeviceHold => LentCommand::Hold(Some(index)),
         Operation::ChannelRelease | Operation::DeviceRelease => LentCommand::Hold(None),
         Operation::InterruptBind => {
-            let found = PortId(named(spaces, caller, (port, ObjectKind::Port), Rights::READ)?);
+            let found = PortId(named(spaces, caller, port, ObjectKind::Port, Rights::READ)?);
             LentCommand::Line(index, LineStep::Bind(found, port as u8))
         }
         Operation::InterruptDone => LentCommand::Line(index, LineStep::Done),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Carries out what holders of lines do, and delivers the interrupts of lines ([`crate::lent::line`]).
 
+use crate::cap::Named;
 use crate::channel::command::ChannelId;
-use crate::dispatch::Pcpu;
 use crate::dispatch::basis::{RECEIVES, Right};
+use crate::lent::change_hold::Lending;
 use crate::lent::command::LineStep;
 use crate::lent::line::{Binding, Mark, Progress};
 use crate::parts::{Part, has};
@@ -20,21 +21,27 @@ const LENGTH: u16 = 8;
 /// The results that a receiver of such a message finds besides the bytes.
 pub(crate) const RESULTS: [u64; 4] = [LENGTH as u64, LINE_SENDER, 0, 0];
 
-impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Lending<'_, '_, '_, A, D, P> {
     /// Carries out a step of the holder of a line, by the capability at `index`.
     #[inline(never)]
     pub(crate) fn change_line(
         &mut self,
         caller: PartitionId,
         device: ChannelId,
-        (index, step): (u8, LineStep),
+        index: u8,
+        step: LineStep,
     ) -> Result<[u64; 4], Error> {
         let mut woken = VcpuSet::EMPTY;
-        let shared = self.shared;
+        let shared = self.pcpu.shared;
         let result = shared.lines.bindings.change(|table| {
             let entry = table.get_mut(usize::from(device.0)).ok_or(Error::NotSupported)?;
             if let LineStep::Bind(port, port_index) = step {
-                return self.bind(entry, (caller, device), index, (port, port_index));
+                let line = Named { it: device, index };
+                let port = Named {
+                    it: port,
+                    index: port_index,
+                };
+                return self.bind(entry, caller, line, port);
             }
             let is_own = |binding: &&mut Binding| (binding.holder, binding.index) == (caller, index);
             let binding = entry.as_mut().filter(is_own).ok_or(Error::WrongState)?;
@@ -45,18 +52,23 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             }
             self.rearm(device.0, binding, &mut woken)
         });
-        self.wake_all(woken);
+        self.pcpu.wake_all(woken);
         result.map(|()| [0; 4])
     }
 
     fn bind(
         &mut self,
         entry: &mut Option<Binding>,
-        (holder, device): (PartitionId, ChannelId),
-        index: u8,
-        (port, port_index): (PortId, u8),
+        holder: PartitionId,
+        line: Named<ChannelId>,
+        port: Named<PortId>,
     ) -> Result<(), Error> {
-        let (system, shared) = (self.system, self.shared);
+        let Named { it: device, index } = line;
+        let Named {
+            it: port,
+            index: port_index,
+        } = port;
+        let (system, shared) = (self.pcpu.system, self.pcpu.shared);
         let mut sides = system.image.sides_of(device.0.into()).iter();
         let (line, edge) = sides.find_map(lent_line).ok_or(Error::WrongState)?;
         let capability = shared.capabilities.peek(holder, index.into())?;
@@ -84,13 +96,13 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             edge,
             again: false,
         });
-        self.machine.enable(line, edge);
+        self.pcpu.machine.enable(line, edge);
         Ok(())
     }
 
     /// Lets the line of a holder that is done interrupt again.
     fn rearm(&mut self, device: u8, binding: &mut Binding, woken: &mut VcpuSet) -> Result<(), Error> {
-        let shared = self.shared;
+        let shared = self.pcpu.shared;
         {
             let _queue = shared.ports.of(binding.port).lock();
             if shared.lines.progress(device) != Progress::Received {
@@ -101,15 +113,15 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if core::mem::take(&mut binding.again) {
             self.deliver_line(device, binding, woken);
         } else {
-            self.machine.enable(binding.line, binding.edge);
+            self.pcpu.machine.enable(binding.line, binding.edge);
         }
         Ok(())
     }
 
     /// Ends a binding: the line interrupts no more, and the port keeps no room for it.
     fn unbind(&mut self, device: u8, binding: &Binding) {
-        self.machine.disable(binding.line);
-        let shared = self.shared;
+        self.pcpu.machine.disable(binding.line);
+        let shared = self.pcpu.shared;
         let mut queue = shared.ports.of(binding.port).lock();
         // A message that waits takes its room until a receiver finds that it is nobody's.
         if shared.lines.progress(device) != Progress::Queued {
@@ -121,13 +133,13 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Ends one binding that lacks its capability, or that belongs to this partition, which is about to be
     /// loaded. Returns true if there is none. The line of a binding that has ended is masked on every pCPU.
     #[inline]
-    pub(crate) fn are_lines_right(&mut self, loaded: Option<PartitionId>) -> bool {
-        !has(Part::Lent) || self.shared.lines.bindings.is_empty() || !self.end_wrong_line(loaded)
+    pub(super) fn are_lines_right(&mut self, loaded: Option<PartitionId>) -> bool {
+        !has(Part::Lent) || self.pcpu.shared.lines.bindings.is_empty() || !self.end_wrong_line(loaded)
     }
 
     #[inline(never)]
     fn end_wrong_line(&mut self, loaded: Option<PartitionId>) -> bool {
-        let shared = self.shared;
+        let shared = self.pcpu.shared;
         shared.lines.bindings.change(|table| {
             let is_wrong = |entry: &Option<Binding>| {
                 entry.is_some_and(|binding| {
@@ -157,25 +169,25 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if !has(Part::Lent) {
             return;
         }
-        let mut sides = self.system.image.sides().iter();
+        let mut sides = self.pcpu.system.image.sides().iter();
         let is_it = |side: &&SideRecord| lent_line(side).is_some_and(|(lent, _)| lent == line);
         let Some(side) = sides.find(is_it) else { return };
         let device = side.channel.get() as u8;
-        self.machine.disable(line);
+        self.pcpu.machine.disable(line);
         let mut woken = VcpuSet::EMPTY;
-        self.shared.lines.bindings.change(|table| {
+        self.pcpu.shared.lines.bindings.change(|table| {
             let entry = table.get_mut(usize::from(device));
             if let Some(binding) = entry.and_then(Option::as_mut) {
                 self.deliver_line(device, binding, &mut woken);
             }
         });
-        self.wake_all(woken);
+        self.pcpu.wake_all(woken);
     }
 
     /// Hands the message of a line to a vCPU that waits for one, or leaves it in the port. The vCPUs are
     /// woken later, with no lock held.
     fn deliver_line(&mut self, device: u8, binding: &mut Binding, woken: &mut VcpuSet) {
-        let (shared, system) = (self.shared, self.system);
+        let (shared, system) = (self.pcpu.shared, self.pcpu.system);
         let facts = system.port(binding.port);
         let mut queue = shared.ports.of(binding.port).lock();
         if shared.lines.progress(device) != Progress::Armed {
@@ -190,6 +202,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             let receiver = system.binding(waiter).partition;
             let to = shared.seats.of(waiter).lock().buffer;
             let passed = self
+                .pcpu
                 .machine
                 .store_message((receiver, to), LENGTH.into(), &message);
             let outcome = passed.map(|()| RESULTS).map_err(|_| Error::InvalidArgument);
@@ -210,7 +223,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         queue.push();
         drop(queue);
         if let Some((partition, events)) = facts.told {
-            self.raise(partition, events);
+            self.pcpu.raise(partition, events);
         }
     }
 
@@ -221,7 +234,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         receiver: VcpuId,
         queue: &mut crate::port::Queue,
     ) -> [u64; 4] {
-        self.shared.lines.set_progress(mark.device, Progress::Received);
+        self.pcpu
+            .shared
+            .lines
+            .set_progress(mark.device, Progress::Received);
         queue.keep_again();
         queue.server = Some(receiver);
         RESULTS

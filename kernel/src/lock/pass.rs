@@ -19,10 +19,23 @@ use bulkhead_abi::Error;
 use bulkhead_arch_api::{Arch, Drivers, VcpuId, VcpuSet};
 use bulkhead_sched::{PcpuPolicy, Slot};
 
-impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
+/// The locks, on a pCPU.
+pub(crate) struct Locks<'p, 's, 'i, A: Arch, D, P> {
+    pub(super) pcpu: &'p mut Pcpu<'s, 'i, A, D, P>,
+}
+
+impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
+    /// Returns the part with its pCPU.
+    #[inline(always)]
+    pub(crate) const fn locks(&mut self) -> Locks<'_, 's, 'i, A, D, P> {
+        Locks { pcpu: self }
+    }
+}
+
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Locks<'_, '_, '_, A, D, P> {
     /// Gives the lock of `owner` to the next one. Returns false if `owner` does not own the lock.
-    pub(crate) fn pass_lock(&mut self, owner: VcpuId, lock: LockId, is_broken: bool) -> bool {
-        let (shared, system) = (self.shared, self.system);
+    pub(super) fn pass_lock(&mut self, owner: VcpuId, lock: LockId, is_broken: bool) -> bool {
+        let (shared, system) = (self.pcpu.shared, self.pcpu.system);
         let next = {
             let mut state = shared.locks.of(lock).lock();
             if state.owner() != Some(owner) {
@@ -40,37 +53,38 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             }
             next
         };
-        self.wake_all(next.map_or(VcpuSet::EMPTY, VcpuSet::of));
+        self.pcpu.wake_all(next.map_or(VcpuSet::EMPTY, VcpuSet::of));
         true
     }
 
     /// Makes the waiters of this pCPU lend their places to the present owner, if the owner is here. A step
     /// per waiter.
     pub(crate) fn relend(&mut self, lock: LockId) {
-        let state = *self.shared.locks.of(lock).lock();
+        let state = *self.pcpu.shared.locks.of(lock).lock();
         let waiters = state.waiters();
         if waiters.is_empty() {
             return;
         }
         for waiter in waiters.iter() {
-            let there = self.system.binding(waiter);
-            if self.is_here(there.pcpu) {
+            let there = self.pcpu.system.binding(waiter);
+            if self.pcpu.is_here(there.pcpu) {
                 self.relend_of(there.slot, state.owner());
             }
         }
     }
 
     /// Makes a waiter of this pCPU lend its place to the present owner of its lock, if the owner is here.
-    pub(super) fn relend_of(&mut self, waiter: Slot, owner: Option<VcpuId>) {
-        let owner = owner.map(|owner| self.system.binding(owner));
-        let owner = owner.filter(|owner| self.is_here(owner.pcpu) && self.local.can_borrow(owner.slot));
+    pub(crate) fn relend_of(&mut self, waiter: Slot, owner: Option<VcpuId>) {
+        let owner = owner.map(|owner| self.pcpu.system.binding(owner));
+        let owner =
+            owner.filter(|owner| self.pcpu.is_here(owner.pcpu) && self.pcpu.local.can_borrow(owner.slot));
         // A waiter of a lock has no other wait. If it is not blocked, it looks in its own time why it was
         // woken, and may block again.
-        let is_blocked = matches!(self.local.slot(waiter).activity, Activity::Blocked(_));
-        let now = self.machine.now();
+        let is_blocked = matches!(self.pcpu.local.slot(waiter).activity, Activity::Blocked(_));
+        let now = self.pcpu.machine.now();
         match owner.filter(|_| is_blocked) {
-            Some(owner) => self.local.lend_on(waiter, owner.slot, now),
-            None => self.local.lend_no_more(waiter, now),
+            Some(owner) => self.pcpu.local.lend_on(waiter, owner.slot, now),
+            None => self.pcpu.local.lend_no_more(waiter, now),
         }
     }
 
@@ -80,7 +94,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if !has(Part::Locks) {
             return;
         }
-        let owned = self.shared.seats.of(vcpu).lock().owned;
+        let owned = self.pcpu.shared.seats.of(vcpu).lock().owned;
         for lock in bits(owned).map(LockId) {
             self.take_from(vcpu, lock);
         }
@@ -90,7 +104,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     #[inline(never)]
     fn take_from(&mut self, owner: VcpuId, lock: LockId) {
         let is_broken = {
-            let mut seat = self.shared.seats.of(owner).lock();
+            let mut seat = self.pcpu.shared.seats.of(owner).lock();
             let is_its = matches!(seat.basis, Basis::Lock(at) if at.it == lock);
             match seat.received {
                 // A lock that the owner has got without having been told is no more broken than before.
@@ -109,8 +123,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     #[inline(never)]
     pub(crate) fn is_disowned(&mut self, vcpu: VcpuId, lock: LockId) -> bool {
         let (is_wrong, waiters) = {
-            let state = self.shared.locks.of(lock).lock();
-            let is_wrong = state.owner() == Some(vcpu) && !self.stands(vcpu, state.slot, TAKES, lock.0);
+            let state = self.pcpu.shared.locks.of(lock).lock();
+            let is_wrong = state.owner() == Some(vcpu) && !self.pcpu.stands(vcpu, state.slot, TAKES, lock.0);
             (is_wrong, state.waiters())
         };
         if !is_wrong {
@@ -118,7 +132,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
         self.take_from(vcpu, lock);
         // The waiters of other pCPUs lend to the owner that it had.
-        self.wake_all(waiters);
+        self.pcpu.wake_all(waiters);
         true
     }
 }

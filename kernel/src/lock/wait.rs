@@ -47,7 +47,7 @@ impl Verbs for LockWait {
     #[inline(always)]
     fn ended<A: Arch, D: Drivers, P: PcpuPolicy>(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, outcome: Outcome) {
         if outcome.is_ok() {
-            pcpu.relend(self.lock);
+            pcpu.locks().relend(self.lock);
         }
     }
 
@@ -55,6 +55,6 @@ impl Verbs for LockWait {
     #[inline(never)]
     fn lend<A: Arch, D: Drivers, P: PcpuPolicy>(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, slot: Slot) {
         let owner = pcpu.shared.locks.of(self.lock).lock().owner();
-        pcpu.relend_of(slot, owner);
+        pcpu.locks().relend_of(slot, owner);
     }
 }

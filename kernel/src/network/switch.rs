@@ -62,38 +62,51 @@ const fn destination([low, high]: [u32; 2]) -> Address {
     [a, b, c, d, e, f]
 }
 
-impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
+/// The networks, on a pCPU.
+pub(crate) struct Switching<'p, 's, 'i, A: Arch, D, P> {
+    pub(super) pcpu: &'p mut Pcpu<'s, 'i, A, D, P>,
+}
+
+impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
+    /// Returns the part with its pCPU.
+    #[inline(always)]
+    pub(crate) const fn networks(&mut self) -> Switching<'_, 's, 'i, A, D, P> {
+        Switching { pcpu: self }
+    }
+}
+
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
     /// Runs a vCPU, with its interface, if it has one, at hand.
     #[inline(always)]
     pub(crate) fn run_vcpu(&mut self, vcpu: VcpuId) -> Exit {
-        if D::HAS_NETWORK && has(Part::Networks) && self.system.has_nic(vcpu) {
+        if D::HAS_NETWORK && has(Part::Networks) && self.pcpu.system.has_nic(vcpu) {
             self.run_beside_nic(vcpu)
         } else {
-            self.machine.run_answering(vcpu, &self.short)
+            self.pcpu.machine.run_answering(vcpu, &self.pcpu.short)
         }
     }
 
     #[inline(never)]
     fn run_beside_nic(&mut self, vcpu: VcpuId) -> Exit {
-        let partition = self.system.binding(vcpu).partition;
-        let Some(nic) = self.system.facts_of(partition).nic else {
-            return self.machine.run(vcpu);
+        let partition = self.pcpu.system.binding(vcpu).partition;
+        let Some(nic) = self.pcpu.system.facts_of(partition).nic else {
+            return self.pcpu.machine.run(vcpu);
         };
-        let facts = self.system.nic(nic);
+        let facts = self.pcpu.system.nic(nic);
         let mut window = NicWindow {
-            nic: self.shared.nics.of(nic),
+            nic: self.pcpu.shared.nics.of(nic),
             memory: facts.memory,
         };
-        self.machine.run_beside(vcpu, &facts.device, &mut window)
+        self.pcpu.machine.run_beside(vcpu, &facts.device, &mut window)
     }
 
     /// Carries out an access to the virtual interface of a partition.
     pub(crate) fn access_nic(&mut self, place: &Place<'_>, access: &Access) -> Option<Reply> {
         let offset = place.offset;
-        let nic = self.system.facts_of(place.partition).nic?;
+        let nic = self.pcpu.system.facts_of(place.partition).nic?;
         Some(match access.kind {
             AccessKind::Read if is_counter(offset) => {
-                let now = self.system.time.nanoseconds(self.machine.now());
+                let now = self.pcpu.system.time.nanoseconds(self.pcpu.machine.now());
                 Reply::Read(counted(now).into())
             }
             AccessKind::Read => {
@@ -125,28 +138,31 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         nic: NicId,
         change: impl FnOnce(&mut Adapter, (&mut A, &mut D), HostPhys) -> T,
     ) -> T {
-        let facts = self.system.nic(nic);
-        let mut state = self.shared.nics.of(nic).lock();
+        let facts = self.pcpu.system.nic(nic);
+        let mut state = self.pcpu.shared.nics.of(nic).lock();
         let before = state.device.level();
         let result = change(
             &mut state.device,
-            (&mut self.machine, &mut self.drivers),
+            (&mut self.pcpu.machine, &mut self.pcpu.drivers),
             facts.memory,
         );
         let after = state.device.level();
         let line = facts.device.interrupt().filter(|_| before != after);
-        let woken = line.map(|line| self.set_lines(facts.partition, line, ([before, false], [after, false])));
+        let woken = line.map(|line| {
+            self.pcpu
+                .set_lines(facts.partition, line, [before, false], [after, false])
+        });
         drop(state);
-        self.wake_all(woken.unwrap_or(VcpuSet::EMPTY));
+        self.pcpu.wake_all(woken.unwrap_or(VcpuSet::EMPTY));
         result
     }
 
     /// Switches a frame that a guest has completed.
     fn switch(&mut self, nic: NicId, bytes: u32) {
-        let facts = self.system.nic(nic);
+        let facts = self.pcpu.system.nic(nic);
         let start = word_at(facts.memory, Adapter::TRANSMIT_AT);
         let [first, second, third] =
-            [0, 1, 2].map(|index| self.machine.frame_words().word(word_at(start, index)));
+            [0, 1, 2].map(|index| self.pcpu.machine.frame_words().word(word_at(start, index)));
         let head = [first, second];
         let (_, [s0, s1]) = (second as u16, ((second >> 16) as u16).to_le_bytes());
         let [s2, s3, s4, s5] = third.to_le_bytes();
@@ -167,8 +183,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         );
         if !taken && facts.network == OUTSIDE {
             // Without room in the board's interface the frame is lost, as on any network.
-            let memory = &mut self.machine.frame_words();
-            let _is_sent = self.drivers.send_frame(start, bytes, memory);
+            let memory = &mut self.pcpu.machine.frame_words();
+            let _is_sent = self.pcpu.drivers.send_frame(start, bytes, memory);
         }
     }
 
@@ -176,16 +192,16 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// partition.
     #[cold]
     fn refuse(&mut self, nic: NicId) {
-        let partition = self.system.nic(nic).partition;
+        let partition = self.pcpu.system.nic(nic).partition;
         let refused = {
-            let mut state = self.shared.nics.of(nic).lock();
+            let mut state = self.pcpu.shared.nics.of(nic).lock();
             state.refused = state.refused.saturating_add(1);
             state.refused
         };
         if refused == 1 {
-            let first = self.system.facts_of(partition).first;
-            let entry = self.entry(Kind::WrongSender, first);
-            self.log(&entry);
+            let first = self.pcpu.system.facts_of(partition).first;
+            let entry = self.pcpu.entry(Kind::WrongSender, first);
+            self.pcpu.log(&entry);
         }
     }
 
@@ -202,8 +218,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let destination = destination(head);
         let is_group = head.first().is_some_and(|word| word & 1 != 0);
         let mut source = source;
-        for nic in self.system.nics() {
-            let facts = self.system.nic(nic);
+        for nic in self.pcpu.system.nics() {
+            let facts = self.pcpu.system.nic(nic);
             let is_for_it = is_group || facts.address == destination;
             if facts.network != network || Some(nic) == sender || !is_for_it {
                 continue;
@@ -228,7 +244,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         bytes: u32,
         source: Source,
     ) -> Option<Runs> {
-        if self.shared.partition(facts.partition).state() != PartitionState::Running {
+        if self.pcpu.shared.partition(facts.partition).state() != PartitionState::Running {
             return None;
         }
         self.with_nic(nic, |device, (machine, drivers), base| {
@@ -246,8 +262,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Takes a frame after an interrupt of the board's interface. Returns false if there is no time for
     /// another frame.
     pub(crate) fn take_frame(&mut self) -> bool {
-        let began = self.machine.now();
-        if let Some(received) = self.drivers.next_frame()
+        let began = self.pcpu.machine.now();
+        if let Some(received) = self.pcpu.drivers.next_frame()
             && let Some(bytes) = received
                 .bytes
                 .checked_sub(CRC)
@@ -261,15 +277,15 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 Source::Outside(received.head),
             );
         }
-        self.drivers.end_frame();
-        self.local.charge_intake(began, self.machine.now())
+        self.pcpu.drivers.end_frame();
+        self.pcpu.local.charge_intake(began, self.pcpu.machine.now())
     }
 
     /// Opens the board's interface again: there is time again for frames from outside.
     #[inline(never)]
     pub(crate) fn listen_again(&mut self) {
-        if let Some(line) = self.drivers.network_line() {
-            self.machine.complete(line);
+        if let Some(line) = self.pcpu.drivers.network_line() {
+            self.pcpu.machine.complete(line);
         }
     }
 
@@ -277,18 +293,18 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// after a reset. The interrupts of the partition's vCPU are reset already.
     #[inline(never)]
     pub(crate) fn raise_after_reset(&mut self, nic: NicId) {
-        let facts = self.system.nic(nic);
-        if self.shared.nics.of(nic).lock().device.level()
+        let facts = self.pcpu.system.nic(nic);
+        if self.pcpu.shared.nics.of(nic).lock().device.level()
             && let Some(line) = facts.device.interrupt()
         {
-            self.machine.inject(facts.partition, line);
+            self.pcpu.machine.inject(facts.partition, line);
         }
     }
 
     /// Puts the interface of a partition that starts anew into its state after a reset.
     pub(crate) fn reset_nic(&mut self, nic: NicId) {
-        let address = self.system.nic(nic).address;
-        *self.shared.nics.of(nic).lock() = crate::network::Nic::new(address);
+        let address = self.pcpu.system.nic(nic).address;
+        *self.pcpu.shared.nics.of(nic).lock() = crate::network::Nic::new(address);
     }
 }
 

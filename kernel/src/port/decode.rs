@@ -15,7 +15,9 @@ use spin::RelaxStrategy;
 pub(crate) fn decode<R: RelaxStrategy>(
     operation: Operation,
     call: &Hypercall,
-    (caller, object, held): (PartitionId, u8, Rights),
+    caller: PartitionId,
+    object: u8,
+    held: Rights,
     spaces: &Spaces<R>,
 ) -> Result<Command, Error> {
     let [x1, x2, x3, x4, x5, x6] = call.arguments;

@@ -15,11 +15,11 @@
 //!
 //! **Work bounds.** One message is copied with the port's lock held, as by a send.
 
-use crate::cap::ReplyIndex;
-use crate::dispatch::Pcpu;
+use crate::cap::{HeldReply, Named, ReplyIndex};
 use crate::dispatch::basis::{CALLS, RECEIVES, Right};
 use crate::local::Activity;
-use crate::port::{CALL, CallState, MessageWait, Named, PortId, ReplyWait};
+use crate::port::life::Ports;
+use crate::port::{CALL, CallState, MessageWait, PortId, ReplyWait};
 use crate::wait::{Pause, Wait};
 use bulkhead_abi::Rights;
 use bulkhead_abi::hypercall::{MAX_MESSAGE, MESSAGE_ALIGN};
@@ -29,7 +29,7 @@ use bulkhead_sched::{PcpuPolicy, Slot};
 /// The vCPU that runs next.
 type Chosen = (Slot, VcpuId);
 
-impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Ports<'_, '_, '_, A, D, P> {
     /// Carries out a call or a reply. Returns the vCPU that runs next, if that is known without a decision.
     #[inline(never)]
     pub(crate) fn call_or_hand_over(&mut self, slot: Slot, vcpu: VcpuId, call: &Hypercall) -> Option<Chosen> {
@@ -39,22 +39,22 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             self.pass_reply(slot, vcpu, call)
         };
         let Some((next, now)) = next else {
-            self.handle_other(slot, vcpu, &Exit::Hypercall(*call));
+            self.pcpu.handle_other(slot, vcpu, &Exit::Hypercall(*call));
             return None;
         };
-        let mailbox = self.mailbox;
-        if self.publish(mailbox, false) || !mailbox.is_empty() {
-            self.local.reschedule = true;
+        let mailbox = self.pcpu.mailbox;
+        if self.pcpu.publish(mailbox, false) || !mailbox.is_empty() {
+            self.pcpu.local.reschedule = true;
             return None;
         }
-        self.admit_and_arm(now).then_some(next)
+        self.pcpu.admit_and_arm(now).then_some(next)
     }
 
     /// Passes a call to the vCPU that waits at the port, and the place with it. Returns that vCPU and the
     /// time. Returns `None` if nothing has happened.
     #[inline(always)]
     fn pass_call(&mut self, slot: Slot, vcpu: VcpuId, call: &Hypercall) -> Option<(Chosen, Ticks)> {
-        let (shared, system) = (self.shared, self.system);
+        let (shared, system) = (self.pcpu.shared, self.pcpu.system);
         let [index, from, length, to, size, until] = call.arguments;
         let own = system.binding(vcpu).partition;
         let Right { kind, rights } = CALLS;
@@ -63,7 +63,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let facts = system.port(port);
         let is_right = length <= u64::from(facts.size)
             && (from | to).is_multiple_of(MESSAGE_ALIGN)
-            && self.machine.may_access(own, GuestPhys(from), length, false)
+            && self.pcpu.machine.may_access(own, GuestPhys(from), length, false)
             && self.is_buffer(own, GuestPhys(to), size);
         if !is_right {
             return None;
@@ -72,13 +72,13 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let server = queue.waiter()?;
         let there = self.waiting(server)?;
         let is_waiting = matches!(
-            self.local.slot(there).activity,
+            self.pcpu.local.slot(there).activity,
             Activity::Blocked(Pause { wait: Wait::Message(wait), .. }) if wait.port == port
         );
         if !is_waiting {
             return None;
         }
-        let own_time = self.interruption(vcpu)?;
+        let own_time = self.pcpu.interruption(vcpu)?;
         let receiver = system.binding(server).partition;
         let buffer = shared.seats.of(server).lock().buffer;
         let mut seat = shared.seats.of(vcpu).lock();
@@ -87,18 +87,23 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if seat.call.state != CallState::None || !found.is_there() {
             return None;
         }
-        self.machine
+        self.pcpu
+            .machine
             .pass_message((own, GuestPhys(from)), (receiver, buffer), length as usize)
             .ok()?;
         let reply_rights = Rights::WRITE.union(found.rights().intersection(Rights::GRANT));
         let number = seat.call.number.wrapping_add(1);
         let reply = shared
             .capabilities
-            .put_reply(receiver, (vcpu, number), reply_rights)
+            .put_reply(receiver, vcpu, number, reply_rights)
             .ok()?;
-        let now = self.machine.now();
-        if !self.local.hand_over(slot, there, now) {
-            shared.capabilities.take_reply((receiver, reply), vcpu);
+        let held = HeldReply {
+            holder: receiver,
+            index: reply,
+        };
+        let now = self.pcpu.machine.now();
+        if !self.pcpu.local.hand_over(slot, there, now) {
+            shared.capabilities.take_reply(held, vcpu);
             return None;
         }
         let opened = &mut seat.call;
@@ -109,14 +114,15 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             it: port,
             index: index as u8,
         };
-        (opened.reply, opened.server) = (Some((receiver, reply)), Some(server));
+        (opened.reply, opened.server) = (Some(held), Some(server));
         drop(seat);
         queue.leave(server);
         queue.server = Some(server);
         drop(queue);
-        self.local.engage(slot);
-        let until = self.deadline_of((until != 0).then_some(until));
-        self.local
+        self.pcpu.local.loans.engage(slot);
+        let until = self.pcpu.deadline_of((until != 0).then_some(until));
+        self.pcpu
+            .local
             .wait(slot, Activity::waiting(Wait::Reply(ReplyWait), until, own_time));
         let results = [length, facts.shown(own), u64::from(reply.0), 0];
         Some((self.go_on(there, server, results), now))
@@ -126,7 +132,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Returns the vCPU that called, and the time. Returns `None` if nothing has happened.
     #[inline(always)]
     fn pass_reply(&mut self, slot: Slot, vcpu: VcpuId, call: &Hypercall) -> Option<(Chosen, Ticks)> {
-        let (shared, system) = (self.shared, self.system);
+        let (shared, system) = (self.pcpu.shared, self.pcpu.system);
         let [index, to, size, length, reply, until] = call.arguments;
         let reply = ReplyIndex::of(reply)?;
         let (spaces, own) = (&shared.capabilities, system.binding(vcpu).partition);
@@ -137,7 +143,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let needed = u64::from(system.port(port).size);
         let is_right = size >= needed
             && to.is_multiple_of(MESSAGE_ALIGN)
-            && self.machine.may_access(own, GuestPhys(to), length, false)
+            && self.pcpu.machine.may_access(own, GuestPhys(to), length, false)
             && self.is_buffer(own, GuestPhys(to), needed);
         if !is_right {
             return None;
@@ -148,7 +154,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
         let there = self.waiting(caller)?;
         if !matches!(
-            self.local.slot(there).activity,
+            self.pcpu.local.slot(there).activity,
             Activity::Blocked(Pause {
                 wait: Wait::Reply(_),
                 ..
@@ -156,38 +162,43 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         ) {
             return None;
         }
-        let own_time = self.interruption(vcpu)?;
+        let own_time = self.pcpu.interruption(vcpu)?;
         let receiver = system.binding(caller).partition;
         let at = Named {
             it: port,
             index: index as u8,
         };
-        self.sit_down(vcpu, at, GuestPhys(to));
+        self.pcpu.sit_down(vcpu, at, GuestPhys(to));
         // As above. Another one who finds this seat without a capability waits for the lock of the port.
         if !found.is_there() {
             return None;
         }
         let mut seat = shared.seats.of(caller).lock();
         let open = &mut seat.call;
-        let is_its = open.state == CallState::Open && open.reply == Some((own, reply));
+        let held = HeldReply {
+            holder: own,
+            index: reply,
+        };
+        let is_its = open.state == CallState::Open && open.reply == Some(held);
         if !is_its || length > u64::from(open.size) {
             return None;
         }
-        self.machine
+        self.pcpu
+            .machine
             .pass_message((own, GuestPhys(to)), (receiver, open.buffer), length as usize)
             .ok()?;
-        let now = self.machine.now();
-        if !self.local.hand_back(there, slot, now) {
+        let now = self.pcpu.machine.now();
+        if !self.pcpu.local.hand_back(there, slot, now) {
             return None;
         }
         (open.state, open.reply) = (CallState::None, None);
-        spaces.take_reply((own, reply), caller);
+        spaces.take_reply(held, caller);
         drop(seat);
         queue.wait(vcpu);
         drop(queue);
-        self.local.engage(slot);
-        let until = self.deadline_of((until != 0).then_some(until));
-        self.local.wait(
+        self.pcpu.local.loans.engage(slot);
+        let until = self.pcpu.deadline_of((until != 0).then_some(until));
+        self.pcpu.local.wait(
             slot,
             Activity::waiting(Wait::Message(MessageWait { port }), until, own_time),
         );
@@ -196,22 +207,23 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Tells whether a partition itself may write all of a buffer, for as long as it waits.
     #[inline(always)]
-    fn is_buffer(&self, own: PartitionId, to: GuestPhys, size: u64) -> bool {
-        self.machine.may_access(own, to, size, true) && !self.can_be_taken(own, to, size)
+    fn is_buffer(&mut self, own: PartitionId, to: GuestPhys, size: u64) -> bool {
+        self.pcpu.machine.may_access(own, to, size, true) && !self.pcpu.lent().can_be_taken(own, to, size)
     }
 
     /// Returns the slot of a vCPU, if the vCPU is on this pCPU and goes straight on when its wait ends.
     #[inline(always)]
     fn waiting(&self, vcpu: VcpuId) -> Option<Slot> {
-        let there = self.system.binding(vcpu);
-        (self.is_here(there.pcpu) && !self.local.is_watching(there.slot)).then_some(there.slot)
+        let there = self.pcpu.system.binding(vcpu);
+        (self.pcpu.is_here(there.pcpu) && !self.pcpu.local.upcalls.is_watching(there.slot))
+            .then_some(there.slot)
     }
 
     /// Answers the hypercall of a vCPU, which goes on in the place that it was given.
     #[inline(always)]
     fn go_on(&mut self, slot: Slot, vcpu: VcpuId, results: [u64; 4]) -> Chosen {
-        self.local.slot_mut(slot).activity = Activity::Ready;
-        self.machine.reply(vcpu, Reply::Hypercall(Ok(results)));
+        self.pcpu.local.slot_mut(slot).activity = Activity::Ready;
+        self.pcpu.machine.reply(vcpu, Reply::Hypercall(Ok(results)));
         (slot, vcpu)
     }
 }

@@ -13,15 +13,28 @@ use crate::parts::{HAS_SEATS, Part, has};
 use crate::port::{CallState, PortId};
 use crate::wait::Outcome;
 use bulkhead_abi::Error;
-use bulkhead_arch_api::{Arch, Drivers, PartitionId, Ticks, VcpuId, VcpuSet};
-use bulkhead_sched::{PcpuPolicy, PolicyError, Slot};
+use bulkhead_arch_api::{Arch, Drivers, PartitionId, VcpuId, VcpuSet};
+use bulkhead_sched::{PcpuPolicy, Slot};
 
 /// Tells whether a vCPU is blocked in a call.
 const fn is_calling(activity: Activity) -> bool {
     matches!(activity, Activity::Blocked(pause) if pause.wait.is_call())
 }
 
-impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
+/// The ports, on a pCPU.
+pub(crate) struct Ports<'p, 's, 'i, A: Arch, D, P> {
+    pub(super) pcpu: &'p mut Pcpu<'s, 'i, A, D, P>,
+}
+
+impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
+    /// Returns the part with its pCPU.
+    #[inline(always)]
+    pub(crate) const fn ports(&mut self) -> Ports<'_, 's, 'i, A, D, P> {
+        Ports { pcpu: self }
+    }
+}
+
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Ports<'_, '_, '_, A, D, P> {
     /// Destroys a capability to reply by, and ends the call. Returns `None` if the index names
     /// another kind.
     #[inline]
@@ -34,9 +47,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Ends the call of `caller` if `holder` has the capability to reply to it, with this index if one is
     /// given. Returns whether that was so.
     fn refuse_reply(&mut self, holder: PartitionId, caller: VcpuId, index: Option<ReplyIndex>) -> bool {
-        let mut seat = self.shared.seats.of(caller).lock();
+        let mut seat = self.pcpu.shared.seats.of(caller).lock();
         let held = seat.call.reply;
-        let Some(reply) = held.filter(|held| held.0 == holder && index.is_none_or(|index| held.1 == index))
+        let Some(reply) =
+            held.filter(|held| held.holder == holder && index.is_none_or(|index| held.index == index))
         else {
             return false;
         };
@@ -44,9 +58,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if seat.call.state == CallState::Open {
             seat.call.state = CallState::Done(Err(Error::Revoked));
         }
-        self.shared.capabilities.take_reply(reply, caller);
+        self.pcpu.shared.capabilities.take_reply(reply, caller);
         drop(seat);
-        self.wake_all(VcpuSet::of(caller));
+        self.pcpu.wake_all(VcpuSet::of(caller));
         true
     }
 
@@ -56,39 +70,18 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if !has(Part::Ports) {
             return;
         }
-        let shared = self.shared;
+        let shared = self.pcpu.shared;
         for caller in shared.capabilities.replies(partition) {
             self.refuse_reply(partition, caller, None);
         }
     }
 
-    /// Ends the loans and the call of the vCPU, and takes its locks: the vCPU is being switched off, and has
-    /// left its wait.
-    /// Requires: settled, or the vCPU is not running.
-    #[inline]
-    pub(crate) fn leave_ports(&mut self, slot: Slot, vcpu: VcpuId) {
-        if HAS_SEATS && self.local.is_any_engaged() {
-            self.leave_engaged(slot, vcpu);
-        }
-    }
-
-    #[inline(never)]
-    fn leave_engaged(&mut self, slot: Slot, vcpu: VcpuId) {
-        let now = self.machine.now();
-        self.local.end_loans(slot, now);
-        if !self.local.disengage(slot) {
-            return;
-        }
-        self.end_call(vcpu);
-        self.leave_locks(vcpu);
-    }
-
     /// Ends the call of a vCPU. Its capability to reply by is gone then.
-    pub(super) fn end_call(&self, vcpu: VcpuId) {
-        let mut seat = self.shared.seats.of(vcpu).lock();
+    pub(crate) fn end_call(&self, vcpu: VcpuId) {
+        let mut seat = self.pcpu.shared.seats.of(vcpu).lock();
         seat.call.state = CallState::None;
         if let Some(held) = seat.call.reply.take() {
-            self.shared.capabilities.take_reply(held, vcpu);
+            self.pcpu.shared.capabilities.take_reply(held, vcpu);
         }
     }
 
@@ -98,104 +91,75 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if !has(Part::Ports) {
             return;
         }
-        for (_, number) in self.system.image.ports().iter().zip(0_u8..) {
+        for (_, number) in self.pcpu.system.image.ports().iter().zip(0_u8..) {
             let port = PortId(number);
-            if let Some((receiver, events)) = self.system.port(port).told
+            if let Some((receiver, events)) = self.pcpu.system.port(port).told
                 && receiver == partition
-                && self.shared.ports.of(port).lock().oldest().is_some()
+                && self.pcpu.shared.ports.of(port).lock().oldest().is_some()
             {
-                self.raise(partition, events);
+                self.pcpu.raise(partition, events);
             }
-        }
-    }
-
-    pub(crate) fn deadline_of(&self, until: Option<u64>) -> Ticks {
-        until.map_or(Ticks::NEVER, |nanoseconds| self.system.time.at(nanoseconds))
-    }
-
-    /// Lends the place of `donor`, which is running or waits, to a vCPU that serves it. Without an error
-    /// there may be no loan: the vCPU is elsewhere, it does not run, or the policy has no donation.
-    ///
-    /// # Errors
-    /// [`Error::DonationCycle`].
-    pub(crate) fn lend_to(&mut self, donor: Slot, server: VcpuId) -> Result<(), Error> {
-        let there = self.system.binding(server);
-        if !self.is_here(there.pcpu) || !self.local.can_borrow(there.slot) {
-            return Ok(());
-        }
-        let now = self.machine.now();
-        match self.local.lend(donor, there.slot, now) {
-            Err(PolicyError::DonationCycle) => Err(Error::DonationCycle),
-            _ => Ok(()),
         }
     }
 
     /// Lets a vCPU that has taken the message of a caller have the caller's place, if the caller donates.
     pub(super) fn take_loan(&mut self, caller: VcpuId, slot: Slot) {
-        let there = self.system.binding(caller);
-        if !self.is_here(there.pcpu) || !self.shared.seats.of(caller).lock().call.donates {
+        let there = self.pcpu.system.binding(caller);
+        if !self.pcpu.is_here(there.pcpu) || !self.pcpu.shared.seats.of(caller).lock().call.donates {
             return;
         }
-        if is_calling(self.local.slot(there.slot).activity) {
-            let now = self.machine.now();
-            self.local.lend_on(there.slot, slot, now);
+        if is_calling(self.pcpu.local.slot(there.slot).activity) {
+            let now = self.pcpu.machine.now();
+            self.pcpu.local.lend_on(there.slot, slot, now);
         }
     }
 
     /// Returns the vCPU that a vCPU with an open call lends its place to, if it donates.
     fn server_of(&self, vcpu: VcpuId) -> Option<VcpuId> {
         let (port, server) = {
-            let seat = self.shared.seats.of(vcpu).lock();
+            let seat = self.pcpu.shared.seats.of(vcpu).lock();
             let call = &seat.call;
             if call.state != CallState::Open || !call.donates {
                 return None;
             }
             (call.at.it, call.server)
         };
-        server.or_else(|| self.shared.ports.of(port).lock().server)
+        server.or_else(|| self.pcpu.shared.ports.of(port).lock().server)
     }
 
     /// Lets a slot, which is switched on or loads its partition, have the places of the callers of this pCPU
     /// that wait for its vCPU, or for any vCPU of its partition if it loads. Bounded by the slots in use.
     #[inline]
     pub(crate) fn relend_to(&mut self, slot: Slot) {
-        if HAS_SEATS && self.local.is_any_engaged() {
+        if HAS_SEATS && self.pcpu.local.loans.is_any_engaged() {
             self.relend_callers(slot);
         }
     }
 
     #[inline(never)]
     fn relend_callers(&mut self, slot: Slot) {
-        let state = *self.local.slot(slot);
-        let partition = self.system.binding(state.vcpu).partition;
+        let state = *self.pcpu.local.slot(slot);
+        let partition = self.pcpu.system.binding(state.vcpu).partition;
         let loads = matches!(state.activity, Activity::Loading(_));
-        for from in self.local.all() {
-            let caller = *self.local.slot(from);
+        for from in self.pcpu.local.all() {
+            let caller = *self.pcpu.local.slot(from);
             if !is_calling(caller.activity) {
                 continue;
             }
             let is_its = |server: VcpuId| {
-                server == state.vcpu || loads && self.system.binding(server).partition == partition
+                server == state.vcpu || loads && self.pcpu.system.binding(server).partition == partition
             };
             if self.server_of(caller.vcpu).is_some_and(is_its) {
-                let now = self.machine.now();
-                self.local.lend_on(from, slot, now);
+                let now = self.pcpu.machine.now();
+                self.pcpu.local.lend_on(from, slot, now);
             }
         }
     }
 
     /// Lends the place of a caller that waits on, after a look at why it was woken.
-    pub(crate) fn relend_call(&mut self, slot: Slot) {
-        if let Some(server) = self.server_of(self.local.slot(slot).vcpu) {
-            let _without = self.lend_to(slot, server);
-        }
-    }
-
-    /// Ends the loan of a slot whose vCPU goes on.
-    pub(crate) fn end_loan(&mut self, slot: Slot) {
-        if self.local.is_lending(slot) {
-            let now = self.machine.now();
-            self.local.end_loan(slot, now);
+    pub(super) fn relend_call(&mut self, slot: Slot) {
+        if let Some(server) = self.server_of(self.pcpu.local.slot(slot).vcpu) {
+            let _without = self.pcpu.lend_to(slot, server);
         }
     }
 }

@@ -4,17 +4,26 @@
 //! A pCPU that completes a wait of another vCPU writes the outcome into that vCPU's seat, lets all locks go,
 //! and wakes the vCPU. The vCPU takes the outcome on its own pCPU, as it takes events ([`crate::dispatch`]).
 
-use crate::dispatch::Pcpu;
+use crate::cap::{HeldReply, Named};
 use crate::dispatch::basis::{CALLS, RECEIVES};
 use crate::lent::line::Mark;
 use crate::port::command::{Answering, Buffer, CallMode, Message, PortCommand};
-use crate::port::{CallState, Caller, Letter, Named, PortFacts, PortId, Queue, Room};
+use crate::port::life::Ports;
+use crate::port::{CallState, Caller, Letter, PortFacts, PortId, Queue, Room};
 use crate::wait::Outcome;
 use bulkhead_abi::Error;
 use bulkhead_arch_api::{Arch, Drivers, GuestPhys, PartitionId, VcpuId, VcpuSet};
 use bulkhead_sched::{PcpuPolicy, Slot};
 
-impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
+/// A call as a vCPU asks for it.
+struct Request<'c> {
+    message: &'c Message,
+    /// The buffer for the reply.
+    buffer: &'c Buffer,
+    mode: CallMode,
+}
+
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Ports<'_, '_, '_, A, D, P> {
     /// Carries out a hypercall about ports and replies. Returns the answer, or `None` if the vCPU waits.
     #[inline(never)]
     pub(crate) fn call_at_port(
@@ -31,24 +40,33 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 Some(self.reply_to(vcpu, *answering, message).map(|()| [0; 4]))
             }
             PortCommand::Receive(port, buffer, waits) => {
-                self.receive(slot, vcpu, named(port), (buffer, *waits))
+                self.receive(slot, vcpu, named(port), buffer, *waits)
             }
             PortCommand::Call(port, message, buffer, mode) => {
-                match self.begin_call(slot, vcpu, named(port), (message, buffer, *mode)) {
+                match self.begin_call(
+                    slot,
+                    vcpu,
+                    named(port),
+                    &Request {
+                        message,
+                        buffer,
+                        mode: *mode,
+                    },
+                ) {
                     Ok(()) => self.wait_for_reply(slot, vcpu, buffer.until),
                     Err(error) => Some(Err(error)),
                 }
             }
             PortCommand::ReplyReceive(port, reply, buffer) => {
-                self.reply_receive(slot, vcpu, named(port), (reply.as_ref(), buffer))
+                self.reply_receive(slot, vcpu, named(port), reply.as_ref(), buffer)
             }
             PortCommand::Resume(until) => self.resume_call(slot, vcpu, *until),
         }
     }
 
     fn send(&mut self, vcpu: VcpuId, port: PortId, message: &Message) -> Result<(), Error> {
-        let sender = self.system.binding(vcpu).partition;
-        self.check_message(sender, message, self.system.port(port).size)?;
+        let sender = self.pcpu.system.binding(vcpu).partition;
+        self.check_message(sender, message, self.pcpu.system.port(port).size)?;
         let letter = Letter {
             length: message.length,
             sender,
@@ -64,11 +82,12 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         slot: Slot,
         vcpu: VcpuId,
         at: Named<PortId>,
-        (buffer, waits): (&Buffer, bool),
+        buffer: &Buffer,
+        waits: bool,
     ) -> Option<Outcome> {
         let taken = self
             .check_receive(vcpu, at.it, buffer)
-            .and_then(|()| self.take_message(slot, vcpu, at, (buffer, waits)));
+            .and_then(|()| self.take_message(slot, vcpu, at, buffer, waits));
         match taken {
             Ok(Some(results)) => Some(Ok(results)),
             Ok(None) => self.wait_for_message(slot, vcpu, at.it, buffer),
@@ -79,7 +98,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Goes on to wait for a reply.
     fn resume_call(&mut self, slot: Slot, vcpu: VcpuId, until: Option<u64>) -> Option<Outcome> {
         let (state, server, port, donates) = {
-            let mut seat = self.shared.seats.of(vcpu).lock();
+            let mut seat = self.pcpu.shared.seats.of(vcpu).lock();
             let call = &mut seat.call;
             call.waits = true;
             (call.state, call.server, call.at.it, call.donates)
@@ -87,20 +106,20 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if state == CallState::None {
             return Some(Err(Error::WrongState));
         }
-        let server = server.or_else(|| self.only_server(port));
+        let server = server.or_else(|| self.pcpu.only_server(port));
         // A wait whose time is over ends, so it closes no circle.
-        let waits = self.deadline_of(until) > self.machine.now();
+        let waits = self.pcpu.deadline_of(until) > self.pcpu.machine.now();
         if let Some(server) = server
             && state == CallState::Open
             && waits
         {
-            if self.closes_circle(vcpu, server) {
-                self.shared.seats.of(vcpu).lock().call.waits = false;
+            if self.pcpu.closes_circle(vcpu, server) {
+                self.pcpu.shared.seats.of(vcpu).lock().call.waits = false;
                 return Some(Err(Error::DonationCycle));
             }
             if donates {
                 // A cycle only means that there is no loan: the message is on its way.
-                let _without = self.lend_to(slot, server);
+                let _without = self.pcpu.lend_to(slot, server);
             }
         }
         self.wait_for_reply(slot, vcpu, until)
@@ -112,7 +131,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         slot: Slot,
         vcpu: VcpuId,
         at: Named<PortId>,
-        (reply, buffer): (Option<&(Answering, Message)>, &Buffer),
+        reply: Option<&(Answering, Message)>,
+        buffer: &Buffer,
     ) -> Option<Outcome> {
         let replied = self
             .check_receive(vcpu, at.it, buffer)
@@ -121,23 +141,27 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 None => Ok(()),
             });
         match replied {
-            Ok(()) => self.receive(slot, vcpu, at, (buffer, true)),
+            Ok(()) => self.receive(slot, vcpu, at, buffer, true),
             Err(error) => Some(Err(error)),
         }
     }
 
     /// Sends the reply to a call, by a capability that was found.
     fn reply_to(&mut self, vcpu: VcpuId, answering: Answering, message: &Message) -> Result<(), Error> {
-        let replier = self.system.binding(vcpu).partition;
+        let replier = self.pcpu.system.binding(vcpu).partition;
         let Answering { caller, index } = answering;
-        let receiver = self.system.binding(caller).partition;
+        let receiver = self.pcpu.system.binding(caller).partition;
         self.check_message(replier, message, u16::MAX)?;
-        let shared = self.shared;
+        let shared = self.pcpu.shared;
         let fits;
         {
             let mut seat = shared.seats.of(caller).lock();
             let call = &mut seat.call;
-            if call.state != CallState::Open || call.reply != Some((replier, index)) {
+            let held = HeldReply {
+                holder: replier,
+                index,
+            };
+            if call.state != CallState::Open || call.reply != Some(held) {
                 // The call has ended, and the slot may have the capability for another one.
                 return Err(Error::Revoked);
             }
@@ -147,7 +171,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             fits = message.length <= call.size;
             call.state = CallState::Done(if fits {
                 let (from, to) = ((replier, message.from), (receiver, call.buffer));
-                let passed = self.machine.pass_message(from, to, usize::from(message.length));
+                let passed = self
+                    .pcpu
+                    .machine
+                    .pass_message(from, to, usize::from(message.length));
                 let letter = Letter {
                     length: message.length,
                     sender: replier,
@@ -162,33 +189,35 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 Err(Error::NoSpace)
             });
             call.reply = None;
-            shared.capabilities.take_reply((replier, index), caller);
+            shared.capabilities.take_reply(held, caller);
         }
-        self.wake_all(VcpuSet::of(caller));
+        self.pcpu.wake_all(VcpuSet::of(caller));
         fits.then_some(()).ok_or(Error::NoSpace)
     }
 
     /// Checks that the sender itself may read the message, and that the message is no longer than `most`.
     fn check_message(&self, sender: PartitionId, message: &Message, most: u16) -> Result<(), Error> {
         let length = u64::from(message.length);
-        let is_right = message.length <= most && self.machine.may_access(sender, message.from, length, false);
+        let is_right =
+            message.length <= most && self.pcpu.machine.may_access(sender, message.from, length, false);
         is_right.then_some(()).ok_or(Error::InvalidArgument)
     }
 
     /// Checks that the vCPU's partition itself may write `least` bytes of the buffer, and that the buffer has
     /// as many.
-    fn check_buffer(&self, vcpu: VcpuId, buffer: &Buffer, least: u16) -> Result<(), Error> {
-        let partition = self.system.binding(vcpu).partition;
+    fn check_buffer(&mut self, vcpu: VcpuId, buffer: &Buffer, least: u16) -> Result<(), Error> {
+        let partition = self.pcpu.system.binding(vcpu).partition;
         let is_right = buffer.size >= least
             && self
+                .pcpu
                 .machine
                 .may_access(partition, buffer.to, u64::from(least), true)
-            && !self.can_be_taken(partition, buffer.to, least.into());
+            && !self.pcpu.lent().can_be_taken(partition, buffer.to, least.into());
         is_right.then_some(()).ok_or(Error::InvalidArgument)
     }
 
-    fn check_receive(&self, vcpu: VcpuId, port: PortId, buffer: &Buffer) -> Result<(), Error> {
-        self.check_buffer(vcpu, buffer, self.system.port(port).size)
+    fn check_receive(&mut self, vcpu: VcpuId, port: PortId, buffer: &Buffer) -> Result<(), Error> {
+        self.check_buffer(vcpu, buffer, self.pcpu.system.port(port).size)
     }
 
     /// Opens a call and sends its message. After an error nothing has changed.
@@ -197,18 +226,23 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         slot: Slot,
         vcpu: VcpuId,
         at: Named<PortId>,
-        (message, buffer, mode): (&Message, &Buffer, CallMode),
+        request: &Request<'_>,
     ) -> Result<(), Error> {
+        let Request {
+            message,
+            buffer,
+            mode,
+        } = *request;
         let port = at.it;
-        let sender = self.system.binding(vcpu).partition;
-        self.check_message(sender, message, self.system.port(port).size)?;
+        let sender = self.pcpu.system.binding(vcpu).partition;
+        self.check_message(sender, message, self.pcpu.system.port(port).size)?;
         self.check_buffer(vcpu, buffer, buffer.size)?;
-        self.local.engage(slot);
+        self.pcpu.local.loans.engage(slot);
         let number = {
-            let mut seat = self.shared.seats.of(vcpu).lock();
+            let mut seat = self.pcpu.shared.seats.of(vcpu).lock();
             // The capability may have been taken away since the check. The lock of the seat orders this look
             // and the look of the pCPU that takes the capability away.
-            if !self.stands(vcpu, at.index, CALLS, port.0) {
+            if !self.pcpu.stands(vcpu, at.index, CALLS, port.0) {
                 return Err(Error::Revoked);
             }
             let call = &mut seat.call;
@@ -222,8 +256,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             (call.reply, call.server, call.at, call.waits) = (None, None, at, true);
             call.number
         };
-        if let Some(server) = self.only_server(port)
-            && self.closes_circle(vcpu, server)
+        if let Some(server) = self.pcpu.only_server(port)
+            && self.pcpu.closes_circle(vcpu, server)
         {
             self.end_call(vcpu);
             return Err(Error::DonationCycle);
@@ -238,7 +272,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let result = self.put(port, message, &letter, donor);
         if result.is_err() {
             self.end_call(vcpu);
-            self.end_loan(slot);
+            self.pcpu.end_loan(slot);
         }
         result
     }
@@ -252,12 +286,12 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         letter: &Letter,
         donor: Option<Slot>,
     ) -> Result<(), Error> {
-        let (shared, system, from) = (self.shared, self.system, message.from);
+        let (shared, system, from) = (self.pcpu.shared, self.pcpu.system, message.from);
         let facts = system.port(port);
         let length = usize::from(letter.length);
         let mut queue = shared.ports.of(port).lock();
         if let (Some(donor), Some(server)) = (donor, queue.waiter().or(queue.server)) {
-            self.lend_to(donor, server)?;
+            self.pcpu.lend_to(donor, server)?;
         }
         let mut woken = VcpuSet::EMPTY;
         let mut result = None;
@@ -275,6 +309,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             let receiver = system.binding(waiter).partition;
             let to = shared.seats.of(waiter).lock().buffer;
             let passed = self
+                .pcpu
                 .machine
                 .pass_message((letter.sender, from), (receiver, to), length);
             let outcome = match passed {
@@ -296,14 +331,14 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             if message.replaces && queue.room_for(facts, letter.sender).is_none() {
                 self.drop_own(&mut queue, facts, letter.sender);
             }
-            let left = self.leave_message(&mut queue, facts, (from, letter));
+            let left = self.leave_message(&mut queue, facts, from, letter);
             told = facts.told.filter(|_| left.is_ok());
             left
         });
         drop(queue);
-        self.wake_all(woken);
+        self.pcpu.wake_all(woken);
         if let Some((partition, events)) = told {
-            self.raise(partition, events);
+            self.pcpu.raise(partition, events);
         }
         result
     }
@@ -314,7 +349,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         &self,
         queue: &mut Queue,
         facts: &PortFacts,
-        (from, letter): (GuestPhys, &Letter),
+        from: GuestPhys,
+        letter: &Letter,
     ) -> Result<(), Error> {
         let sender = letter.sender;
         let given_up = letter
@@ -326,8 +362,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             None => Some(queue.room_for(facts, sender).ok_or(Error::NoSpace)?),
         };
         let position = given_up.unwrap_or_else(|| queue.end(facts));
-        let (header, body) = self.shared.messages.entry(facts, position);
-        self.machine
+        let (header, body) = self.pcpu.shared.messages.entry(facts, position);
+        self.pcpu
+            .machine
             .load_message((sender, from), usize::from(letter.length), body)
             .map_err(|_| Error::InvalidArgument)?;
         match room {
@@ -348,7 +385,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     #[cold]
     fn given_up(&self, queue: &Queue, facts: &PortFacts, vcpu: VcpuId) -> Option<u16> {
         queue.positions(facts).find(|position| {
-            let (header, _) = self.shared.messages.entry(facts, *position);
+            let (header, _) = self.pcpu.shared.messages.entry(facts, *position);
             Letter::is_call_of(header, vcpu)
         })
     }
@@ -357,7 +394,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// sender never takes the place of another one.
     fn drop_own(&self, queue: &mut Queue, facts: &PortFacts, sender: PartitionId) {
         let Some(position) = queue.oldest() else { return };
-        let (header, _) = self.shared.messages.entry(facts, position);
+        let (header, _) = self.pcpu.shared.messages.entry(facts, position);
         let letter = Letter::read(header);
         let is_plain = Mark::read(header).is_none() && letter.caller.is_none() && letter.gift.is_none();
         if is_plain && letter.sender == sender {
@@ -372,25 +409,27 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         slot: Slot,
         vcpu: VcpuId,
         at: Named<PortId>,
-        (buffer, waits): (&Buffer, bool),
+        buffer: &Buffer,
+        waits: bool,
     ) -> Result<Option<[u64; 4]>, Error> {
-        let (shared, system, port) = (self.shared, self.system, at.it);
+        let (shared, system, port) = (self.pcpu.shared, self.pcpu.system, at.it);
         let (facts, own) = (system.port(port), system.binding(vcpu).partition);
         let mut queue = shared.ports.of(port).lock();
         // A message that was sent after the capability was taken away is not for this vCPU. The sender had
         // the lock of the port before.
-        if queue.oldest().is_some() && !self.stands(vcpu, at.index, RECEIVES, port.0) {
+        if queue.oldest().is_some() && !self.pcpu.stands(vcpu, at.index, RECEIVES, port.0) {
             return Err(Error::Revoked);
         }
         while let Some(position) = queue.oldest() {
             let (header, body) = shared.messages.entry(facts, position);
             if let Some(mark) = Mark::read(header) {
                 if shared.lines.is_queued(mark) {
-                    self.machine
+                    self.pcpu
+                        .machine
                         .store_message((own, buffer.to), 8, body)
                         .map_err(|_| Error::InvalidArgument)?;
                     queue.pop(facts, header);
-                    return Ok(Some(self.line_received(mark, vcpu, &mut queue)));
+                    return Ok(Some(self.pcpu.lent().line_received(mark, vcpu, &mut queue)));
                 }
                 // The binding has ended.
                 queue.pop(facts, header);
@@ -404,6 +443,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             };
             let length = usize::from(letter.length);
             if self
+                .pcpu
                 .machine
                 .store_message((own, buffer.to), length, body)
                 .is_err()
@@ -423,9 +463,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if !waits {
             return Err(Error::TimedOut);
         }
-        self.local.engage(slot);
-        self.sit_down(vcpu, at, buffer.to);
-        if !self.stands(vcpu, at.index, RECEIVES, port.0) {
+        self.pcpu.local.loans.engage(slot);
+        self.pcpu.sit_down(vcpu, at, buffer.to);
+        if !self.pcpu.stands(vcpu, at.index, RECEIVES, port.0) {
             return Err(Error::Revoked);
         }
         queue.wait(vcpu);
@@ -434,7 +474,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Gives a receiver the capability that comes with a message. Returns the results of the receive.
     fn contents(&self, receiver: VcpuId, facts: &PortFacts, letter: &Letter, reply: u64) -> [u64; 4] {
-        let partition = self.system.binding(receiver).partition;
+        let partition = self.pcpu.system.binding(receiver).partition;
         [
             u64::from(letter.length),
             facts.shown(letter.sender),
@@ -451,16 +491,19 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// the call has ended with this error. In both cases the receiver must not get the message.
     fn give_reply(&self, receiver: VcpuId, letter: &Letter) -> Result<u64, Error> {
         let Some(caller) = letter.caller else { return Ok(0) };
-        let partition = self.system.binding(receiver).partition;
-        let mut seat = self.shared.seats.of(caller.vcpu).lock();
+        let partition = self.pcpu.system.binding(receiver).partition;
+        let mut seat = self.pcpu.shared.seats.of(caller.vcpu).lock();
         let call = &mut seat.call;
         if !call.is_open(caller.number) {
             return Err(Error::Revoked);
         }
-        let spaces = &self.shared.capabilities;
-        let put = spaces.put_reply(partition, (caller.vcpu, caller.number), call.reply_rights);
+        let spaces = &self.pcpu.shared.capabilities;
+        let put = spaces.put_reply(partition, caller.vcpu, caller.number, call.reply_rights);
         match put {
-            Ok(index) => (call.reply, call.server) = (Some((partition, index)), Some(receiver)),
+            Ok(index) => {
+                let holder = partition;
+                (call.reply, call.server) = (Some(HeldReply { holder, index }), Some(receiver));
+            }
             Err(error) => call.state = CallState::Done(Err(error)),
         }
         put.map(|index| u64::from(index.0))
@@ -470,9 +513,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     #[cold]
     fn take_reply_back(&self, letter: &Letter) {
         if let Some(Caller { vcpu, .. }) = letter.caller {
-            let held = self.shared.seats.of(vcpu).lock().call.reply.take();
+            let held = self.pcpu.shared.seats.of(vcpu).lock().call.reply.take();
             if let Some(held) = held {
-                self.shared.capabilities.take_reply(held, vcpu);
+                self.pcpu.shared.capabilities.take_reply(held, vcpu);
             }
         }
     }
@@ -481,7 +524,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     #[cold]
     fn wake_caller(&mut self, letter: &Letter) {
         if let Some(Caller { vcpu, .. }) = letter.caller {
-            self.wake_all(VcpuSet::of(vcpu));
+            self.pcpu.wake_all(VcpuSet::of(vcpu));
         }
     }
 
@@ -489,10 +532,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// none was sent, the sender does not have it any more, or the receiver's space is full.
     fn give(&self, receiver: PartitionId, letter: &Letter) -> u64 {
         let Some(gift) = letter.gift else { return 0 };
-        let from = (letter.sender, gift.index);
-        self.shared
+        self.pcpu
+            .shared
             .capabilities
-            .derive_same(from, gift.capability, receiver, gift.rights)
+            .derive_same(letter.sender, gift.index, gift.capability, receiver, gift.rights)
             .map_or(0, u64::from)
     }
 }

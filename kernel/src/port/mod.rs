@@ -35,7 +35,7 @@ mod message;
 #[cfg(feature = "ports")]
 mod wait;
 
-use crate::cap::{Capability, ReplyIndex};
+use crate::cap::{Capability, HeldReply, Named};
 use crate::lent::line::Mark;
 use crate::lock::LockId;
 use crate::outcome::Outcome;
@@ -556,15 +556,6 @@ pub enum CallState {
     Done(Outcome),
 }
 
-/// An object, and the slot of the capability by which a partition has named it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Named<T> {
-    /// The object.
-    pub it: T,
-    /// The slot.
-    pub index: u8,
-}
-
 /// The object that a vCPU waits at, or waited at last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
@@ -595,8 +586,8 @@ pub struct Call {
     pub donates: bool,
     /// The rights of the capability to reply by.
     pub reply_rights: Rights,
-    /// The holder of the capability to reply by and its index there, if the call was received.
-    pub reply: Option<(PartitionId, ReplyIndex)>,
+    /// The capability to reply by, if the call was received.
+    pub reply: Option<HeldReply>,
     /// The vCPU that received the call.
     pub server: Option<VcpuId>,
 }

@@ -4,6 +4,7 @@
 use crate::dispatch::Pcpu;
 use crate::local::Activity;
 use crate::port::command::Buffer;
+use crate::port::life::Ports;
 use crate::port::{CallState, MessageWait, PortId, ReplyWait};
 use crate::wait::verbs::Verbs;
 use crate::wait::{Outcome, Wait};
@@ -12,7 +13,7 @@ use bulkhead_abi::trace::BlockReason;
 use bulkhead_arch_api::{Arch, Drivers, VcpuId};
 use bulkhead_sched::{PcpuPolicy, Slot};
 
-impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Ports<'_, '_, '_, A, D, P> {
     /// Blocks a vCPU that is a waiter of a port.
     pub(super) fn wait_for_message(
         &mut self,
@@ -21,12 +22,13 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         port: PortId,
         buffer: &Buffer,
     ) -> Option<Outcome> {
-        let until = self.deadline_of(buffer.until);
+        let until = self.pcpu.deadline_of(buffer.until);
         let wait = MessageWait { port };
-        let Some(timer) = self.interruption(vcpu) else {
-            return Some(wait.give_up(self, vcpu, Error::Interrupted));
+        let Some(timer) = self.pcpu.interruption(vcpu) else {
+            return Some(wait.give_up(self.pcpu, vcpu, Error::Interrupted));
         };
-        self.local
+        self.pcpu
+            .local
             .block(slot, Activity::waiting(Wait::Message(wait), until, timer));
         None
     }
@@ -35,21 +37,22 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     pub(super) fn wait_for_reply(&mut self, slot: Slot, vcpu: VcpuId, until: Option<u64>) -> Option<Outcome> {
         let mut outcome = self.replied(vcpu);
         if outcome.is_none() {
-            let until = self.deadline_of(until);
-            if let Some(timer) = self.interruption(vcpu) {
-                self.local
+            let until = self.pcpu.deadline_of(until);
+            if let Some(timer) = self.pcpu.interruption(vcpu) {
+                self.pcpu
+                    .local
                     .block(slot, Activity::waiting(Wait::Reply(ReplyWait), until, timer));
                 return None;
             }
-            outcome = Some(ReplyWait.give_up(self, vcpu, Error::Interrupted));
+            outcome = Some(ReplyWait.give_up(self.pcpu, vcpu, Error::Interrupted));
         }
-        self.end_loan(slot);
+        self.pcpu.end_loan(slot);
         outcome
     }
 
     /// Returns the outcome of the vCPU's call, if the call is done. There is no call then.
-    pub(crate) fn replied(&self, vcpu: VcpuId) -> Option<Outcome> {
-        let mut seat = self.shared.seats.of(vcpu).lock();
+    fn replied(&self, vcpu: VcpuId) -> Option<Outcome> {
+        let mut seat = self.pcpu.shared.seats.of(vcpu).lock();
         let CallState::Done(outcome) = seat.call.state else {
             return None;
         };
@@ -58,7 +61,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         drop(seat);
         if outcome == Err(Error::Revoked) {
             // Also if the receiver has ended the call: then the slot has its capability, and keeps it.
-            self.meet_revoked(vcpu, index);
+            self.pcpu.meet_revoked(vcpu, index);
         }
         Some(outcome)
     }
@@ -106,7 +109,7 @@ impl Verbs for ReplyWait {
         pcpu: &mut Pcpu<'_, '_, A, D, P>,
         vcpu: VcpuId,
     ) -> Option<Outcome> {
-        pcpu.replied(vcpu)
+        pcpu.ports().replied(vcpu)
     }
 
     /// Ends the wait. Returns `error`, unless the reply has come meanwhile. An interrupt leaves the call
@@ -118,13 +121,13 @@ impl Verbs for ReplyWait {
         vcpu: VcpuId,
         error: Error,
     ) -> Outcome {
-        if let Some(outcome) = pcpu.replied(vcpu) {
+        if let Some(outcome) = pcpu.ports().replied(vcpu) {
             return outcome;
         }
         if error == Error::Interrupted {
             pcpu.shared.seats.of(vcpu).lock().call.waits = false;
         } else {
-            pcpu.end_call(vcpu);
+            pcpu.ports().end_call(vcpu);
         }
         Err(error)
     }
@@ -137,8 +140,8 @@ impl Verbs for ReplyWait {
     /// place goes on to do so.
     #[inline(always)]
     fn lend<A: Arch, D: Drivers, P: PcpuPolicy>(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, slot: Slot) {
-        if !pcpu.local.is_lending(slot) {
-            pcpu.relend_call(slot);
+        if !pcpu.local.loans.is_lending(slot) {
+            pcpu.ports().relend_call(slot);
         }
     }
 }

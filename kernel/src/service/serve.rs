@@ -22,7 +22,20 @@ const PIECE: usize = 64;
 /// Bytes of the registers that the kernel answers.
 const WORD: u8 = 4;
 
-impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
+/// The accesses and the servers of a pCPU.
+pub(crate) struct Serving<'p, 's, 'i, A: Arch, D, P> {
+    pub(super) pcpu: &'p mut Pcpu<'s, 'i, A, D, P>,
+}
+
+impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
+    /// Returns the part with its pCPU.
+    #[inline(always)]
+    pub(crate) const fn services(&mut self) -> Serving<'_, 's, 'i, A, D, P> {
+        Serving { pcpu: self }
+    }
+}
+
+impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Serving<'_, '_, 'i, A, D, P> {
     /// Answers the registers of a virtio device that need nothing of its server.
     pub(super) fn answer_virtio(
         &mut self,
@@ -37,12 +50,12 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
         match (offset, access.kind) {
             (QUEUE_NOTIFY, AccessKind::Write(_)) => {
                 let server = server_of(record);
-                self.shared.services.server(server).lock().rung |= bit(window.0);
+                self.pcpu.shared.services.server(server).lock().rung |= bit(window.0);
                 self.call_server(record);
                 Some(Reply::Written)
             }
             (INTERRUPT_STATUS, AccessKind::Read) => {
-                let window = self.shared.services.window(window).lock();
+                let window = self.pcpu.shared.services.window(window).lock();
                 Some(Reply::Read(window.interrupt.causes().into()))
             }
             (INTERRUPT_ACKNOWLEDGE, AccessKind::Write(causes)) => {
@@ -55,7 +68,8 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
 
     /// Raises the event of a window at the gate of its server.
     pub(super) fn call_server(&mut self, record: &ServedRecord) {
-        self.raise(server_of(record), 1_u64.wrapping_shl(record.event.get()));
+        self.pcpu
+            .raise(server_of(record), 1_u64.wrapping_shl(record.event.get()));
     }
 
     /// Changes the interrupt of a window. The line of the client follows under the lock of the window.
@@ -65,17 +79,19 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
         record: &ServedRecord,
         change: impl FnOnce(&mut Interrupt),
     ) {
-        let mut state = self.shared.services.window(window).lock();
+        let mut state = self.pcpu.shared.services.window(window).lock();
         let before = state.interrupt.level();
         change(&mut state.interrupt);
         let after = state.interrupt.level();
         let mut woken = VcpuSet::EMPTY;
         if before != after && record.virtual_line.get() != NONE {
             let line = VirtualLine(record.virtual_line.get());
-            woken = self.set_lines(client_of(record), line, ([before, false], [after, false]));
+            woken = self
+                .pcpu
+                .set_lines(client_of(record), line, [before, false], [after, false]);
         }
         drop(state);
-        self.wake_all(woken);
+        self.pcpu.wake_all(woken);
     }
 
     /// Prepares the new life of a partition: a client's new life closes its windows, a server's new life lets
@@ -84,7 +100,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
         if !has(Part::Services) {
             return;
         }
-        let system = self.system;
+        let system = self.pcpu.system;
         for (record, number) in system.image.served().iter().zip(0_u8..) {
             let (server, window) = (server_of(record), WindowId(number));
             if server != partition && client_of(record) != partition {
@@ -92,14 +108,14 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
             }
             self.change_interrupt(window, record, |interrupt| *interrupt = Interrupt::QUIET);
             {
-                let mut state = self.shared.services.window(window).lock();
+                let mut state = self.pcpu.shared.services.window(window).lock();
                 state.is_closed = true;
                 if server != partition {
                     state.kept = Default::default();
                 }
             }
             {
-                let mut state = self.shared.services.server(server).lock();
+                let mut state = self.pcpu.shared.services.server(server).lock();
                 state.anew |= bit(number);
                 if server != partition {
                     state.clients |= bit(number);
@@ -129,25 +145,25 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
             let mut state = services.server(server).lock();
             state.stops = state.stops.wrapping_add(1);
         };
-        count(&self.shared.services);
-        self.quiesce(server);
-        count(&self.shared.services);
+        count(&self.pcpu.shared.services);
+        self.pcpu.quiesce(server);
+        count(&self.pcpu.shared.services);
     }
 
     /// Tells whether the partition has registers of a device of the board.
     fn owns_device(&self, partition: PartitionId) -> bool {
-        let mut registers = self.system.image.registers().iter();
+        let mut registers = self.pcpu.system.image.registers().iter();
         registers.any(|window| window.partition.get() == u32::from(partition.0))
     }
 
     /// Lets the devices of a task interrupt this pCPU, which is the pCPU of the task's vCPU.
     pub(crate) fn enable_task_lines(&mut self, partition: PartitionId) {
-        if !has(Part::Services) || self.system.facts_of(partition).kind != PartitionKind::Task {
+        if !has(Part::Services) || self.pcpu.system.facts_of(partition).kind != PartitionKind::Task {
             return;
         }
-        let interrupts = self.system.image.interrupts().iter();
+        let interrupts = self.pcpu.system.image.interrupts().iter();
         for record in interrupts.filter(|record| record.partition.get() == u32::from(partition.0)) {
-            self.machine.enable(Line(record.line.get()), true);
+            self.pcpu.machine.enable(Line(record.line.get()), true);
         }
     }
 
@@ -156,10 +172,11 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
         if !has(Part::Services) {
             return;
         }
-        let mut interrupts = self.system.image.interrupts().iter();
+        let mut interrupts = self.pcpu.system.image.interrupts().iter();
         if let Some(record) = interrupts.find(|record| record.line.get() == line.0) {
             let owner = PartitionId(record.partition.get() as u8);
-            self.raise(owner, 1_u64.wrapping_shl(record.virtual_line.get()));
+            self.pcpu
+                .raise(owner, 1_u64.wrapping_shl(record.virtual_line.get()));
         }
     }
 
@@ -176,7 +193,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
             Service::News => Ok(self.news(server)),
             Service::Interrupt(window, add, remove) => {
                 let (window, record) = self.window_of(server, window)?;
-                if self.shared.services.window(window).lock().is_closed {
+                if self.pcpu.shared.services.window(window).lock().is_closed {
                     return Err(Error::WrongState);
                 }
                 self.change_interrupt(window, record, |interrupt| {
@@ -194,7 +211,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
             }
             Service::Keep(window, group, words) => {
                 let (window, _) = self.window_of(server, window)?;
-                let mut state = self.shared.services.window(window).lock();
+                let mut state = self.pcpu.shared.services.window(window).lock();
                 if state.is_closed {
                     return Err(Error::WrongState);
                 }
@@ -205,7 +222,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
             }
             Service::Kept(window, group) => {
                 let (window, _) = self.window_of(server, window)?;
-                let state = self.shared.services.window(window).lock();
+                let state = self.pcpu.shared.services.window(window).lock();
                 let [a, b, c] = state.kept.get(group).copied().unwrap_or_default();
                 Ok([a, b, c, 0])
             }
@@ -214,22 +231,22 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
 
     /// Returns a window of this server.
     fn window_of(&self, server: PartitionId, number: u8) -> Result<(WindowId, &'i ServedRecord), Error> {
-        let record = self.system.image.served().get(usize::from(number));
+        let record = self.pcpu.system.image.served().get(usize::from(number));
         let record = record.filter(|record| server_of(record) == server);
         Ok((WindowId(number), record.ok_or(Error::InvalidArgument)?))
     }
 
     fn take_access(&mut self, server: PartitionId) -> Answer {
-        let services = &self.shared.services;
+        let services = &self.pcpu.shared.services;
         let mut state = services.server(server).lock();
         let priority = |vcpu: VcpuId| {
-            let record = self.system.image.vcpus().get(usize::from(vcpu.0));
+            let record = self.pcpu.system.image.vcpus().get(usize::from(vcpu.0));
             record.map_or(0, |record| record.priority.get())
         };
         let vcpu = state.take(priority).ok_or(Error::TimedOut)?;
         let request = services.request(vcpu).lock();
         let (access, window) = request.access.ok_or(Error::TimedOut)?;
-        let record = self.system.image.served().get(usize::from(window.0));
+        let record = self.pcpu.system.image.served().get(usize::from(window.0));
         let base = record.map_or(0, |record| record.guest.get());
         let (stores, value) = match access.kind {
             AccessKind::Read => (0, 0),
@@ -243,7 +260,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
     fn answer(&mut self, server: PartitionId, number: u64, value: u64) -> Answer {
         let vcpu = VcpuId((number & 63) as u8);
         {
-            let services = &self.shared.services;
+            let services = &self.pcpu.shared.services;
             let mut state = services.server(server).lock();
             let mut request = services.request(vcpu).lock();
             let is_it = number == u64::from(vcpu.0) | u64::from(request.number) << 8;
@@ -253,14 +270,14 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
             state.forget(vcpu);
             request.answer = Some(value);
         }
-        self.wake_all(VcpuSet::of(vcpu));
+        self.pcpu.wake_all(VcpuSet::of(vcpu));
         Ok([0; 4])
     }
 
     /// Returns and takes the news of a server's windows. A window whose client has started anew is open
     /// again.
     fn news(&mut self, server: PartitionId) -> [u64; 4] {
-        let services = &self.shared.services;
+        let services = &self.pcpu.shared.services;
         let (rung, anew, clients) = {
             let mut state = services.server(server).lock();
             let state = &mut *state;
@@ -285,19 +302,19 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
         let found = self.mapping(client_of(record), first);
         let (_, _, bus) = found.ok_or(Error::OutOfReach)?;
         let may_write = record.flags.get() & SERVED_WRITES != 0;
-        let is_open = !self.shared.services.window(window).lock().is_closed;
+        let is_open = !self.pcpu.shared.services.window(window).lock().is_closed;
         let bytes = if is_open && may_write { bytes } else { 0 };
         Ok([first, bytes, bus, self.stops_of(server)])
     }
 
     fn stops_of(&self, server: PartitionId) -> u64 {
-        self.shared.services.server(server).lock().stops
+        self.pcpu.shared.services.server(server).lock().stops
     }
 
     /// Returns the mapping of a partition with this address that can be written, from the address on: first
     /// address, bytes, bus address.
     fn mapping(&self, partition: PartitionId, address: u64) -> Option<(u64, u64, u64)> {
-        let mut memory = self.system.image.memory_of(u32::from(partition.0));
+        let mut memory = self.pcpu.system.image.memory_of(u32::from(partition.0));
         memory.find_map(|record| {
             let offset = address.checked_sub(record.guest.get())?;
             let bytes = record.size.get().checked_sub(offset).filter(|left| *left != 0)?;
@@ -316,17 +333,19 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
         }
         // The server's own memory is written when the client's is read.
         if !self
+            .pcpu
             .machine
             .may_access(holder, transfer.here, length, !transfer.is_write)
         {
             return Err(Error::InvalidArgument);
         }
-        let window = self.shared.services.window(window).lock();
+        let window = self.pcpu.shared.services.window(window).lock();
         if window.is_closed {
             return Err(Error::WrongState);
         }
         let is_granted = grants(record, transfer)
             && self
+                .pcpu
                 .machine
                 .may_access(client, transfer.there, length, transfer.is_write);
         if !is_granted {
@@ -339,25 +358,31 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, 'i, A, D, P> {
         };
         // Most of the bytes are copied at once, as a message is: the contents of whole buffers.
         if (transfer.here.0 | transfer.there.0).is_multiple_of(8) {
-            let passed = self.machine.pass_message(from, to, usize::from(transfer.length));
+            let passed = self
+                .pcpu
+                .machine
+                .pass_message(from, to, usize::from(transfer.length));
             return passed.map_err(|_| Error::OutOfReach);
         }
-        self.copy_pieces(from, to, usize::from(transfer.length))
+        let ((from, source), (to, target)) = (from, to);
+        self.copy_pieces(from, source, to, target, usize::from(transfer.length))
     }
 
     fn copy_pieces(
         &mut self,
-        (from, source): (PartitionId, GuestPhys),
-        (to, target): (PartitionId, GuestPhys),
+        from: PartitionId,
+        source: GuestPhys,
+        to: PartitionId,
+        target: GuestPhys,
         length: usize,
     ) -> Result<(), Error> {
         for at in (0..length).step_by(PIECE) {
             let mut bytes = [0; PIECE];
             let (now, _) = bytes.split_at_mut(length.saturating_sub(at).min(PIECE));
             let place = |start: GuestPhys| start.offset(at as u64).map_err(|_| Error::OutOfReach);
-            let copied = self.machine.copy_in(from, place(source)?, now);
+            let copied = self.pcpu.machine.copy_in(from, place(source)?, now);
             copied.map_err(|_| Error::OutOfReach)?;
-            let copied = self.machine.copy_out(to, place(target)?, now);
+            let copied = self.pcpu.machine.copy_out(to, place(target)?, now);
             copied.map_err(|_| Error::OutOfReach)?;
         }
         Ok(())

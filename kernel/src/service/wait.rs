@@ -3,6 +3,7 @@
 
 use crate::dispatch::Pcpu;
 use crate::local::Activity;
+use crate::service::serve::Serving;
 use crate::service::serve::{client_of, server_of};
 use crate::service::{AccessWait, WindowId};
 use crate::wait::verbs::{Deadline, Verbs};
@@ -13,28 +14,31 @@ use bulkhead_arch_api::{Access, AccessKind, AddressSpace, Arch, Drivers, Reply, 
 use bulkhead_image::layout::{SERVED_FAULTS, SERVED_VIRTIO, ServedRecord};
 use bulkhead_sched::{PcpuPolicy, Slot};
 
-impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Serving<'_, '_, '_, A, D, P> {
     /// Lets the server of a window answer an access. Returns whether the access is answered already, or
     /// `None` if it is to no window.
     #[inline(never)]
     pub(crate) fn ask(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) -> Option<bool> {
-        let partition = self.system.binding(vcpu).partition;
+        let partition = self.pcpu.system.binding(vcpu).partition;
         if access.space != AddressSpace::Memory {
             return None;
         }
-        let (window, record, offset) = self.system.served_at(partition, access.address, access.size)?;
+        let (window, record, offset) = self
+            .pcpu
+            .system
+            .served_at(partition, access.address, access.size)?;
         if record.flags.get() & SERVED_VIRTIO != 0
             && let Some(reply) = self.answer_virtio(window, record, offset, access)
         {
-            self.machine.reply(vcpu, reply);
+            self.pcpu.machine.reply(vcpu, reply);
             return Some(true);
         }
         self.post(vcpu, access, window, record);
         // Interrupts wait until the access is over, as they wait for a slow device.
-        let _interrupted_at = self.machine.pause(vcpu);
-        let timeout = self.system.time.duration(record.timeout_ns.get());
-        let until = self.machine.now().plus(timeout);
-        self.local.block(
+        let _interrupted_at = self.pcpu.machine.pause(vcpu);
+        let timeout = self.pcpu.system.time.duration(record.timeout_ns.get());
+        let until = self.pcpu.machine.now().plus(timeout);
+        self.pcpu.local.block(
             slot,
             Activity::waiting(Wait::Access(AccessWait), until, Ticks::NEVER),
         );
@@ -42,7 +46,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     fn post(&mut self, vcpu: VcpuId, access: &Access, window: WindowId, record: &ServedRecord) {
-        let services = &self.shared.services;
+        let services = &self.pcpu.shared.services;
         let mut server = services.server(server_of(record)).lock();
         let mut request = services.request(vcpu).lock();
         request.number = request.number.wrapping_add(1);
@@ -56,37 +60,37 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Ends the wait of a vCPU: with the answer, or because the time is up. Returns false if it has to wait
     /// on.
     fn end_access(&mut self, slot: Slot, vcpu: VcpuId, until: Ticks) -> bool {
-        let is_late = until <= self.machine.now();
+        let is_late = until <= self.pcpu.machine.now();
         let Some((access, window, answer)) = self.finish(vcpu, is_late) else {
             return false;
         };
-        self.local.slot_mut(slot).activity = Activity::Ready;
-        let record = self.system.image.served().get(usize::from(window.0));
+        self.pcpu.local.slot_mut(slot).activity = Activity::Ready;
+        let record = self.pcpu.system.image.served().get(usize::from(window.0));
         let (value, flags) = match (answer, record) {
             (None, Some(record)) => {
-                self.service_late(server_of(record), client_of(record));
+                self.pcpu.service_late(server_of(record), client_of(record));
                 (u64::MAX, record.flags.get())
             }
             (answer, _) => (answer.unwrap_or(0), 0),
         };
         if flags & SERVED_FAULTS != 0 {
-            self.no_such_address(slot, vcpu, &access);
+            self.pcpu.no_such_address(slot, vcpu, &access);
             return true;
         }
         let reply = match access.kind {
             AccessKind::Read => Reply::Read(value & ones(access.size)),
             AccessKind::Write(_) => Reply::Written,
         };
-        self.machine.reply(vcpu, reply);
-        self.handle_second(slot, vcpu, &access);
+        self.pcpu.machine.reply(vcpu, reply);
+        self.pcpu.handle_second(slot, vcpu, &access);
         true
     }
 
     /// Takes the access of a vCPU if it is answered, or in any case if `is_late`.
     fn finish(&self, vcpu: VcpuId, is_late: bool) -> Option<(Access, WindowId, Option<u64>)> {
-        let services = &self.shared.services;
+        let services = &self.pcpu.shared.services;
         let (access, window) = services.request(vcpu).lock().access?;
-        let record = self.system.image.served().get(usize::from(window.0))?;
+        let record = self.pcpu.system.image.served().get(usize::from(window.0))?;
         let mut server = services.server(server_of(record)).lock();
         let mut request = services.request(vcpu).lock();
         if request.answer.is_none() && !is_late {
@@ -128,7 +132,7 @@ impl Verbs for AccessWait {
     /// Forgets the access.
     #[inline(always)]
     fn leave<A: Arch, D: Drivers, P: PcpuPolicy>(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, vcpu: VcpuId) {
-        let _forgotten = pcpu.finish(vcpu, true);
+        let _forgotten = pcpu.services().finish(vcpu, true);
     }
 
     #[inline(always)]
@@ -139,7 +143,7 @@ impl Verbs for AccessWait {
         until: Ticks,
     ) -> bool {
         let vcpu = pcpu.local.slot(slot).vcpu;
-        pcpu.end_access(slot, vcpu, until)
+        pcpu.services().end_access(slot, vcpu, until)
     }
 }
 

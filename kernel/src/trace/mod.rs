@@ -126,11 +126,11 @@ impl Tracer {
 
     /// Records that `to` runs, because `from`, which ran, is blocked.
     #[inline(always)]
-    pub fn pass_on(&mut self, now: Ticks, from: VcpuId, to: (Slot, VcpuId)) {
-        self.shown = Some(to);
+    pub fn pass_on(&mut self, now: Ticks, from: VcpuId, slot: Slot, to: VcpuId) {
+        self.shown = Some((slot, to));
         let event = Event::Switch {
             from: Some(from.0),
-            to: Some(to.1.0),
+            to: Some(to.0),
             why: SwitchReason::Blocked,
         };
         self.store(now, event);

@@ -465,7 +465,7 @@ impl<P: PcpuPolicy, C: SimClass> Bench<P, C> {
                 version: "test",
             };
             let image = Image::check(image, C::FACTS, &Portable);
-            let booted = guarded(|| boot::boot((machine.clone(), machine), shared, image, &hooks));
+            let booted = guarded(|| boot::boot(machine.clone(), machine, shared, image, &hooks));
             self.pcpus[0].replace(booted.map(|pcpu| (pcpu, None)));
         }
         self.join_secondaries();
@@ -478,7 +478,7 @@ impl<P: PcpuPolicy, C: SimClass> Bench<P, C> {
             if waits && self.look().is_started(id) {
                 let machine = SimMachine::new(Rc::clone(&self.world), id);
                 let shared = self.shared;
-                let joined = guarded(|| boot::join((machine.clone(), machine), shared));
+                let joined = guarded(|| boot::join(machine.clone(), machine, shared));
                 self.pcpus[index].replace(joined.map(|pcpu| (pcpu, None)));
             }
         }
