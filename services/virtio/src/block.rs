@@ -165,7 +165,8 @@ impl<D: Disk> Block<D> {
         &mut self,
         chain: &Chain,
         memory: &mut impl Memory,
-        (sector, length): (u64, u32),
+        sector: u64,
+        length: u32,
     ) -> Result<Ended, Broken> {
         let Some(offset) = self.range(sector, length) else {
             return Ok(Ended::with(IO_ERROR));
@@ -202,7 +203,8 @@ impl<D: Disk> Block<D> {
         &mut self,
         chain: &Chain,
         memory: &mut impl Memory,
-        (sector, length): (u64, u32),
+        sector: u64,
+        length: u32,
     ) -> Result<Ended, Broken> {
         let range = self.range(sector, length).filter(|_| !self.disk.is_read_only());
         let Some(offset) = range else {
