@@ -138,8 +138,8 @@ impl<D: Disk> Block<D> {
         let sector = u64::from_le_bytes([s0, s1, s2, s3, s4, s5, s6, s7]);
         let data = chain.readable().saturating_sub(HEADER);
         match u32::from_le_bytes([t0, t1, t2, t3]) {
-            READ => self.read(chain, memory, (sector, room)),
-            WRITE => self.write(chain, memory, (sector, data)),
+            READ => self.read(chain, memory, sector, room),
+            WRITE => self.write(chain, memory, sector, data),
             FLUSH => Ok(Ended::with(outcome(self.disk.flush()))),
             GET_NAME if room >= NAME as u32 => {
                 chain.write(memory, 0, &self.name)?;
