@@ -451,8 +451,8 @@ impl Needs {
         Ok(manifest.check(&resolve))
     }
 
-    /// Returns the class binary of a system, and builds it first if what was built with the payloads is another
-    /// one: programs can need parts that the manifest alone does not.
+    /// Returns the class binary of a system, and builds it first if what was built with the payloads is
+    /// another one: programs can need parts that the manifest alone does not.
     fn class_binary(
         &self,
         wanted: &WantedBinary<'_>,
