@@ -60,5 +60,5 @@ pub use semaphore::SemaphoreStatus;
 pub use state::{Apex, Woken};
 pub use types::{
     Answer, Deadline, ErrorCode, INFINITE_TIME_VALUE, MAX_NAME_LENGTH, Name, OperatingMode, Outcome,
-    PortDirection, ProcessState, QueuingDiscipline, ReturnCode, StartCondition, Time, Validity,
+    PortDirection, ProcessState, QueueSize, QueuingDiscipline, ReturnCode, StartCondition, Time, Validity,
 };

@@ -159,6 +159,15 @@ pub enum QueuingDiscipline {
     Priority = 1,
 }
 
+/// The size of a queuing port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueSize {
+    /// Bytes of a message at most, `MAX_MESSAGE_SIZE`.
+    pub message: u32,
+    /// Messages at most, `MAX_NB_MESSAGE`.
+    pub messages: u32,
+}
+
 /// The direction of a port, `PORT_DIRECTION_TYPE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]

@@ -126,7 +126,10 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
     let mut judge = Judge::new(case, explainer);
     match launch::run(
         &launch,
-        (&emulator, prepared.system().cpu_count()),
+        launch::Board {
+            emulator: &emulator,
+            cpus: prepared.system().cpu_count(),
+        },
         &flash,
         &mut judge,
         &mut NoInput,

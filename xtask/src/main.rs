@@ -21,6 +21,7 @@ mod spdx;
 mod stack;
 mod stretch;
 mod toolchain;
+mod tuples;
 mod unsafety;
 mod workspace;
 
@@ -50,6 +51,11 @@ enum Command {
     /// Files of a crate that import each other, against `circles-budget.toml`
     Circles {
         /// List the largest circle of this crate instead
+        folder: Option<String>,
+    },
+    /// Parameters of functions that are tuples, against `tuples-budget.toml`
+    Tuples {
+        /// List the places in this folder or file instead
         folder: Option<String>,
     },
     /// Unsafe code per crate against `unsafe-budget.toml`
@@ -129,6 +135,8 @@ fn main() -> ExitCode {
         Command::Deps => dependencies::check(),
         Command::Circles { folder: None } => circles::check(),
         Command::Circles { folder: Some(folder) } => circles::list(folder),
+        Command::Tuples { folder: None } => tuples::check(),
+        Command::Tuples { folder: Some(folder) } => tuples::list(folder),
         Command::Unsafe => unsafety::check(),
         Command::Spdx => spdx::check(),
         Command::English { folder: None } => english::check(),

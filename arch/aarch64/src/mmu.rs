@@ -82,9 +82,9 @@ impl TableMemory for Pool {
         unsafe { tables::write(table, index, entry) }
     }
 
-    fn fill(&mut self, table: HostPhys, index: usize, limit: usize, run: (u64, u64)) -> usize {
+    fn fill(&mut self, table: HostPhys, index: usize, limit: usize, entry: u64, step: u64) -> usize {
         // SAFETY: as for `write`, and the run ends with the table.
-        unsafe { tables::fill(table, index, limit, run) }
+        unsafe { tables::fill(table, index, limit, entry, step) }
     }
 
     fn allocate(&mut self) -> Option<HostPhys> {
