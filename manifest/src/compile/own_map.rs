@@ -65,14 +65,14 @@ fn ranges(system: &System, image: &ImageBuilder) -> Vec<(u64, u64)> {
 /// Returns the number of tables that map these ranges, the root included.
 fn tables_of(ranges: &[(u64, u64)]) -> usize {
     let below_root = LEVELS.map(|level| {
-        let partly = ranges.iter().flat_map(|range| entries(*range, level));
+        let partly = ranges.iter().flat_map(|(from, to)| entries(*from, *to, level));
         partly.collect::<BTreeSet<u64>>().len()
     });
     below_root.into_iter().fold(1, usize::saturating_add)
 }
 
 /// Returns the numbers of the entries of a level that lead to a table for a range.
-fn entries((from, to): (u64, u64), level: u32) -> Vec<u64> {
+fn entries(from: u64, to: u64, level: u32) -> Vec<u64> {
     if from >= to {
         return Vec::new();
     }
