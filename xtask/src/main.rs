@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod bless;
+mod borders;
 mod ci;
 mod circles;
 mod classes;
@@ -52,6 +53,8 @@ enum Command {
         /// List the largest circle of this crate instead
         folder: Option<String>,
     },
+    /// Parts of the kernel that name another part, against the list in `xtask/src/borders.rs`
+    Borders,
     /// Unsafe code per crate against `unsafe-budget.toml`
     Unsafe,
     /// The SPDX line at the top of every source file
@@ -126,6 +129,7 @@ fn main() -> ExitCode {
         Command::Deps => dependencies::check(),
         Command::Circles { folder: None } => circles::check(),
         Command::Circles { folder: Some(folder) } => circles::list(folder),
+        Command::Borders => borders::check(),
         Command::Unsafe => unsafety::check(),
         Command::Spdx => spdx::check(),
         Command::English { folder: None } => english::check(),
