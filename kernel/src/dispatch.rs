@@ -556,7 +556,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
                 self.local
                     .set_watchdog(slot, now.plus(self.system.time.duration(WATCHDOG_SPACE_NS)));
             } else {
-                judged = self.watchdog_due(slot, now);
+                judged = self.faults().watchdog_due(slot, now);
             }
         }
     }
