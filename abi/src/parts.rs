@@ -216,6 +216,9 @@ const IPC: Parts = STATIC.and(Parts::of(&[
     Part::Domains,
 ]));
 
+/// True if this build has no part beyond those of the variant `static`.
+pub const IS_STATIC: bool = STATIC.covers(PARTS);
+
 /// Returns the smallest variant that has these parts; `None` if only a class binary for one system has them.
 #[must_use]
 pub fn variant_for(parts: Parts) -> Option<Variant> {

@@ -2,9 +2,9 @@
 //! Blackboards (ARINC 653 Part 1, section 3.7.2.2).
 
 use crate::limits::MAX_MESSAGE;
-use crate::memory::Queue;
-use crate::state::{Apex, SLOTS, Wait};
-use crate::table::Named;
+use crate::limits::SLOTS;
+use crate::record::{Blackboard, Wait};
+use crate::state::Apex;
 use crate::types::{Answer, Name, Outcome, QueuingDiscipline, ReturnCode, Time};
 
 /// The state of a blackboard, `BLACKBOARD_STATUS_TYPE`.
@@ -16,18 +16,6 @@ pub struct BlackboardStatus {
     pub size: u32,
     /// Processes that wait.
     pub waiting_processes: i32,
-}
-
-#[derive(Debug)]
-pub(crate) struct Blackboard {
-    name: Name,
-    queue: Queue,
-}
-
-impl Named for Blackboard {
-    fn name(&self) -> &Name {
-        &self.name
-    }
 }
 
 impl Apex {

@@ -2,9 +2,8 @@
 //! Buffers (ARINC 653 Part 1, section 3.7.2.1).
 
 use crate::limits::MAX_MESSAGE;
-use crate::memory::Queue;
-use crate::state::{Apex, Wait};
-use crate::table::Named;
+use crate::record::{Buffer, Wait};
+use crate::state::Apex;
 use crate::types::{Answer, Name, Outcome, QueuingDiscipline, ReturnCode, Time};
 
 /// The state of a buffer, `BUFFER_STATUS_TYPE`.
@@ -18,19 +17,6 @@ pub struct BufferStatus {
     pub size: u32,
     /// Processes that wait.
     pub waiting_processes: i32,
-}
-
-#[derive(Debug)]
-pub(crate) struct Buffer {
-    name: Name,
-    queue: Queue,
-    discipline: QueuingDiscipline,
-}
-
-impl Named for Buffer {
-    fn name(&self) -> &Name {
-        &self.name
-    }
 }
 
 impl Apex {

@@ -5,67 +5,13 @@
 //! handler itself, the partition's health table decides.
 
 use crate::configuration::Environment;
-use crate::limits::{MAX_ERROR_MESSAGE, MAX_ERRORS, MAX_PRIORITY};
-use crate::process::{Attributes, MAIN_PROCESS};
-use crate::state::{Apex, HANDLER, Wait};
+use crate::limits::HANDLER;
+use crate::limits::{MAX_ERROR_MESSAGE, MAX_PRIORITY};
+use crate::record::{Attributes, ErrorStatus, MAIN_PROCESS, Wait};
+use crate::state::Apex;
 use crate::types::{
     Answer, Deadline, ErrorCode, INFINITE_TIME_VALUE, NEVER, Name, OperatingMode, ReturnCode,
 };
-
-/// An error, `ERROR_STATUS_TYPE`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ErrorStatus {
-    /// Its kind.
-    pub code: ErrorCode,
-    /// The process that it is about.
-    pub process: i64,
-    /// The address that it is about, or 0.
-    pub address: u64,
-    /// Bytes of `message` that count.
-    pub length: usize,
-    /// Text of the application.
-    pub message: [u8; MAX_ERROR_MESSAGE],
-}
-
-/// The errors that wait for the handler.
-#[derive(Debug)]
-pub(crate) struct Errors {
-    waiting: [Option<ErrorStatus>; MAX_ERRORS],
-    exists: bool,
-    is_called: bool,
-}
-
-impl Errors {
-    pub(crate) const fn new() -> Self {
-        Self {
-            waiting: [None; MAX_ERRORS],
-            exists: false,
-            is_called: false,
-        }
-    }
-
-    /// Notes that the handler has ended.
-    pub(crate) const fn handler_ended(&mut self) {
-        self.is_called = false;
-    }
-
-    fn push(&mut self, error: ErrorStatus) -> bool {
-        let free = self.waiting.iter_mut().find(|entry| entry.is_none());
-        match free {
-            Some(entry) => {
-                *entry = Some(error);
-                true
-            }
-            None => false,
-        }
-    }
-
-    fn pop(&mut self) -> Option<ErrorStatus> {
-        let first = self.waiting[0].take();
-        self.waiting.rotate_left(1);
-        first
-    }
-}
 
 impl Apex {
     /// `CREATE_ERROR_HANDLER`.

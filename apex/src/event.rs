@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Events (ARINC 653 Part 1, section 3.7.2.4).
 
-use crate::state::{Apex, SLOTS, Wait};
-use crate::table::Named;
+use crate::limits::SLOTS;
+use crate::record::{Event, Wait};
+use crate::state::Apex;
 use crate::types::{Answer, Name, Outcome, Time};
 
 /// The state of an event, `EVENT_STATUS_TYPE`.
@@ -12,18 +13,6 @@ pub struct EventStatus {
     pub is_up: bool,
     /// Processes that wait.
     pub waiting_processes: i32,
-}
-
-#[derive(Debug)]
-pub(crate) struct Event {
-    name: Name,
-    is_up: bool,
-}
-
-impl Named for Event {
-    fn name(&self) -> &Name {
-        &self.name
-    }
 }
 
 impl Apex {

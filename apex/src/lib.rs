@@ -35,6 +35,7 @@ mod mutex;
 mod partition;
 mod process;
 mod queuing;
+mod record;
 mod sampling;
 mod schedule;
 mod semaphore;
@@ -48,16 +49,16 @@ mod types;
 pub use blackboard::BlackboardStatus;
 pub use buffer::BufferStatus;
 pub use configuration::{Configuration, Environment, HmAction, PortFacts, PortKind, ScheduleStatus};
-pub use error::ErrorStatus;
 pub use event::EventStatus;
 pub use mutex::{MutexStatus, NO_MUTEX_OWNED, PREEMPTION_LOCK_MUTEX};
 pub use partition::PartitionStatus;
-pub use process::{Attributes, MAIN_PROCESS, ProcessStatus};
+pub use process::ProcessStatus;
 pub use queuing::QueuingPortStatus;
-pub use sampling::{SamplingPortStatus, Validity};
+pub use record::{Attributes, ErrorStatus, MAIN_PROCESS};
+pub use sampling::SamplingPortStatus;
 pub use semaphore::SemaphoreStatus;
 pub use state::{Apex, Woken};
 pub use types::{
     Answer, Deadline, ErrorCode, INFINITE_TIME_VALUE, MAX_NAME_LENGTH, Name, OperatingMode, Outcome,
-    PortDirection, ProcessState, QueuingDiscipline, ReturnCode, StartCondition, Time,
+    PortDirection, ProcessState, QueueSize, QueuingDiscipline, ReturnCode, StartCondition, Time, Validity,
 };

@@ -34,3 +34,7 @@ pub const MAX_PRIORITY: i32 = 239;
 pub const MAX_LOCK_LEVEL: i32 = 16;
 /// The highest value of a semaphore.
 pub const MAX_SEMAPHORE_VALUE: i32 = 32_767;
+/// Processes with the error handler, which is the last one.
+pub(crate) const SLOTS: usize = MAX_PROCESSES + 1;
+/// The place of the error handler.
+pub(crate) const HANDLER: usize = MAX_PROCESSES;

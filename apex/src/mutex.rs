@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Mutexes (ARINC 653 Part 1, section 3.7.2.5). The owner of a mutex runs at the mutex's priority.
 
+use crate::limits::HANDLER;
 use crate::limits::{MAX_LOCK_LEVEL, MAX_PRIORITY, MIN_PRIORITY};
-use crate::state::{Apex, HANDLER, Wait};
-use crate::table::Named;
+use crate::record::{Mutex, Wait};
+use crate::state::Apex;
 use crate::types::{Answer, Name, OperatingMode, Outcome, QueuingDiscipline, ReturnCode, Time};
 
 /// The answer about a process that owns no mutex.
@@ -22,21 +23,6 @@ pub struct MutexStatus {
     pub lock_count: i32,
     /// Processes that wait.
     pub waiting_processes: i32,
-}
-
-#[derive(Debug)]
-pub(crate) struct Mutex {
-    name: Name,
-    priority: i32,
-    discipline: QueuingDiscipline,
-    owner: Option<usize>,
-    lock_count: i32,
-}
-
-impl Named for Mutex {
-    fn name(&self) -> &Name {
-        &self.name
-    }
 }
 
 impl Apex {

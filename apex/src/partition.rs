@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Partition management (ARINC 653 Part 1, section 3.2).
 
-use crate::state::{Apex, HANDLER, Wait};
+use crate::limits::HANDLER;
+use crate::record::Wait;
+use crate::state::Apex;
 use crate::types::{Answer, OperatingMode, ReturnCode, StartCondition, Time};
 
 /// The state of the partition, `PARTITION_STATUS_TYPE`.

@@ -1,34 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Process management (ARINC 653 Part 1, section 3.3).
 
+use crate::limits::HANDLER;
 use crate::limits::{MAX_LOCK_LEVEL, MAX_PRIORITY, MAX_PROCESSES, MIN_PRIORITY};
-use crate::state::{Apex, HANDLER, Wait};
+use crate::record::{Attributes, Process, Wait};
+use crate::state::Apex;
 use crate::types::{
-    Answer, Deadline, INFINITE_TIME_VALUE, NEVER, Name, OperatingMode, Outcome, ProcessState, ReturnCode,
-    Time,
+    Answer, INFINITE_TIME_VALUE, NEVER, Name, OperatingMode, Outcome, ProcessState, ReturnCode, Time,
 };
-
-/// The identifier of the initialisation, which is no process.
-pub const MAIN_PROCESS: i64 = -1;
-
-/// The fixed facts of a process, `PROCESS_ATTRIBUTE_TYPE`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attributes {
-    /// Its name.
-    pub name: Name,
-    /// Its first instruction.
-    pub entry_point: usize,
-    /// Bytes of its stack.
-    pub stack_size: u32,
-    /// Its priority at each start.
-    pub base_priority: i32,
-    /// The time between two releases; infinite for an aperiodic process.
-    pub period: Time,
-    /// The time from a release to the deadline; infinite for a process without deadlines.
-    pub time_capacity: Time,
-    /// The kind of its deadlines.
-    pub deadline: Deadline,
-}
 
 /// The state of a process, `PROCESS_STATUS_TYPE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,86 +20,6 @@ pub struct ProcessStatus {
     pub state: ProcessState,
     /// Its fixed facts.
     pub attributes: Attributes,
-}
-
-/// A process.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Process {
-    pub(crate) attributes: Attributes,
-    pub(crate) state: ProcessState,
-    pub(crate) priority: i32,
-    /// The priority to return to when a mutex is released.
-    pub(crate) kept_priority: i32,
-    pub(crate) ready_since: u64,
-    pub(crate) waits_since: u64,
-    pub(crate) waits: Wait,
-    pub(crate) until: Time,
-    pub(crate) suspended: bool,
-    pub(crate) suspended_until: Time,
-    pub(crate) deadline: Time,
-    pub(crate) release: Time,
-    pub(crate) result: Answer,
-    pub(crate) mail_length: usize,
-    pub(crate) mutex: Option<usize>,
-    /// True if its next run begins at the entry point.
-    pub(crate) is_fresh: bool,
-}
-
-impl Process {
-    pub(crate) const UNUSED: Self = Self {
-        attributes: Attributes {
-            name: Name::new(""),
-            entry_point: 0,
-            stack_size: 0,
-            base_priority: MIN_PRIORITY,
-            period: INFINITE_TIME_VALUE,
-            time_capacity: INFINITE_TIME_VALUE,
-            deadline: Deadline::Soft,
-        },
-        state: ProcessState::Dormant,
-        priority: MIN_PRIORITY,
-        kept_priority: MIN_PRIORITY,
-        ready_since: 0,
-        waits_since: 0,
-        waits: Wait::Nothing,
-        until: NEVER,
-        suspended: false,
-        suspended_until: NEVER,
-        deadline: NEVER,
-        release: NEVER,
-        result: Ok(()),
-        mail_length: 0,
-        mutex: None,
-        is_fresh: false,
-    };
-
-    /// Tells whether it runs or could.
-    pub(crate) fn can_run(&self) -> bool {
-        matches!(self.state, ProcessState::Ready | ProcessState::Running)
-    }
-
-    pub(crate) fn is_periodic(&self) -> bool {
-        self.attributes.period != INFINITE_TIME_VALUE
-    }
-
-    /// Sets the deadline of a release.
-    pub(crate) fn set_deadline(&mut self, release: Time) {
-        self.deadline = match self.attributes.time_capacity {
-            INFINITE_TIME_VALUE => NEVER,
-            capacity => release.saturating_add(capacity),
-        };
-    }
-
-    /// Puts it back to the state before a start.
-    pub(crate) fn reset(&mut self) {
-        *self = Self {
-            attributes: self.attributes,
-            priority: self.attributes.base_priority,
-            kept_priority: self.attributes.base_priority,
-            is_fresh: true,
-            ..Self::UNUSED
-        };
-    }
 }
 
 impl Apex {
@@ -180,7 +79,7 @@ impl Apex {
     /// # Errors
     /// `INVALID_CONFIG` if there is no process of this name.
     pub fn get_process_id(&self, name: &Name) -> Answer<i64> {
-        let is_it = |process: &crate::process::Process| process.attributes.name == *name;
+        let is_it = |process: &Process| process.attributes.name == *name;
         let place = self.processes[..self.count].iter().position(is_it);
         place
             .map(|place| place as i64 + 1)

@@ -7,11 +7,11 @@
 
 use crate::configuration::{Environment, PortKind};
 use crate::limits::MAX_MESSAGE;
-use crate::memory::Queue;
-use crate::state::{Apex, SLOTS, Wait};
-use crate::table::Named;
+use crate::limits::SLOTS;
+use crate::record::{QueuingPort, Wait};
+use crate::state::Apex;
 use crate::types::{
-    Answer, Name, OperatingMode, Outcome, PortDirection, QueuingDiscipline, ReturnCode, Time,
+    Answer, Name, OperatingMode, Outcome, PortDirection, QueueSize, QueuingDiscipline, ReturnCode, Time,
 };
 
 /// The state of a queuing port, `QUEUING_PORT_STATUS_TYPE`.
@@ -29,21 +29,6 @@ pub struct QueuingPortStatus {
     pub waiting_processes: i32,
 }
 
-#[derive(Debug)]
-pub(crate) struct QueuingPort {
-    name: Name,
-    queue: Queue,
-    direction: PortDirection,
-    discipline: QueuingDiscipline,
-    link: u32,
-}
-
-impl Named for QueuingPort {
-    fn name(&self) -> &Name {
-        &self.name
-    }
-}
-
 impl Apex {
     /// `CREATE_QUEUING_PORT`. Returns its identifier.
     ///
@@ -54,13 +39,13 @@ impl Apex {
         &mut self,
         environment: &mut impl Environment,
         name: Name,
-        (size, maximum): (u32, u32),
+        size: QueueSize,
         direction: PortDirection,
         discipline: QueuingDiscipline,
     ) -> Answer<i64> {
         self.queuing.check_new(&name)?;
         let facts = self.configuration.port(&name).ok_or(ReturnCode::InvalidConfig)?;
-        let (size, depth) = (size as usize, maximum as usize);
+        let (size, depth) = (size.message as usize, size.messages as usize);
         if facts.kind != (PortKind::Queuing { depth })
             || size != facts.size
             || direction != facts.direction

@@ -8,25 +8,14 @@
 
 use crate::configuration::{Environment, PortKind};
 use crate::limits::MAX_MESSAGE;
-use crate::memory::Queue;
+use crate::record::SamplingPort;
 use crate::state::Apex;
-use crate::table::Named;
-use crate::types::{Answer, Name, PortDirection, ReturnCode, Time};
+use crate::types::{Answer, Name, PortDirection, ReturnCode, Time, Validity};
 
 /// Bytes before each message: the time at which it was written.
 pub(crate) const STAMP: usize = 8;
 /// Messages that a destination takes at a time at most: as many as a port of the kernel can hold.
 const INTAKE: usize = 256;
-
-/// The age of a message, `VALIDITY_TYPE`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Validity {
-    /// It is older than the refresh period, or there is none.
-    Invalid = 0,
-    /// It is recent.
-    Valid = 1,
-}
 
 /// The state of a sampling port, `SAMPLING_PORT_STATUS_TYPE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,23 +28,6 @@ pub struct SamplingPortStatus {
     pub direction: PortDirection,
     /// The age of the message that was read last.
     pub last_validity: Validity,
-}
-
-#[derive(Debug)]
-pub(crate) struct SamplingPort {
-    name: Name,
-    queue: Queue,
-    size: usize,
-    direction: PortDirection,
-    refresh: Time,
-    link: u32,
-    validity: Validity,
-}
-
-impl Named for SamplingPort {
-    fn name(&self) -> &Name {
-        &self.name
-    }
 }
 
 impl Apex {

@@ -2,8 +2,8 @@
 //! Semaphores (ARINC 653 Part 1, section 3.7.2.3).
 
 use crate::limits::MAX_SEMAPHORE_VALUE;
-use crate::state::{Apex, Wait};
-use crate::table::Named;
+use crate::record::{Semaphore, Wait};
+use crate::state::Apex;
 use crate::types::{Answer, Name, Outcome, QueuingDiscipline, ReturnCode, Time};
 
 /// The state of a semaphore, `SEMAPHORE_STATUS_TYPE`.
@@ -15,20 +15,6 @@ pub struct SemaphoreStatus {
     pub maximum_value: i32,
     /// Processes that wait.
     pub waiting_processes: i32,
-}
-
-#[derive(Debug)]
-pub(crate) struct Semaphore {
-    name: Name,
-    value: i32,
-    maximum: i32,
-    discipline: QueuingDiscipline,
-}
-
-impl Named for Semaphore {
-    fn name(&self) -> &Name {
-        &self.name
-    }
 }
 
 impl Apex {

@@ -1,51 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The state of a partition, the waits of its processes, and the choice of the process that runs.
 
-use crate::blackboard::Blackboard;
-use crate::buffer::Buffer;
 use crate::configuration::{Configuration, HmAction};
-use crate::error::Errors;
-use crate::event::Event;
 use crate::limits::{
-    MAX_BLACKBOARDS, MAX_BUFFERS, MAX_EVENTS, MAX_MESSAGE, MAX_MUTEXES, MAX_PROCESSES, MAX_QUEUING_PORTS,
-    MAX_SAMPLING_PORTS, MAX_SEMAPHORES,
+    HANDLER, MAX_BLACKBOARDS, MAX_BUFFERS, MAX_EVENTS, MAX_MESSAGE, MAX_MUTEXES, MAX_QUEUING_PORTS,
+    MAX_SAMPLING_PORTS, MAX_SEMAPHORES, SLOTS,
 };
 use crate::memory::Pool;
-use crate::mutex::Mutex;
-use crate::process::Process;
-use crate::queuing::QueuingPort;
-use crate::sampling::SamplingPort;
-use crate::semaphore::Semaphore;
+use crate::record::{
+    Blackboard, Buffer, Errors, Event, Mutex, Process, QueuingPort, SamplingPort, Semaphore, Wait,
+};
 use crate::table::Table;
 use crate::types::{
     Answer, ErrorCode, INFINITE_TIME_VALUE, NEVER, OperatingMode, ProcessState, QueuingDiscipline,
     ReturnCode, StartCondition, Time,
 };
-
-/// Processes with the error handler, which is the last one.
-pub(crate) const SLOTS: usize = MAX_PROCESSES + 1;
-/// The place of the error handler.
-pub(crate) const HANDLER: usize = MAX_PROCESSES;
-
-/// The thing that a process waits for besides the end of its suspension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wait {
-    Nothing,
-    /// A delay of its own.
-    Delay,
-    /// Its next release point.
-    Release,
-    /// The partition's normal mode, and this delay then.
-    Normal(Time),
-    BufferSend(usize),
-    BufferReceive(usize),
-    Blackboard(usize),
-    Semaphore(usize),
-    Event(usize),
-    Mutex(usize),
-    QueueSend(usize),
-    QueueReceive(usize),
-}
 
 /// A partition.
 #[derive(Debug)]
@@ -123,7 +92,7 @@ impl Apex {
     }
 
     /// Returns the place of the process that runs: 0 for the first one created,
-    /// [`MAX_PROCESSES`] for the error handler. `None` if none runs.
+    /// [`MAX_PROCESSES`](crate::limits::MAX_PROCESSES) for the error handler. `None` if none runs.
     #[must_use]
     pub const fn running(&self) -> Option<usize> {
         self.running

@@ -2,7 +2,9 @@
 //! Time management (ARINC 653 Part 1, section 3.4), and all that becomes due.
 
 use crate::configuration::Environment;
-use crate::state::{Apex, HANDLER, Wait};
+use crate::limits::HANDLER;
+use crate::record::Wait;
+use crate::state::Apex;
 use crate::types::{
     Answer, ErrorCode, INFINITE_TIME_VALUE, NEVER, OperatingMode, Outcome, ProcessState, ReturnCode, Time,
 };

@@ -159,6 +159,15 @@ pub enum QueuingDiscipline {
     Priority = 1,
 }
 
+/// The size of a queuing port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueSize {
+    /// Bytes of a message at most, `MAX_MESSAGE_SIZE`.
+    pub message: u32,
+    /// Messages at most, `MAX_NB_MESSAGE`.
+    pub messages: u32,
+}
+
 /// The direction of a port, `PORT_DIRECTION_TYPE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -194,4 +203,14 @@ pub enum ErrorCode {
 impl ErrorCode {
     /// Codes that there are.
     pub const COUNT: usize = 8;
+}
+
+/// The age of a message, `VALIDITY_TYPE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Validity {
+    /// It is older than the refresh period, or there is none.
+    Invalid = 0,
+    /// It is recent.
+    Valid = 1,
 }

@@ -8,7 +8,7 @@ use bulkhead_apex::limits::{
 use bulkhead_apex::{
     Answer, Apex, Attributes, Configuration, Deadline, Environment, ErrorCode, HmAction, INFINITE_TIME_VALUE,
     NO_MUTEX_OWNED, Name, OperatingMode, Outcome, PREEMPTION_LOCK_MUTEX, PortDirection, PortFacts, PortKind,
-    ProcessState, QueuingDiscipline, ScheduleStatus, StartCondition, Time, Validity,
+    ProcessState, QueueSize, QueuingDiscipline, ScheduleStatus, StartCondition, Time, Validity,
 };
 use std::collections::VecDeque;
 
@@ -481,7 +481,10 @@ fn objects_are_only_made_during_initialisation() {
     let port = apex.create_queuing_port(
         &mut world,
         Name::new("q-in"),
-        (8, 2),
+        QueueSize {
+            message: 8,
+            messages: 2,
+        },
         PortDirection::Destination,
         FIFO,
     );
@@ -861,7 +864,11 @@ fn queuing_port(
     (size, depth): (u32, u32),
     direction: PortDirection,
 ) -> Result<i64, bulkhead_apex::ReturnCode> {
-    apex.create_queuing_port(world, Name::new(name), (size, depth), direction, FIFO)
+    let size = QueueSize {
+        message: size,
+        messages: depth,
+    };
+    apex.create_queuing_port(world, Name::new(name), size, direction, FIFO)
 }
 
 /// Creates the source and the destination that the partition has, and starts two processes.

@@ -65,8 +65,14 @@ impl Sizes {
     /// Returns the RAM with four partitions and 32 interrupt lines, the stack included.
     #[must_use]
     pub const fn ram(&self) -> u64 {
+        self.ram_of(PARTITIONS)
+    }
+
+    /// Returns the RAM with so many partitions and 32 interrupt lines, the stack included.
+    #[must_use]
+    pub const fn ram_of(&self, partitions: u64) -> u64 {
         let (line, partition) = self.pool;
-        self.data + self.bss + LINES * line + PARTITIONS * partition
+        self.data + self.bss + LINES * line + partitions * partition
     }
 }
 

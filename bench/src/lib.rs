@@ -23,6 +23,7 @@
 //! | `runs` | the runs |
 //! | `overheads` | the analysis' charges, against the measured figures |
 //! | `footprint` | sizes and lines of code |
+//! | `trusted` | lines of code that a class binary is trusted with |
 //! | `report` | tables for people and for `docs/timing.md`, and the comparison with the blessed one |
 #![forbid(unsafe_code)]
 
@@ -43,6 +44,7 @@ mod report;
 mod rows;
 mod runs;
 mod systems;
+mod trusted;
 mod waivers;
 
 pub use class::{measure, pages};
@@ -52,6 +54,7 @@ pub use page::Page;
 pub use report::{Blessed, Timing, blessed};
 pub use rows::Row;
 pub use runs::Results;
+pub use trusted::{trusted_files, trusted_lines};
 
 /// Measures everything on the emulator of a board.
 ///

@@ -103,7 +103,10 @@ fn in_partition(system: &Prepared) -> Result<Pings, Problem> {
     let emulator = system.emulator()?;
     launch::run(
         &launch(),
-        (&counting(&emulator, &emulator.arguments), 1),
+        launch::Board {
+            emulator: &counting(&emulator, &emulator.arguments),
+            cpus: 1,
+        },
         system.flash(),
         &mut pings,
         &mut NoInput,

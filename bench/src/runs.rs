@@ -286,7 +286,10 @@ pub(crate) fn run(emulator: &Emulator, system: &Prepared) -> Result<Figures, Pro
     let cpus = system.system().cpu_count();
     launch::run(
         &launch(),
-        (&counting, cpus),
+        launch::Board {
+            emulator: &counting,
+            cpus,
+        },
         system.flash(),
         &mut reader,
         &mut NoInput,

@@ -72,7 +72,7 @@ fn part_table(costs: &Costs) -> String {
 fn variant_table(costs: &Costs) -> String {
     let names: Vec<&str> = Class::all().map(Class::name).collect();
     let mut text = format!(
-        "| variant | more than the one before | calls | bytes on {} |\n|---|---|---|{}\n",
+        "| variant | more than the one before | calls | bytes (trusted lines) on {} |\n|---|---|---|{}\n",
         names.join(" | "),
         "---|".repeat(names.len())
     );
@@ -88,9 +88,11 @@ fn variant_table(costs: &Costs) -> String {
         let calls = calls(variant.parts);
         text.push_str(&format!("| `{}` | {} | {calls} |", variant.name, more.join(", ")));
         for class in names.iter() {
-            let bytes = costs.variant_bytes(variant.name, class);
-            let cell = bytes.map_or_else(|| "-".to_owned(), |bytes| bytes.to_string());
-            text.push_str(&format!(" {cell} |"));
+            let number =
+                |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+            let bytes = number(costs.variant_bytes(variant.name, class));
+            let lines = number(costs.variant_lines(variant.name, class));
+            text.push_str(&format!(" {bytes} ({lines}) |"));
         }
         text.push('\n');
     }

@@ -153,7 +153,7 @@ impl Bank {
             Mode::Erase => self.confirm_erase(offset, command, length),
             Mode::Lock => self.lock(command),
             Mode::Count => self.count(offset, command),
-            Mode::Fill(left) => self.fill((offset, size, value), left),
+            Mode::Fill(left) => self.fill(offset, size, value, left),
             Mode::Confirm => return self.confirm_buffer(command),
             // A chip that erases takes no other command than to suspend, which this one does not know.
             Mode::Erasing(_) => {}
@@ -233,7 +233,7 @@ impl Bank {
         self.mode = Mode::Fill(words);
     }
 
-    fn fill(&mut self, (offset, size, value): (u32, u8, u64), left: u8) {
+    fn fill(&mut self, offset: u32, size: u8, value: u64, left: u8) {
         let place = offset.wrapping_sub(self.at) as usize;
         if place.saturating_add(usize::from(size)) > BUFFER {
             return self.fail();

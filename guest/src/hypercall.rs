@@ -9,7 +9,7 @@ use bulkhead_abi::hypercall::{CAPABILITY_NAME, function_id};
 use bulkhead_abi::status::{StartOptions, StartWord, StatusWord};
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 
-use crate::conduit;
+use crate::cpu;
 
 /// A capability, by its index in the caller's own space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,10 +22,10 @@ pub const SELF: Handle = Handle(bulkhead_abi::hypercall::SELF_CAPABILITY);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Results(pub [u64; 5]);
 
-/// Makes any call by the conduit of hypercalls: `identifier` in x0, `arguments` in x1..x6, or what the CPU
+/// Makes any call as the CPU makes hypercalls: `identifier` in x0, `arguments` in x1..x6, or what the CPU
 /// has in their places.
 pub fn raw(identifier: u64, arguments: [u64; 6]) -> Results {
-    Results(conduit::call(identifier, arguments))
+    Results(cpu::call::call(identifier, arguments))
 }
 
 /// Asks for `operation` with `arguments` in x1..x6; returns x1..x4.

@@ -23,8 +23,20 @@
 pub mod arguments;
 #[cfg(target_os = "none")]
 pub mod channel;
-#[cfg(target_os = "none")]
-mod conduit;
+// The folder of the CPU that the library is built for. No other code asks which CPU this is, but for the
+// machines of VMs below.
+#[cfg(all(target_os = "none", target_arch = "aarch64"))]
+#[path = "aarch64/mod.rs"]
+mod cpu;
+#[cfg(all(target_os = "none", target_arch = "arm"))]
+#[path = "armv7m/mod.rs"]
+mod cpu;
+#[cfg(all(target_os = "none", target_arch = "powerpc"))]
+#[path = "ppc405/mod.rs"]
+mod cpu;
+#[cfg(all(target_os = "none", target_arch = "x86_64"))]
+#[path = "x86_64/mod.rs"]
+mod cpu;
 #[cfg(target_os = "none")]
 pub mod device;
 pub mod device_tree;
@@ -32,6 +44,8 @@ pub mod device_tree;
 pub mod environment;
 #[cfg(target_os = "none")]
 pub mod hypercall;
+#[cfg(target_os = "none")]
+mod kind;
 #[cfg(target_os = "none")]
 pub mod lock;
 #[cfg(all(target_os = "none", target_arch = "x86_64"))]

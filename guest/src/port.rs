@@ -131,14 +131,16 @@ pub fn try_receive<const N: usize>(port: Handle, buffer: &mut Message<N>) -> Res
 /// stay until then. `Revoked` if the one who received the message ended without a reply.
 pub fn send_receive<const N: usize, const M: usize>(
     port: Handle,
-    (message, length): (&Message<N>, usize),
+    message: &Message<N>,
+    length: usize,
     buffer: &mut Message<M>,
     deadline: u64,
 ) -> Result<Received, Error> {
     request(
         Operation::PortSendReceive,
         port,
-        (message, length),
+        message,
+        length,
         buffer,
         deadline,
     )
@@ -150,14 +152,16 @@ pub fn send_receive<const N: usize, const M: usize>(
 /// As [`send_receive`]; `DonationCycle` if the receiver waits for the caller.
 pub fn send_receive_donate<const N: usize, const M: usize>(
     port: Handle,
-    (message, length): (&Message<N>, usize),
+    message: &Message<N>,
+    length: usize,
     buffer: &mut Message<M>,
     deadline: u64,
 ) -> Result<Received, Error> {
     request(
         Operation::PortSendReceiveDonate,
         port,
-        (message, length),
+        message,
+        length,
         buffer,
         deadline,
     )
@@ -171,11 +175,12 @@ pub fn send_receive_donate<const N: usize, const M: usize>(
 /// As [`send_receive`].
 pub fn deliver<const N: usize>(
     port: Handle,
-    (message, length): (&Message<N>, usize),
+    message: &Message<N>,
+    length: usize,
     deadline: u64,
 ) -> Result<(), Error> {
     let mut empty = Message::<0>::new();
-    let mut result = send_receive_donate(port, (message, length), &mut empty, deadline);
+    let mut result = send_receive_donate(port, message, length, &mut empty, deadline);
     while result == Err(Error::Interrupted) {
         result = resume(deadline);
     }
@@ -185,7 +190,8 @@ pub fn deliver<const N: usize>(
 fn request<const N: usize, const M: usize>(
     operation: Operation,
     port: Handle,
-    (message, length): (&Message<N>, usize),
+    message: &Message<N>,
+    length: usize,
     buffer: &mut Message<M>,
     deadline: u64,
 ) -> Result<Received, Error> {
@@ -225,7 +231,8 @@ pub fn reply<const N: usize>(
 /// As [`reply`]: nothing was received then. Else as [`receive`].
 pub fn reply_receive<const N: usize>(
     port: Handle,
-    (to, length): (Option<Handle>, usize),
+    to: Option<Handle>,
+    length: usize,
     buffer: &mut Message<N>,
     deadline: u64,
 ) -> Result<Received, Error> {

@@ -113,7 +113,7 @@ impl<'a> Image<'a> {
         let tables = check_tables_digest(bytes, header, hasher)?;
         check_end(bytes, header.total_len.get())?;
         check_directory(tables, header)?;
-        let image = Self::from_tables(bytes, tables, (class, header)).ok_or(ImageError::Lengths)?;
+        let image = Self::from_tables(bytes, tables, class, header).ok_or(ImageError::Lengths)?;
         check_placement(&image).map(|()| image)
     }
 
@@ -121,7 +121,8 @@ impl<'a> Image<'a> {
     fn from_tables(
         bytes: &'a [u8],
         tables: &'a [u8],
-        (class, header): (&'static ClassFacts, &'a Header),
+        class: &'static ClassFacts,
+        header: &'a Header,
     ) -> Option<Self> {
         Some(Self {
             bytes,

@@ -66,6 +66,18 @@ pub struct Peer {
     pub hears: String,
 }
 
+/// The size of a class binary: the most that a case allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Weight {
+    /// Bytes of code and constants.
+    pub code: u64,
+    /// Bytes of RAM, with the pool of a microcontroller for the partitions of the system.
+    pub ram: u64,
+    /// Lines of code in files of which the class binary has instructions.
+    pub lines: u64,
+}
+
 /// Records of each pCPU's ring in a traced run.
 const TRACE_RECORDS: u32 = 1 << 18;
 
@@ -118,6 +130,7 @@ struct Text {
     long_unless: Option<String>,
     conformance: Option<bool>,
     variant: Option<String>,
+    weight: Option<Weight>,
     end: Option<End>,
     expect: BTreeMap<String, Vec<String>>,
     /// Per console, a file beside the manifest with the lines that must be seen in this order.
@@ -171,6 +184,8 @@ pub struct Case {
     /// The parts of the kernel in the class binary: the smallest variant, a variant by its name, or
     /// `tailored`.
     pub parts: Choice,
+    /// The most that the class binary may weigh.
+    pub weight: Option<Weight>,
     /// The required end of the run.
     pub end: End,
     /// Per console, what must be seen in this order.
@@ -408,6 +423,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
                 .is_some_and(|payload| !Payloads::new(cache_folder()).has(payload)),
         conformance: case.conformance.or(base.conformance).unwrap_or(false),
         parts,
+        weight: case.weight.or(base.weight),
         end,
         expect,
         at_most,

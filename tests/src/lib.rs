@@ -25,6 +25,7 @@ mod registers;
 mod runner;
 pub mod stretch;
 mod verdict;
+mod weight;
 
 pub use case::{Case, load_all};
 

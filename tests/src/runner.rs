@@ -10,6 +10,7 @@ use crate::peer::Peer;
 use crate::privilege::Blocks;
 use crate::stretch::{Instrument, Trouble, table};
 use crate::verdict::Judge;
+use crate::weight;
 use bulkhead::bounds::bounds;
 use bulkhead::build::prepare::{Prepared, prepare_text};
 use bulkhead::emulator::launch::{self, Launch};
@@ -125,7 +126,10 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
     let mut judge = Judge::new(case, explainer);
     match launch::run(
         &launch,
-        (&emulator, prepared.system().cpu_count()),
+        launch::Board {
+            emulator: &emulator,
+            cpus: prepared.system().cpu_count(),
+        },
         &flash,
         &mut judge,
         &mut NoInput,
@@ -135,6 +139,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
             let was_up = judge.has_heard(&prepared.consoles());
             let heard = judge.heard();
             let mut findings = judge.findings(&outcome, &bounds(prepared.system()));
+            findings.extend(weight::findings(case, &prepared));
             findings.extend(disagreement(case, &prepared, &outcome));
             findings.extend(too_busy(case, &outcome));
             findings.extend(case.exits_traced.then(|| untraced(&outcome)).flatten());

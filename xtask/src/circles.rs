@@ -5,7 +5,8 @@
 //! that stands for its folder, as a folder is a module with parts. `circles-budget.toml` has the crates with
 //! such circles, and how many files the largest of each has. The numbers may only fall. A number that is too
 //! high is a finding, too. A file is a module, tests are left out, and a module that is written within a file
-//! counts for the file. The root of a crate is not looked at, as it declares the others.
+//! counts for the file. The root of a crate is not looked at, as it declares the others. A name that it gives
+//! to several files by `#[path]`, one for each CPU, stands for all of them.
 
 use crate::workspace::{Source, packages, root, sources};
 use crate::{Findings, Outcome};
@@ -19,6 +20,15 @@ const FILE: &str = "circles-budget.toml";
 pub type Module = Vec<String>;
 /// The modules of a crate, each with those that it imports from.
 pub type Graph = BTreeMap<Module, BTreeSet<Module>>;
+/// The names in the root of a crate that stand for files elsewhere, each with these.
+type Aliases = BTreeMap<String, Vec<Module>>;
+
+/// The files of a crate, and the other names that its root gives them.
+#[derive(Default)]
+struct Files {
+    texts: BTreeMap<Module, String>,
+    aliases: Aliases,
+}
 
 /// Checks the crates of the whole workspace.
 pub fn check() -> Outcome {
@@ -89,24 +99,54 @@ fn verdict(folder: &str, circle: &[Module], budget: usize) -> Option<String> {
 /// Reads all crates.
 fn graphs() -> Result<BTreeMap<String, Graph>, String> {
     let folders: BTreeSet<String> = packages()?.iter().map(|package| package.folder()).collect();
-    let mut texts: BTreeMap<String, BTreeMap<Module, String>> = folders
+    let mut crates: BTreeMap<String, Files> = folders
         .into_iter()
-        .map(|folder| (folder, BTreeMap::new()))
+        .map(|folder| (folder, Files::default()))
         .collect();
     for Source { path, name, folder } in sources()? {
-        let inside = name.strip_prefix(&format!("{folder}/src/"));
-        let Some(module) = inside.and_then(module_of) else {
+        let Some(inside) = name.strip_prefix(&format!("{folder}/src/")) else {
             continue;
         };
-        let text = std::fs::read_to_string(&path).map_err(|error| format!("{name}: {error}"))?;
-        texts.entry(folder).or_default().insert(module, text);
+        let read = || std::fs::read_to_string(&path).map_err(|error| format!("{name}: {error}"));
+        let module = module_of(inside);
+        let files = crates.entry(folder).or_default();
+        if let Some(module) = module {
+            files.texts.insert(module, read()?);
+        } else if inside == "lib.rs" || inside == "main.rs" {
+            files.aliases = aliases(&read()?).map_err(|error| format!("{name}: {error}"))?;
+        }
     }
-    let graph = |(folder, texts): (String, BTreeMap<Module, String>)| {
-        graph(&texts)
+    let graph = |(folder, files): (String, Files)| {
+        graph(&files)
             .map(|graph| (folder.clone(), graph))
             .map_err(|why| format!("{folder}: {why}"))
     };
-    texts.into_iter().map(graph).collect()
+    crates.into_iter().map(graph).collect()
+}
+
+/// Returns the names that the root of a crate gives to files elsewhere.
+fn aliases(root: &str) -> Result<Aliases, syn::Error> {
+    let mut found = Aliases::new();
+    for item in syn::parse_file(root)?.items {
+        let syn::Item::Mod(item) = item else { continue };
+        let file = item.attrs.iter().find_map(path_of);
+        if let Some(module) = file.as_deref().and_then(module_of) {
+            found.entry(item.ident.to_string()).or_default().push(module);
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the file that an attribute `#[path]` names.
+fn path_of(attribute: &syn::Attribute) -> Option<String> {
+    let pair = attribute.meta.require_name_value().ok()?;
+    match &pair.value {
+        syn::Expr::Lit(syn::ExprLit {
+            lit: syn::Lit::Str(file),
+            ..
+        }) if pair.path.is_ident("path") => Some(file.value()),
+        _ => None,
+    }
 }
 
 /// Returns the module of a file in `src`. The roots of a crate, and programs, have none.
@@ -123,15 +163,16 @@ pub fn module_of(file: &str) -> Option<Module> {
 }
 
 /// Reads the imports of files.
-fn graph(texts: &BTreeMap<Module, String>) -> Result<Graph, String> {
-    let modules: BTreeSet<Module> = texts.keys().cloned().collect();
+fn graph(files: &Files) -> Result<Graph, String> {
+    let modules: BTreeSet<Module> = files.texts.keys().cloned().collect();
     let mut graph = Graph::new();
-    for (module, text) in texts {
+    for (module, text) in &files.texts {
         let file = syn::parse_file(text).map_err(|error| format!("{}: {error}", module.join("::")))?;
         let mut imports = Imports {
             place: module.clone(),
             own: module,
             modules: &modules,
+            aliases: &files.aliases,
             found: BTreeSet::new(),
         };
         imports.visit_file(&file);
@@ -146,6 +187,7 @@ struct Imports<'a> {
     /// The module within the file.
     place: Module,
     modules: &'a BTreeSet<Module>,
+    aliases: &'a Aliases,
     found: BTreeSet<Module>,
 }
 
@@ -168,6 +210,19 @@ impl Imports<'_> {
                 _ => absolute.push(name.clone()),
             }
         }
+        let others = absolute.first().and_then(|first| self.aliases.get(first));
+        match others {
+            Some(others) => {
+                for other in others {
+                    self.add_file(other.iter().chain(&absolute[1..]).cloned().collect());
+                }
+            }
+            None => self.add_file(absolute),
+        }
+    }
+
+    /// Adds the file that is the longest part of a path from the root.
+    fn add_file(&mut self, mut absolute: Module) {
         while !self.modules.contains(&absolute) && absolute.pop().is_some() {}
         if !self.own.starts_with(&absolute) {
             self.found.insert(absolute);
@@ -234,7 +289,7 @@ impl<'ast> Visit<'ast> for Imports<'_> {
 }
 
 /// Tells whether an item exists in tests only.
-fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
+pub fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let list = attribute.meta.require_list();
         attribute.path().is_ident("cfg") && list.is_ok_and(|list| list.tokens.to_string() == "test")
@@ -284,7 +339,11 @@ mod tests {
         let texts = texts
             .iter()
             .map(|(file, text)| (module_of(file).unwrap(), (*text).to_owned()));
-        let graph = graph(&texts.collect()).unwrap();
+        let files = Files {
+            texts: texts.collect(),
+            aliases: aliases("#[path = \"x/mod.rs\"]\nmod cpu;\n#[path = \"y/mod.rs\"]\nmod cpu;").unwrap(),
+        };
+        let graph = graph(&files).unwrap();
         largest_circle(&graph)
             .iter()
             .map(|module| module.join("::"))
@@ -313,6 +372,17 @@ mod tests {
             ("b.rs", "use crate::a::Y;"),
         ];
         assert_eq!(circle(&texts), ["a", "a::part", "b"]);
+    }
+
+    #[test]
+    fn a_name_for_several_files_stands_for_each() {
+        let part = ("y/part.rs", "use crate::a::X;");
+        let user = ("a.rs", "use crate::cpu::part::Y;");
+        assert_eq!(circle(&[user, ("x/part.rs", ""), part]), ["a", "y::part"]);
+        assert_eq!(
+            circle(&[user, ("x/part.rs", ""), ("y/other.rs", "use crate::a::X;")]),
+            [""; 0]
+        );
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod spdx;
 mod stack;
 mod stretch;
 mod toolchain;
+mod tuples;
 mod unsafety;
 mod workspace;
 
@@ -55,6 +56,11 @@ enum Command {
     },
     /// Parts of the kernel that name another part, against the list in `xtask/src/borders.rs`
     Borders,
+    /// Parameters of functions that are tuples, against `tuples-budget.toml`
+    Tuples {
+        /// List the places in this folder or file instead
+        folder: Option<String>,
+    },
     /// Unsafe code per crate against `unsafe-budget.toml`
     Unsafe,
     /// The SPDX line at the top of every source file
@@ -96,6 +102,9 @@ enum Command {
         /// Measure on this class only
         #[arg(long, requires = "measure")]
         class: Option<String>,
+        /// Lower the limits of the variants to what is measured
+        #[arg(long, conflicts_with = "measure")]
+        lower: bool,
     },
     /// Lines of code per crate
     Lines,
@@ -130,6 +139,8 @@ fn main() -> ExitCode {
         Command::Circles { folder: None } => circles::check(),
         Command::Circles { folder: Some(folder) } => circles::list(folder),
         Command::Borders => borders::check(),
+        Command::Tuples { folder: None } => tuples::check(),
+        Command::Tuples { folder: Some(folder) } => tuples::list(folder),
         Command::Unsafe => unsafety::check(),
         Command::Spdx => spdx::check(),
         Command::English { folder: None } => english::check(),
@@ -140,6 +151,7 @@ fn main() -> ExitCode {
             small,
             functions,
         } => size::check(elf.as_deref(), *small, *functions),
+        Command::Parts { lower: true, .. } => parts::lower(),
         Command::Parts { measure: false, .. } => parts::check(),
         Command::Parts { class, .. } => parts::measure(class.as_deref()),
         Command::Lines => size::lines(),

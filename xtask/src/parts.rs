@@ -11,21 +11,21 @@ use bulkhead::build::costs::{Costs, FILE, PerClass};
 use bulkhead::build::variant::{TAILORED, Tailoring, class_binary};
 use bulkhead::class;
 use bulkhead::ui::progress::Progress;
-use bulkhead_bench::{Lines, Sizes};
+use bulkhead_bench::{Lines, Sizes, trusted_lines};
 use bulkhead_manifest::Board;
-use bulkhead_manifest::parts::{Part, Parts, VARIANTS, of_class};
+use bulkhead_manifest::parts::{Part, Parts, VARIANTS, Variant, of_class};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
 
 /// The comment at the top of the file.
 const HEAD: &str = "\
 # SPDX-License-Identifier: Apache-2.0
 # The costs of the parts of the kernel (docs/parts.md). `files` is written by hand. `xtask parts --measure`
 # counts the lines of code in them, and measures the bytes of instructions and read-only data. `xtask ci`
-# fails if the lines differ, or if the class binary of a variant is larger. `stack` has the bytes of the
-# deepest chain of calls of each class binary. `xtask stack` fails if one is deeper, and `xtask stack --lower`
-# lowers them.
+# fails if the lines differ, or if the class binary of a variant is larger. `trusted` has the lines of code in
+# the files of which the class binary of a variant has instructions. They may not grow either. `stack` has the
+# bytes of the deepest chain of calls of each class binary. `xtask stack` fails if one is deeper, and
+# `xtask stack --lower` lowers them.
 ";
 
 /// Checks the lines of all parts.
@@ -44,24 +44,41 @@ pub fn check() -> Outcome {
     Ok(findings)
 }
 
-/// Returns a finding if the class binary of a variant, with this name and size, is larger than it may be.
-pub fn fits(name: &str, sizes: &Sizes) -> Result<Option<String>, String> {
+/// Returns findings if the class binary of a variant, with this name and content, is larger than it may be, or
+/// is trusted with more lines.
+pub fn fits(name: &str, bytes: &[u8]) -> Outcome {
     let costs = read()?;
+    let mut findings = Findings::new();
     for board in usual_boards() {
-        for variant in VARIANTS {
-            let limit = costs.variant_bytes(variant.name, board.class.name());
-            let size = sizes.text + sizes.read_only;
-            if class_binary(&board, false, variant.name) == name
-                && let Some(limit) = limit
-                && size > limit
-            {
-                return Ok(Some(format!(
-                    "{size} bytes of code and constants, {limit} in {FILE}"
-                )));
+        let class = board.class.name();
+        let is_it = |variant: &&Variant| class_binary(&board, false, variant.name) == name;
+        let Some(variant) = VARIANTS.iter().find(is_it) else {
+            continue;
+        };
+        let sizes = Sizes::of(bytes)?;
+        let rows = [
+            (
+                "bytes of code and constants",
+                sizes.text + sizes.read_only,
+                costs.variant_bytes(variant.name, class),
+            ),
+            (
+                "trusted lines",
+                trusted_lines(bytes, &root())?,
+                costs.variant_lines(variant.name, class),
+            ),
+        ];
+        for (what, found, limit) in rows {
+            match limit {
+                Some(limit) if found <= limit => {}
+                Some(limit) => findings.push(format!("{found} {what}, {limit} in {FILE}")),
+                None => findings.push(format!(
+                    "{found} {what}, no limit in {FILE}: run `xtask parts --measure`"
+                )),
             }
         }
     }
-    Ok(None)
+    Ok(findings)
 }
 
 /// Counts and measures everything, on one class or on all of them, and writes it into the file.
@@ -76,14 +93,7 @@ pub fn measure(only: Option<&str>) -> Outcome {
         if only.is_some_and(|only| only != name) {
             continue;
         }
-        for variant in VARIANTS {
-            let bytes = variant_bytes(&board, variant.name)?;
-            costs
-                .variant
-                .entry(variant.name.to_owned())
-                .or_default()
-                .insert(name.clone(), bytes);
-        }
+        lower_variants(&mut costs, &board)?;
         for part in measured(&board).iter() {
             let bytes = part_bytes(&board, part)?;
             println!("{name} {part}: {bytes} bytes");
@@ -94,6 +104,35 @@ pub fn measure(only: Option<&str>) -> Outcome {
         write(&costs)?;
     }
     Ok(Findings::new())
+}
+
+/// Measures the variants of all classes, and lowers their limits. None of them may grow.
+pub fn lower() -> Outcome {
+    let mut costs = read()?;
+    for board in usual_boards() {
+        lower_variants(&mut costs, &board)?;
+    }
+    write(&costs)?;
+    Ok(Findings::new())
+}
+
+/// Lowers the limits of the variants of a class.
+fn lower_variants(costs: &mut Costs, board: &Board) -> Result<(), String> {
+    let class = board.class.name().to_owned();
+    for variant in VARIANTS {
+        let bytes = variant_binary(board, variant.name)?;
+        let sizes = Sizes::of(&bytes)?;
+        let rows = [
+            (&mut costs.variant, sizes.text + sizes.read_only),
+            (&mut costs.trusted, trusted_lines(&bytes, &root())?),
+        ];
+        for (limits, found) in rows {
+            let limits = limits.entry(variant.name.to_owned()).or_default();
+            let limit = limits.entry(class.clone()).or_insert(found);
+            *limit = found.min(*limit);
+        }
+    }
+    Ok(())
 }
 
 /// Returns the bytes that the deepest chain of calls of each class binary may take.
@@ -141,10 +180,12 @@ fn write(costs: &Costs) -> Result<(), String> {
         }
         text.push_str("]\n");
     }
-    text.push_str("\n[variant]\n");
-    for variant in VARIANTS {
-        if let Some(numbers) = costs.variant.get(variant.name) {
-            let _ = writeln!(text, "{} = {}", variant.name, row(numbers));
+    for (section, limits) in [("variant", &costs.variant), ("trusted", &costs.trusted)] {
+        let _ = writeln!(text, "\n[{section}]");
+        for variant in VARIANTS {
+            if let Some(numbers) = limits.get(variant.name) {
+                let _ = writeln!(text, "{} = {}", variant.name, row(numbers));
+            }
         }
     }
     text.push_str("\n[stack]\n");
@@ -176,10 +217,10 @@ fn usual_boards() -> Vec<Board> {
     found
 }
 
-/// Returns the bytes of the class binary of a variant.
-fn variant_bytes(board: &Board, variant: &str) -> Result<u64, String> {
+/// Returns the class binary of a variant.
+fn variant_binary(board: &Board, variant: &str) -> Result<Vec<u8>, String> {
     let workspace = Workspace::locate().map_err(|problem| problem.to_string())?;
-    bytes(&workspace, board, class_binary(board, false, variant))
+    binary(&workspace, board, class_binary(board, false, variant))
 }
 
 /// Returns the parts that are measured: all that a board can have, but for a user's own policy. Its bytes
@@ -206,19 +247,15 @@ fn own_bytes(board: &Board, parts: Parts) -> Result<u64, String> {
         tables,
         own_policy: None,
     });
-    bytes(&workspace, board, class_binary(board, false, TAILORED))
+    let sizes = Sizes::of(&binary(&workspace, board, class_binary(board, false, TAILORED))?)?;
+    Ok(sizes.text + sizes.read_only)
 }
 
-/// Builds a class binary, and returns the bytes of its instructions and read-only data.
-fn bytes(workspace: &Workspace, board: &Board, name: String) -> Result<u64, String> {
+/// Builds a class binary, and returns its bytes.
+fn binary(workspace: &Workspace, board: &Board, name: String) -> Result<Vec<u8>, String> {
     let built = workspace.build(core::slice::from_ref(&name), &Progress::new());
     built.map_err(|problem| problem.to_string())?;
     let linked = workspace.class_binary(board, &name);
     let path = linked.map_err(|problem| problem.to_string())?;
-    size(&path).map(|sizes| sizes.text + sizes.read_only)
-}
-
-fn size(path: &Path) -> Result<Sizes, String> {
-    let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    Sizes::of(&bytes)
+    std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))
 }

@@ -55,7 +55,12 @@ pub fn findings(name: &str, text: &str) -> Vec<Finding> {
     let lines = prose_lines(name, text);
     let mut found: Vec<Finding> = long_lines(text, &lines).collect();
     for paragraph in paragraphs(&lines) {
-        found.extend(sentences(&paragraph).into_iter().filter_map(headless));
+        let sentences = sentences(&paragraph);
+        found.extend(
+            sentences
+                .iter()
+                .filter_map(|(line, sentence)| headless(*line, sentence)),
+        );
         found.extend(habits(&paragraph));
     }
     if name.ends_with(".rs") {
@@ -168,12 +173,12 @@ fn sentences(paragraph: &[Line<'_>]) -> Vec<(usize, String)> {
 /// Signs that may stand between the end of a sentence and a space, or before its first letter.
 const BRACKETS: &[char] = &[')', ']', '(', '[', '*', '_', '"'];
 
-fn headless((line, sentence): (usize, String)) -> Option<Finding> {
+fn headless(line: usize, sentence: &str) -> Option<Finding> {
     let is_question = sentence.trim_end_matches(BRACKETS).ends_with('?');
-    (opens_with(&sentence, HEADLESS) && !is_question).then(|| Finding {
+    (opens_with(sentence, HEADLESS) && !is_question).then(|| Finding {
         rule: Rule::Headless,
         line,
-        text: start_of(&sentence),
+        text: start_of(sentence),
     })
 }
 

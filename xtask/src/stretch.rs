@@ -44,7 +44,10 @@ pub(crate) fn show(system: &Path, seconds: f64, profiles: usize, trace: bool) ->
     };
     let outcome = launch::run(
         &launch,
-        (&emulator, prepared.system().cpu_count()),
+        launch::Board {
+            emulator: &emulator,
+            cpus: prepared.system().cpu_count(),
+        },
         prepared.flash(),
         &mut Log,
         &mut NoInput,

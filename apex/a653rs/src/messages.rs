@@ -11,8 +11,8 @@ use a653rs::bindings::{
     MessageSize, PortDirection, QueueOverflow, QueuingDiscipline, QueuingPortId, QueuingPortName,
     QueuingPortStatus, SamplingPortId, SamplingPortName, Validity,
 };
-use bulkhead_apex::Validity as OurValidity;
 use bulkhead_apex::task as apex;
+use bulkhead_apex::{QueueSize, Validity as OurValidity};
 
 impl ApexBufferP1 for Bulkhead {
     fn create_buffer(
@@ -169,7 +169,10 @@ impl ApexQueuingPortP4 for Bulkhead {
     ) -> Result<QueuingPortId, ErrorReturnCode> {
         answer(apex::create_queuing_port(
             name(queuing_port_name),
-            (max_message_size, max_nb_message),
+            QueueSize {
+                message: max_message_size,
+                messages: max_nb_message,
+            },
             direction(port_direction),
             discipline(queuing_discipline),
         ))

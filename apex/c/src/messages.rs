@@ -8,7 +8,7 @@
 use crate::memory::{message, name, room};
 use crate::{Code, Place, direction, discipline, give, reply};
 use bulkhead_apex::task as apex;
-use bulkhead_apex::{Time, Validity};
+use bulkhead_apex::{QueueSize, Time, Validity};
 
 /// `BUFFER_STATUS_TYPE`.
 #[derive(Clone, Copy)]
@@ -230,7 +230,11 @@ extern "C" fn CREATE_QUEUING_PORT(
     code: Code<'_>,
 ) {
     give(to, code, || {
-        apex::create_queuing_port(name(of)?, (size, maximum), direction(way)?, discipline(order)?)
+        let size = QueueSize {
+            message: size,
+            messages: maximum,
+        };
+        apex::create_queuing_port(name(of)?, size, direction(way)?, discipline(order)?)
     });
 }
 

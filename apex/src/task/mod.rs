@@ -17,7 +17,8 @@ pub use bulkhead_guest::task::process::Entry;
 pub use services::*;
 
 use crate::configuration::{Configuration, HmAction};
-use crate::state::{Apex, HANDLER, SLOTS};
+use crate::limits::{HANDLER, SLOTS};
+use crate::state::Apex;
 use crate::types::{Answer, OperatingMode, Outcome, StartCondition, Time};
 use crate::{ErrorCode, ReturnCode, Woken};
 use bulkhead_guest::abi::status::PERIOD_START_EVENT;

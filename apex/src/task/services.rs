@@ -3,7 +3,7 @@
 //! the same name.
 
 use super::{Entry, call, call_and_wait, change, now, with};
-use crate::types::{Answer, Name, PortDirection, QueuingDiscipline, Time};
+use crate::types::{Answer, Name, PortDirection, QueueSize, QueuingDiscipline, Time};
 use crate::{
     Attributes, BlackboardStatus, BufferStatus, ErrorCode, ErrorStatus, EventStatus, MutexStatus,
     PartitionStatus, ProcessStatus, QueuingPortStatus, SamplingPortStatus, ScheduleStatus, SemaphoreStatus,
@@ -492,14 +492,14 @@ pub fn get_sampling_port_status(identifier: i64) -> Answer<SamplingPortStatus> {
 /// See the head of this file.
 pub fn create_queuing_port(
     name: Name,
-    size_and_maximum: (u32, u32),
+    size: QueueSize,
     direction: PortDirection,
     discipline: QueuingDiscipline,
 ) -> Answer<i64> {
     call(|state, _| {
         state
             .apex
-            .create_queuing_port(&mut state.world, name, size_and_maximum, direction, discipline)
+            .create_queuing_port(&mut state.world, name, size, direction, discipline)
     })
 }
 

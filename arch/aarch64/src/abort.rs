@@ -43,7 +43,8 @@ pub(crate) fn translate(address: u64) -> Option<GuestPhys> {
 pub(crate) fn access(
     context: &mut Context,
     syndrome: u64,
-    (address, size): (GuestPhys, u8),
+    address: GuestPhys,
+    size: u8,
     kind: AccessKind,
 ) -> u64 {
     let report = report(HealthClass::Memory, syndrome, Some(address));

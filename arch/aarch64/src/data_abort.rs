@@ -43,7 +43,7 @@ pub(crate) fn data_abort<const IS_AARCH32: bool>(
             } else {
                 let value = context.read_general(register) as u32;
                 if let Some(sent) = irq::sent_by_word(&context.irq, address, value) {
-                    return send_by_word(machine, context, trap.syndrome, sent);
+                    return send_by_word(machine, context, trap.syndrome, sent.0, sent.1);
                 }
                 if let Some(changed) = irq::write_word(&context.irq, address, value) {
                     step_over::<IS_AARCH32>(context, trap.syndrome, pstate);
@@ -87,10 +87,11 @@ fn send_by_word(
     machine: &mut Machine,
     context: &mut Context,
     syndrome: u64,
-    (target, line): (usize, u32),
+    target: usize,
+    line: u32,
 ) -> u64 {
     if !irq::send_to_self(&mut context.irq, target, line) {
-        return outcome::send_to_one(machine, context, syndrome, (target, line));
+        return outcome::send_to_one(machine, context, syndrome, target, line);
     }
     advance_in_place(context, syndrome);
     resume(machine, context)
@@ -193,7 +194,7 @@ fn load(machine: &mut Machine, context: &mut Context, syndrome: u64, at: Locatio
         load,
         length: length(syndrome),
     };
-    access(context, syndrome, (at.address, at.access.size), AccessKind::Read)
+    access(context, syndrome, at.address, at.access.size, AccessKind::Read)
 }
 
 #[inline]
@@ -219,7 +220,8 @@ fn store(machine: &mut Machine, context: &mut Context, syndrome: u64, at: Locati
     access(
         context,
         syndrome,
-        (at.address, at.access.size),
+        at.address,
+        at.access.size,
         AccessKind::Write(value),
     )
 }

@@ -13,6 +13,7 @@
 use crate::stacks::{GUARD_SIZE, STACK_SIZE, STACKS};
 use crate::sysreg::{instruction, read_register};
 use crate::{cache, layout, tables};
+use bulkhead_abi::size::own;
 use bulkhead_arch_api::{HostPhys, MAX_PCPUS, MemoryKind, Permissions};
 use bulkhead_arch_paging::vmsa::HypervisorStage1;
 use bulkhead_arch_paging::{Attributes, Geometry, MapError, Mapping, PAGE_SIZE, TableMemory, Tree};
@@ -42,8 +43,9 @@ const fn attributes(write: bool, execute: bool, kind: MemoryKind) -> Attributes 
     }
 }
 
-/// Tables: one root, and for each of binary, image, RAM ends and devices up to three levels.
-const TABLE_COUNT: usize = 32;
+/// Tables: one root, and for each of binary, image, RAM ends and devices up to three levels. The host tool
+/// counts those of a class binary for one system (`manifest/src/compile/own_map.rs`).
+const TABLE_COUNT: usize = own("translation", 32);
 
 /// The tables, the root first.
 #[repr(C, align(4096))]
@@ -80,9 +82,9 @@ impl TableMemory for Pool {
         unsafe { tables::write(table, index, entry) }
     }
 
-    fn fill(&mut self, table: HostPhys, index: usize, limit: usize, run: (u64, u64)) -> usize {
+    fn fill(&mut self, table: HostPhys, index: usize, limit: usize, entry: u64, step: u64) -> usize {
         // SAFETY: as for `write`, and the run ends with the table.
-        unsafe { tables::fill(table, index, limit, run) }
+        unsafe { tables::fill(table, index, limit, entry, step) }
     }
 
     fn allocate(&mut self) -> Option<HostPhys> {

@@ -136,7 +136,8 @@ pub(crate) fn send_to_one(
     machine: &mut Machine,
     context: &mut Context,
     syndrome: u64,
-    (target, line): (usize, u32),
+    target: usize,
+    line: u32,
 ) -> u64 {
     advance_in_place(context, syndrome);
     let wake = irq::send_to_one(&mut machine.irq, &context.irq, target, line);

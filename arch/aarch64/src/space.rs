@@ -82,7 +82,7 @@ pub(crate) fn note_task(partition: PartitionId) {
 
 /// Finds a stretch of a partition's memory without a look at the tree: see [`Piece::find`].
 #[inline(always)]
-fn find_quickly((partition, guest): (PartitionId, GuestPhys), length: u64) -> Option<(u64, u64)> {
+fn find_quickly(partition: PartitionId, guest: GuestPhys, length: u64) -> Option<(u64, u64)> {
     LARGEST.get(usize::from(partition.0))?.find(guest, length)
 }
 
@@ -109,12 +109,14 @@ fn may_access_pieces(partition: PartitionId, guest: GuestPhys, length: u64, is_s
 /// Does [`Spaces::pass_message`] if one of the stretches is in pieces.
 #[inline(never)]
 fn pass_pieces(
-    from: (PartitionId, GuestPhys),
-    (receiver, first): (PartitionId, GuestPhys),
+    sender: PartitionId,
+    from: GuestPhys,
+    receiver: PartitionId,
+    first: GuestPhys,
     length: u64,
 ) -> Result<(), CopyError> {
     let mut result = Ok(());
-    let loaded = each_piece(from.0, from.1, length, |source, done, bytes| {
+    let loaded = each_piece(sender, from, length, |source, done, bytes| {
         cache::clean_and_invalidate(source, bytes);
         // A piece of the sender's is at most a few pieces of the receiver's.
         let here = GuestPhys(first.0.wrapping_add(done));
@@ -268,9 +270,9 @@ impl TableMemory for Pool {
         unsafe { tables::write(table, index, entry) }
     }
 
-    fn fill(&mut self, table: HostPhys, index: usize, limit: usize, run: (u64, u64)) -> usize {
+    fn fill(&mut self, table: HostPhys, index: usize, limit: usize, entry: u64, step: u64) -> usize {
         // SAFETY: as for `write`, and the run ends with the table.
-        unsafe { tables::fill(table, index, limit, run) }
+        unsafe { tables::fill(table, index, limit, entry, step) }
     }
 
     fn allocate(&mut self) -> Option<HostPhys> {
@@ -404,7 +406,7 @@ impl Spaces for Machine {
             enter(space);
         }
         // The image's check has shown that the window can be mapped.
-        let _in_range = tree.protect(&mut Pool, (guest.0, size), permissions);
+        let _in_range = tree.protect(&mut Pool, guest.0, size, permissions);
     }
 
     fn translate(&self, partition: PartitionId, guest: GuestPhys) -> Option<HostPhys> {
@@ -436,7 +438,7 @@ impl Spaces for Machine {
 
     #[inline(always)]
     fn may_access(&self, partition: PartitionId, guest: GuestPhys, length: u64, is_store: bool) -> bool {
-        match find_quickly((partition, guest), length) {
+        match find_quickly(partition, guest, length) {
             Some((_, rights)) => rights & (1 + u64::from(is_store)) != 0,
             None => may_access_pieces(partition, guest, length, is_store),
         }
@@ -450,7 +452,7 @@ impl Spaces for Machine {
     ) -> Result<(), CopyError> {
         let to = words.as_ptr().expose_provenance() as u64;
         let length = length.min(words.len() * 8) as u64;
-        if let Some((host, rights)) = find_quickly(from, length) {
+        if let Some((host, rights)) = find_quickly(from.0, from.1, length) {
             level(host, length, rights);
             // SAFETY: memory of the partition, mapped at EL2 as RAM of the board, and words that are ours to
             // change, as many.
@@ -472,7 +474,7 @@ impl Spaces for Machine {
     ) -> Result<(), CopyError> {
         let from = words.as_ptr().expose_provenance() as u64;
         let length = length.min(words.len() * 8) as u64;
-        if let Some((host, rights)) = find_quickly(to, length) {
+        if let Some((host, rights)) = find_quickly(to.0, to.1, length) {
             // SAFETY: as above, in the other direction.
             unsafe { cache::copy_message(from, host, length) }
             level(host, length, rights);
@@ -493,10 +495,11 @@ impl Spaces for Machine {
         length: usize,
     ) -> Result<(), CopyError> {
         let length = length as u64;
-        let (Some((source, senders)), Some((target, receivers))) =
-            (find_quickly(from, length), find_quickly(to, length))
-        else {
-            return pass_pieces(from, to, length);
+        let (Some((source, senders)), Some((target, receivers))) = (
+            find_quickly(from.0, from.1, length),
+            find_quickly(to.0, to.1, length),
+        ) else {
+            return pass_pieces(from.0, from.1, to.0, to.1, length);
         };
         level(source, length, senders);
         // SAFETY: memory of both partitions, mapped at EL2 as RAM of the board.

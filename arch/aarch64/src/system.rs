@@ -45,7 +45,7 @@ pub(crate) fn access(machine: &mut Machine, context: &mut Context, trap: Trap) -
                 advance_in_place(context, trap.syndrome);
                 return resume(machine, context);
             }
-            return send_to_one(machine, context, trap.syndrome, (target, line));
+            return send_to_one(machine, context, trap.syndrome, target, line);
         }
     }
     access_other(machine, context, trap.syndrome)
@@ -64,7 +64,7 @@ pub(crate) fn access_cp15_pair(machine: &mut Machine, context: &mut Context, syn
     };
     if syndrome & ISS_READ == 0 {
         let value = context.read_general(high) << 32 | context.read_general(low) & 0xFFFF_FFFF;
-        return write(machine, context, (syndrome, name), value);
+        return write(machine, context, syndrome, name, value);
     }
     match read(context, name) {
         Some(value) => {
@@ -97,7 +97,7 @@ fn access_other(machine: &mut Machine, context: &mut Context, syndrome: u64) -> 
     }
     if syndrome & ISS_READ == 0 {
         let value = context.read_general(target);
-        return write(machine, context, (syndrome, name), value);
+        return write(machine, context, syndrome, name, value);
     }
     match read(context, name) {
         Some(value) => {
@@ -136,7 +136,7 @@ fn read(context: &mut Context, name: u64) -> Option<u64> {
     })
 }
 
-fn write(machine: &mut Machine, context: &mut Context, (syndrome, name): (u64, u64), value: u64) -> u64 {
+fn write(machine: &mut Machine, context: &mut Context, syndrome: u64, name: u64, value: u64) -> u64 {
     match registers::write(name, CPU_INTERFACE) {
         Write::Interrupt(register) => {
             advance(context, syndrome);

@@ -38,7 +38,7 @@ pub(crate) unsafe fn write(table: HostPhys, index: usize, entry: u64) {
 ///
 /// # Safety
 /// As for [`write`], for `limit` entries.
-pub(crate) unsafe fn fill(table: HostPhys, index: usize, limit: usize, (entry, step): (u64, u64)) -> usize {
+pub(crate) unsafe fn fill(table: HostPhys, index: usize, limit: usize, entry: u64, step: u64) -> usize {
     instruction!("dsb ishst");
     let start = place(table, index);
     let end = start + limit * size_of::<u64>();

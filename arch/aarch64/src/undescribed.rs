@@ -88,7 +88,7 @@ fn perform(
         };
         let Some(answer) = answer else {
             context.pending = Pending::Transfer(progress);
-            return access(context, syndrome, (at, size), kind);
+            return access(context, syndrome, at, size, kind);
         };
         progress.answered(answer.value);
         wake.insert_all(answer.wake);

@@ -18,7 +18,7 @@ fn first_argument<B: Bench>(ground: &mut Ground<'_, B>, role: Role) -> Result<u6
 
 /// Checks that the next exit is a load of `size` bytes, so many after nowhere; it takes `value`, and the
 /// next hypercall shows it.
-fn takes_answer<B: Bench>(ground: &mut Ground<'_, B>, (size, offset): (u8, u64), value: u64) -> Outcome {
+fn takes_answer<B: Bench>(ground: &mut Ground<'_, B>, size: u8, offset: u64, value: u64) -> Outcome {
     let nowhere = ground.address(VM, At::Nowhere(offset));
     let Exit::Access(access) = ground.run(VM)? else {
         return Err("a load from nowhere is no access exit");
@@ -47,14 +47,14 @@ pub(crate) fn load_exits<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
             Step::Call(CALL),
         ],
     )?;
-    takes_answer(ground, (1, 3), 0xF1)?;
-    takes_answer(ground, (2, 6), 0xF1F2)?;
-    takes_answer(ground, (4, 12), 0xF1F2_F3F4)
+    takes_answer(ground, 1, 3, 0xF1)?;
+    takes_answer(ground, 2, 6, 0xF1F2)?;
+    takes_answer(ground, 4, 12, 0xF1F2_F3F4)
 }
 
 pub(crate) fn wide_load_exits<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
     ground.start(VM, &[Step::Load(At::Nowhere(24), 8), Step::Call(CALL)])?;
-    takes_answer(ground, (8, 24), 0xF1F2_F3F4_F5F6_F7F8)
+    takes_answer(ground, 8, 24, 0xF1F2_F3F4_F5F6_F7F8)
 }
 
 /// Checks that the next exit is a store of `size` bytes of `value` to nowhere.

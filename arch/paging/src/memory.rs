@@ -20,7 +20,7 @@ pub trait TableMemory {
     /// Fills entries of one table from `index` on, as far as they are 0 and no more than `limit`: the first
     /// with `entry`, each other with the one before it plus `step`. Returns how many. Requires what
     /// [`TableMemory::write`] does, once for all.
-    fn fill(&mut self, table: HostPhys, index: usize, limit: usize, (entry, step): (u64, u64)) -> usize {
+    fn fill(&mut self, table: HostPhys, index: usize, limit: usize, entry: u64, step: u64) -> usize {
         let (mut entry, mut done) = (entry, 0_usize);
         for index in (index..).take(limit) {
             if self.read(table, index) != 0 {

@@ -167,7 +167,7 @@ impl<F: Format> Tree<F> {
         let count = usize::try_from(wanted).unwrap_or(usize::MAX).min(room);
         let first = F::leaf(place.level, mapping.output, mapping.attributes);
         // An entry that is invalid without being 0 belongs to no mapping: it is in the way.
-        let done = memory.fill(place.table, place.index, count, (first, span));
+        let done = memory.fill(place.table, place.index, count, first, span);
         mapping.input.saturating_add(span.saturating_mul(done as u64))
     }
 
@@ -233,7 +233,7 @@ impl<F: Format> Tree<F> {
             if let Entry::Leaf(output, attributes) = entry {
                 let start = entry_end.saturating_sub(span_of(place.level));
                 if start < at || entry_end > end {
-                    self.split(memory, place, start, (output, attributes))?;
+                    self.split(memory, place, start, output, attributes)?;
                     continue;
                 }
                 memory.write(place.table, place.index, 0);
@@ -254,7 +254,8 @@ impl<F: Format> Tree<F> {
     pub fn protect<M: TableMemory>(
         &self,
         memory: &mut M,
-        (input, size): (u64, u64),
+        input: u64,
+        size: u64,
         permissions: Permissions,
     ) -> Result<(), MapError> {
         let end = self.end_of(input, size)?;
@@ -290,7 +291,8 @@ impl<F: Format> Tree<F> {
         memory: &mut M,
         place: EntryPosition,
         input: u64,
-        (output, attributes): (HostPhys, Attributes),
+        output: HostPhys,
+        attributes: Attributes,
     ) -> Result<(), MapError> {
         let table = memory.allocate().ok_or(MapError::OutOfTables)?;
         let level = place.level.saturating_add(1);

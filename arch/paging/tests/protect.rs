@@ -83,7 +83,7 @@ fn rights_go_and_come_back_and_the_rest_stays() {
     let mut tables = Tables::default();
     let tree = tree(&mut tables);
     let place = |page: u64| HostPhys(0x4000_0000 + page * PAGE_SIZE);
-    tree.protect(&mut tables, (BASE + PAGE_SIZE, 2 * PAGE_SIZE), NOTHING)
+    tree.protect(&mut tables, BASE + PAGE_SIZE, 2 * PAGE_SIZE, NOTHING)
         .expect("in range");
     assert_eq!(rights(&tree, &tables, 0), Some((DATA, place(0))));
     for page in [1, 2] {
@@ -92,7 +92,7 @@ fn rights_go_and_come_back_and_the_rest_stays() {
     assert_eq!(rights(&tree, &tables, 3), None);
     assert_eq!(rights(&tree, &tables, 4), Some((DATA, place(4))));
     assert_eq!(tables.several, [(BASE + PAGE_SIZE, 2 * PAGE_SIZE)]);
-    tree.protect(&mut tables, (BASE, 3 * PAGE_SIZE), DATA)
+    tree.protect(&mut tables, BASE, 3 * PAGE_SIZE, DATA)
         .expect("in range");
     for page in [0, 1, 2, 4] {
         assert_eq!(rights(&tree, &tables, page), Some((DATA, place(page))));
@@ -105,12 +105,12 @@ fn one_page_is_forgotten_at_its_own_address() {
     let mut tables = Tables::default();
     let tree = tree(&mut tables);
     // Page 3 is not mapped, so the stretch begins elsewhere than the page that changes.
-    tree.protect(&mut tables, (BASE + 3 * PAGE_SIZE, 2 * PAGE_SIZE), NOTHING)
+    tree.protect(&mut tables, BASE + 3 * PAGE_SIZE, 2 * PAGE_SIZE, NOTHING)
         .expect("in range");
     assert_eq!(tables.single, [BASE + 4 * PAGE_SIZE]);
     assert!(tables.several.is_empty());
     // Nothing is there, so nothing is forgotten.
-    tree.protect(&mut tables, (BASE + 5 * PAGE_SIZE, PAGE_SIZE), NOTHING)
+    tree.protect(&mut tables, BASE + 5 * PAGE_SIZE, PAGE_SIZE, NOTHING)
         .expect("in range");
     assert_eq!((tables.single.len(), tables.several.len()), (1, 0));
 }

@@ -562,18 +562,18 @@ impl World {
             }
             Action::Acknowledge => (Outcome::Interrupt(self.acknowledge(vcpu, pcpu)), None, false),
             Action::Read { address, size } => {
-                self.guest_accesses(&plan, AddressSpace::Memory, address, (size, AccessKind::Read))
+                self.guest_accesses(&plan, AddressSpace::Memory, address, size, AccessKind::Read)
             }
             Action::Write { address, size, value } => {
-                let store = (size, AccessKind::Write(value));
-                self.guest_accesses(&plan, AddressSpace::Memory, address, store)
+                let store = AccessKind::Write(value);
+                self.guest_accesses(&plan, AddressSpace::Memory, address, size, store)
             }
             Action::Reach {
                 space,
                 number,
                 size,
                 kind,
-            } => self.guest_accesses(&plan, space, number, (size, kind)),
+            } => self.guest_accesses(&plan, space, number, size, kind),
             Action::Send(index) => {
                 let target = VcpuId(plan.first.0 + index % plan.count);
                 self.vcpus.entry(target.0).or_default().sent = true;
@@ -619,7 +619,8 @@ impl World {
         plan: &VcpuPlan,
         space: AddressSpace,
         address: u64,
-        (size, kind): (u8, AccessKind),
+        size: u8,
+        kind: AccessKind,
     ) -> (Outcome, Option<Exit>, bool) {
         let outcome = match (space, kind) {
             (AddressSpace::Memory, AccessKind::Read) => self.load(plan, address, size).map(Outcome::Value),

@@ -195,7 +195,7 @@ impl Vgic<'_> {
             words |= self.attend(me, bank, hardware, dirty);
         }
         if words != 0 || bank.crowded || dirty & RECHECK != 0 {
-            self.fill(own, me, (bank, hardware), words as u32);
+            self.fill(own, me, bank, hardware, words as u32);
         }
         own.remember(bank);
         self.remember_shared(bank);
@@ -334,7 +334,8 @@ impl Vgic<'_> {
         &self,
         own: &Redistributor,
         me: usize,
-        (bank, hardware): (&mut Bank, &mut H),
+        bank: &mut Bank,
+        hardware: &mut H,
         words: u32,
     ) {
         let (now, mut later) = first_looks(words, DIRTY_LOOKS);
@@ -614,7 +615,7 @@ impl Vgic<'_> {
         if dirty & STRUCK != 0 {
             return true;
         }
-        self.finds_work(me, bank, hardware, (own.is_present(), dirty as u32))
+        self.finds_work(me, bank, hardware, own.is_present(), dirty as u32)
     }
 
     #[inline(never)]
@@ -623,7 +624,8 @@ impl Vgic<'_> {
         me: usize,
         bank: &mut Bank,
         hardware: &C,
-        (loaded, dirty): (bool, u32),
+        loaded: bool,
+        dirty: u32,
     ) -> bool {
         let (control, priorities) = if loaded {
             (hardware.machine_control(), hardware.active_priorities())
@@ -658,12 +660,12 @@ impl Vgic<'_> {
                     && passes(group1, lines.priority_of(line))
             })
         };
-        bits(ended).any(waits_again) || self.waits(me, bank, (groups, limit), dirty)
+        bits(ended).any(waits_again) || self.waits(me, bank, groups, limit, dirty)
     }
 
     /// Tells whether something waits in these groups that is more urgent than the priority `limit`. Says so
     /// as well if more words are dirty than can be looked at in one step: the vCPU looks for itself then.
-    fn waits(&self, me: usize, bank: &mut Bank, (groups, limit): (u32, u32), dirty: u32) -> bool {
+    fn waits(&self, me: usize, bank: &mut Bank, groups: u32, limit: u32, dirty: u32) -> bool {
         let (now, later) = first_looks(dirty, WAIT_LOOKS);
         if later != 0 {
             return true;

@@ -91,13 +91,13 @@ impl Vgic<'_> {
             Field::Group => lines.group1.load(SeqCst),
             Field::SetEnable | Field::ClearEnable => lines.enabled.load(SeqCst),
             Field::SetPending | Field::ClearPending => {
-                let parked = self.bring_up_to_date(me, bank, hardware, (index, word));
+                let parked = self.bring_up_to_date(me, bank, hardware, index, word);
                 let seen = lines.acknowledged.load(SeqCst) & !lines.repended.load(SeqCst);
                 let held = lines.held.load(SeqCst) & !seen & !parked;
                 lines.wanting() | held | self.physical_pending(place, hardware)
             }
             Field::SetActive | Field::ClearActive => {
-                self.bring_up_to_date(me, bank, hardware, (index, word));
+                self.bring_up_to_date(me, bank, hardware, index, word);
                 lines.active.load(SeqCst) | lines.held.load(SeqCst) & lines.acknowledged.load(SeqCst)
             }
         };
@@ -139,14 +139,14 @@ impl Vgic<'_> {
             }
             Field::SetPending => {
                 if value & lines.linked.load(SeqCst) != 0 {
-                    self.bring_up_to_date(me, bank, hardware, (index, word));
+                    self.bring_up_to_date(me, bank, hardware, index, word);
                 }
                 self.set_pending(place, value, hardware);
             }
             Field::ClearPending => self.clear_pending(place, value, hardware),
             Field::SetActive => {
                 // The guest may have ended what is to be made active: look first.
-                self.bring_up_to_date(me, bank, hardware, (index, word));
+                self.bring_up_to_date(me, bank, hardware, index, word);
                 self.set_active(place, value, hardware);
                 bank.forget();
                 bank.made_active |= value != 0;
@@ -163,7 +163,8 @@ impl Vgic<'_> {
         me: usize,
         bank: &mut Bank,
         hardware: &mut H,
-        (index, word): (usize, u32),
+        index: usize,
+        word: u32,
     ) -> u32 {
         let words = self.publish(me, bank, hardware);
         self.mark(me, words);
@@ -207,7 +208,7 @@ impl Vgic<'_> {
             self.notify(me, index, 1 | RECHECK, hardware);
             return;
         }
-        self.announce_all(me, word, (lines, concerned), hardware);
+        self.announce_all(me, word, lines, concerned, hardware);
     }
 
     /// Shared lines of a word were enabled or disabled by vCPU `me`.

@@ -293,7 +293,7 @@ impl Vgic<'_> {
 
     /// Takes the short way of [`Vgic::send`] by `ICC_SGI1R_EL1` to one vCPU, see [`Vgic::single_target`].
     #[inline(always)]
-    pub fn send_single<H: Hardware>(&self, me: usize, (index, line): (usize, u32), hardware: &mut H) {
+    pub fn send_single<H: Hardware>(&self, me: usize, index: usize, line: u32, hardware: &mut H) {
         if let Some(target) = self.redistributor(index)
             && target.private.latch.fetch_or(bit(line), SeqCst) & bit(line) == 0
         {
@@ -339,7 +339,8 @@ impl Vgic<'_> {
         &self,
         me: usize,
         word: u32,
-        (lines, concerned): (&crate::Lines, u32),
+        lines: &crate::Lines,
+        concerned: u32,
         hardware: &mut H,
     ) {
         let flag = word_flag(word.wrapping_mul(32));

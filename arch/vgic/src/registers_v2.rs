@@ -210,7 +210,7 @@ impl Vgic<'_> {
             _ => 0,
         };
         for index in bits(u32::from(targets & self.everyone())) {
-            self.send_single_version2(me, (index as usize, line), hardware);
+            self.send_single_version2(me, index as usize, line, hardware);
         }
     }
 
@@ -226,12 +226,7 @@ impl Vgic<'_> {
 
     /// Takes the short way of a store to `GICD_SGIR`, see [`Vgic::single_target_version2`].
     #[inline(always)]
-    pub fn send_single_version2<H: Hardware>(
-        &self,
-        me: usize,
-        (index, line): (usize, u32),
-        hardware: &mut H,
-    ) {
+    pub fn send_single_version2<H: Hardware>(&self, me: usize, index: usize, line: u32, hardware: &mut H) {
         if let (Some(target), Some(senders)) = (self.redistributor(index), self.senders(index, line)) {
             // The order matters: code that sees the latch finds the sender.
             senders.fetch_or(bit(me as u32) as u8, SeqCst);

@@ -365,7 +365,7 @@ fn what_the_same_sends_again_has_a_short_way() {
     ] {
         for sender in senders {
             world.with(*sender, |vgic, _, cpu| {
-                vgic.send_single_version2(*sender, (0, 3), cpu)
+                vgic.send_single_version2(*sender, 0, 3, cpu)
             });
         }
         let done = world.redistributors[0].deliver_again(&mut world.banks[0], &mut world.cpus[0]);

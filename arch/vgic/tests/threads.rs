@@ -297,7 +297,7 @@ fn two_senders_at_once_lose_nothing() {
                 let mut cpu = Poller::new(true);
                 online.wait();
                 for sent in 0..SENT {
-                    vgic.send_single_version2(me, (0, 3), &mut cpu);
+                    vgic.send_single_version2(me, 0, 3, &mut cpu);
                     while taken[me].load(SeqCst) == sent {
                         std::thread::yield_now();
                     }
@@ -393,7 +393,7 @@ fn wake_each(vgic: &Vgic<'_>, bells: &Bells, counts: &[AtomicU32]) {
         let line = if round % 6 < 3 { 1 + round % 3 } else { LINE };
         let before = counts[line as usize].load(SeqCst);
         match round % 6 {
-            0 => vgic.send_single(1, (0, line), &mut cpu),
+            0 => vgic.send_single(1, 0, line, &mut cpu),
             5 => vgic.pulse(1, LINE, &mut cpu),
             1 | 2 => vgic.send(1, Sgi::Group1, u64::from(line) << 24 | 1, &mut cpu),
             3 => vgic.raise(1, LINE, &mut cpu),

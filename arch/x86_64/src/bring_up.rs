@@ -288,8 +288,12 @@ fn date() -> u64 {
     };
     let year = 2000 + read(9);
     rtc::seconds(
-        (year, read(8).clamp(1, 12), read(7).clamp(1, 31)),
-        (read(4), read(2), read(0)),
+        year,
+        read(8).clamp(1, 12),
+        read(7).clamp(1, 31),
+        read(4),
+        read(2),
+        read(0),
     )
 }
 

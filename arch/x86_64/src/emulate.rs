@@ -127,7 +127,7 @@ pub(crate) fn take_effect(machine: &mut Machine, context: &mut Context, effect: 
         }
         Effect::Send(ipi) => {
             let sender = context.plan.index.into();
-            let sent = platform::send(partition, (ipi, false), sender, machine.pcpu);
+            let sent = platform::send(partition, ipi, false, sender, machine.pcpu);
             if sent.starting != 0 {
                 context.starting = (sent.starting, ipi.vector);
             }

@@ -10,6 +10,7 @@
 
 use crate::stacks::{GUARD_SIZE, STACK_SIZE, STACKS};
 use crate::{layout, sysreg, tables};
+use bulkhead_abi::size::own;
 use bulkhead_arch_api::{HostPhys, MAX_PCPUS, MemoryKind, Permissions};
 use bulkhead_arch_paging::long_mode::Hypervisor;
 use bulkhead_arch_paging::{Attributes, Geometry, MapError, Mapping, PAGE_SIZE, TableMemory, Tree};
@@ -36,8 +37,9 @@ const fn attributes(write: bool, execute: bool, kind: MemoryKind) -> Attributes 
     }
 }
 
-/// Tables: one root, and for each of trampoline, binary, image, RAM ends and devices up to three levels.
-const TABLE_COUNT: usize = 40;
+/// Tables: one root, and for each of trampoline, binary, image, RAM ends and devices up to three levels. The
+/// host tool counts those of a class binary for one system (`manifest/src/compile/own_map.rs`).
+const TABLE_COUNT: usize = own("translation", 40);
 
 /// The tables, the root first.
 #[repr(C, align(4096))]

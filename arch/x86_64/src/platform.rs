@@ -265,7 +265,7 @@ pub(crate) struct Sent {
 }
 
 /// Sends a message to the vCPUs of a VM that it is for. `sender`: index of the vCPU that sends it.
-pub(crate) fn send(partition: PartitionId, (ipi, is_level): (Ipi, bool), sender: u32, own: PcpuId) -> Sent {
+pub(crate) fn send(partition: PartitionId, ipi: Ipi, is_level: bool, sender: u32, own: PcpuId) -> Sent {
     let mut sent = Sent::default();
     let Some(vm) = vm(partition) else { return sent };
     let [first, count] = [&vm.vcpus[0], &vm.vcpus[1]].map(|value| value.load(Ordering::Acquire));
@@ -334,7 +334,7 @@ fn settle(partition: PartitionId, vm: &Vm, shared: &mut Shared, own: PcpuId) -> 
             delivery,
             target,
         };
-        wake.insert_all(send(partition, (ipi, is_level), u32::MAX, own).wake);
+        wake.insert_all(send(partition, ipi, is_level, u32::MAX, own).wake);
     }
     let asks = shared.pic.asks();
     if asks && !vm.asks.load(Ordering::Acquire) {
@@ -357,7 +357,7 @@ pub(crate) fn set_line(partition: PartitionId, line: VirtualLine, is_high: bool,
             target: Target::Physical(0),
         };
         return if is_high {
-            send(partition, (ipi, false), u32::MAX, own).wake
+            send(partition, ipi, false, u32::MAX, own).wake
         } else {
             VcpuSet::EMPTY
         };
@@ -411,7 +411,8 @@ pub(crate) enum PortAnswer {
 /// Carries out an access to a port of the platform. `now`: the guest's counter.
 pub(crate) fn access_port(
     partition: PartitionId,
-    (port, store): (u64, Option<u64>),
+    port: u64,
+    store: Option<u64>,
     now: u64,
     own: PcpuId,
 ) -> PortAnswer {

@@ -53,7 +53,7 @@ pub(crate) fn access(machine: &mut Machine, context: &mut Context) -> Option<Exi
         }));
     }
     let store = (!is_in).then_some(value);
-    match platform::access_port(partition, (port, store), context.now(), machine.pcpu) {
+    match platform::access_port(partition, port, store, context.now(), machine.pcpu) {
         PortAnswer::Done(value, wake) => {
             finish(context, value);
             woken(wake)

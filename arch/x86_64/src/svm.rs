@@ -160,7 +160,7 @@ impl Vmcb {
     }
 
     /// Sets a segment.
-    pub(crate) fn set_segment(&mut self, segment: usize, (selector, attributes): (u16, u16), base: u64) {
+    pub(crate) fn set_segment(&mut self, segment: usize, selector: u16, attributes: u16, base: u64) {
         let limit = if attributes & 0x800 != 0 {
             u64::from(u32::MAX)
         } else {

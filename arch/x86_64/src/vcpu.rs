@@ -66,13 +66,13 @@ impl Context {
         let vmcb = &mut self.vmcb;
         vmcb.set(svm::NESTED_ROOT, space::root_of(self.plan.partition));
         for segment in DATA_SEGMENTS {
-            vmcb.set_segment(segment, (0, DATA_16), 0);
+            vmcb.set_segment(segment, 0, DATA_16, 0);
         }
-        vmcb.set_segment(svm::CS, (0, CODE_16), 0);
-        vmcb.set_segment(svm::LDTR, (0, LOCAL_TABLE), 0);
-        vmcb.set_segment(svm::TR, (0, TASK_STATE), 0);
-        vmcb.set_segment(svm::GDTR, (0, 0), 0);
-        vmcb.set_segment(svm::IDTR, (0, 0), 0);
+        vmcb.set_segment(svm::CS, 0, CODE_16, 0);
+        vmcb.set_segment(svm::LDTR, 0, LOCAL_TABLE, 0);
+        vmcb.set_segment(svm::TR, 0, TASK_STATE, 0);
+        vmcb.set_segment(svm::GDTR, 0, 0, 0);
+        vmcb.set_segment(svm::IDTR, 0, 0, 0);
         for (field, value) in [
             (svm::EFER, sysreg::EFER_SVME),
             (svm::CR0, CR0_RESET),
@@ -99,16 +99,16 @@ impl Context {
     fn start_real(&mut self, entry: u64) {
         let page = entry >> 12 & 0xFF;
         self.vmcb
-            .set_segment(svm::CS, ((page << 8) as u16, CODE_16), page << 12);
+            .set_segment(svm::CS, (page << 8) as u16, CODE_16, page << 12);
         self.vmcb.set(svm::RIP, entry & 0xFFF);
     }
 
     /// Sets what both protected states have in common.
     fn start_protected(&mut self, entry: u64, code: u16) {
         let vmcb = &mut self.vmcb;
-        vmcb.set_segment(svm::CS, (0x10, code), 0);
+        vmcb.set_segment(svm::CS, 0x10, code, 0);
         for segment in DATA_SEGMENTS {
-            vmcb.set_segment(segment, (0x18, DATA_32), 0);
+            vmcb.set_segment(segment, 0x18, DATA_32, 0);
         }
         vmcb.set(svm::GDTR, (BOOT_GDT_SIZE - 1) << 32);
         vmcb.set(svm::GDTR + 8, BOOT_GDT);
@@ -134,9 +134,9 @@ impl Context {
     /// Sets the state of a task: 64-bit mode at privilege level 3, with no handler for anything.
     fn start_task(&mut self, reset: &VcpuReset) {
         let vmcb = &mut self.vmcb;
-        vmcb.set_segment(svm::CS, (0x33, CODE_TASK), 0);
+        vmcb.set_segment(svm::CS, 0x33, CODE_TASK, 0);
         for segment in DATA_SEGMENTS {
-            vmcb.set_segment(segment, (0x2B, DATA_TASK), 0);
+            vmcb.set_segment(segment, 0x2B, DATA_TASK, 0);
         }
         for (field, value) in [
             (svm::CPL, 3 << 24),

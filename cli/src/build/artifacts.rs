@@ -388,7 +388,7 @@ impl Workspace {
     /// # Errors
     /// The error carries the message of the compiler.
     pub fn simulator_of(&self, own: &OwnCrate, progress: &Progress) -> Result<PathBuf, Problem> {
-        let (folder, name) = own.with_simulator((&self.root, &self.target))?;
+        let (folder, name) = own.with_simulator(&self.root, &self.target)?;
         let target = folder.join("target");
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command.current_dir(&self.root).arg("build");
@@ -436,7 +436,7 @@ impl Workspace {
             let sources = self.target.join(own_policy::FOLDER);
             let package = package_of(program);
             let class = package.strip_prefix(HYPERVISOR).unwrap_or(package);
-            let workspace = own.with_class_binary((&self.root, &sources), class)?;
+            let workspace = own.with_class_binary(&self.root, &sources, class)?;
             command.arg("--manifest-path").arg(workspace);
         }
         Ok(())

@@ -22,6 +22,9 @@ pub struct Costs {
     /// Bytes of instructions and read-only data of each variant's class binary.
     #[serde(default)]
     pub variant: BTreeMap<String, PerClass>,
+    /// Lines of code in the files of which each variant's class binary has instructions.
+    #[serde(default)]
+    pub trusted: BTreeMap<String, PerClass>,
     /// Bytes of the deepest chain of calls of each class binary, by its name.
     #[serde(default)]
     pub stack: BTreeMap<String, u64>,
@@ -72,6 +75,12 @@ impl Costs {
     #[must_use]
     pub fn variant_bytes(&self, variant: &str, class: &str) -> Option<u64> {
         self.variant.get(variant)?.get(class).copied()
+    }
+
+    /// Returns the trusted lines of the class binary of a variant.
+    #[must_use]
+    pub fn variant_lines(&self, variant: &str, class: &str) -> Option<u64> {
+        self.trusted.get(variant)?.get(class).copied()
     }
 }
 

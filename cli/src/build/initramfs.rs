@@ -148,14 +148,14 @@ exec /sbin/init
 #[must_use]
 pub fn build_modules(modules: &[Module]) -> Vec<u8> {
     let mut archive = Archive::default();
-    archive.entry("lib", DIRECTORY, (0, 0), &[]);
-    archive.entry(MODULES, DIRECTORY, (0, 0), &[]);
+    archive.entry("lib", DIRECTORY, &[]);
+    archive.entry(MODULES, DIRECTORY, &[]);
     for (number, module) in modules.iter().enumerate() {
         let name = format!("{MODULES}/{number:03}-{}.ko", module.name);
-        archive.entry(&name, FILE, (0, 0), &module.bytes);
+        archive.entry(&name, FILE, &module.bytes);
     }
-    archive.entry("sbin/init", EXECUTABLE, (0, 0), DEFAULT_INIT.as_bytes());
-    archive.entry("init", EXECUTABLE, (0, 0), LOADING_INIT.as_bytes());
+    archive.entry("sbin/init", EXECUTABLE, DEFAULT_INIT.as_bytes());
+    archive.entry("init", EXECUTABLE, LOADING_INIT.as_bytes());
     archive.finish()
 }
 
@@ -164,15 +164,15 @@ pub fn build_modules(modules: &[Module]) -> Vec<u8> {
 pub fn build(busybox: &[u8]) -> Vec<u8> {
     let mut archive = Archive::default();
     for name in DIRECTORIES {
-        archive.entry(name, DIRECTORY, (0, 0), &[]);
+        archive.entry(name, DIRECTORY, &[]);
     }
-    archive.entry("dev/console", CHARACTER_DEVICE, (5, 1), &[]);
-    archive.entry("dev/null", CHARACTER_DEVICE | 0o066, (1, 3), &[]);
-    archive.entry("bin/busybox", EXECUTABLE, (0, 0), busybox);
+    archive.node("dev/console", CHARACTER_DEVICE, 5, 1, &[]);
+    archive.node("dev/null", CHARACTER_DEVICE | 0o066, 1, 3, &[]);
+    archive.entry("bin/busybox", EXECUTABLE, busybox);
     for applet in APPLETS {
-        archive.entry(&format!("bin/{applet}"), LINK, (0, 0), b"busybox");
+        archive.entry(&format!("bin/{applet}"), LINK, b"busybox");
     }
-    archive.entry("init", EXECUTABLE, (0, 0), DEFAULT_INIT.as_bytes());
+    archive.entry("init", EXECUTABLE, DEFAULT_INIT.as_bytes());
     archive.finish()
 }
 
@@ -183,7 +183,13 @@ struct Archive {
 }
 
 impl Archive {
-    fn entry(&mut self, name: &str, mode: u32, device: (u32, u32), data: &[u8]) {
+    /// Adds a file, folder or link.
+    fn entry(&mut self, name: &str, mode: u32, data: &[u8]) {
+        self.node(name, mode, 0, 0, data);
+    }
+
+    /// Adds a file of any kind. `major` and `minor` are the numbers of a device.
+    fn node(&mut self, name: &str, mode: u32, major: u32, minor: u32, data: &[u8]) {
         self.inode += 1;
         // All fields are 8 hexadecimal digits. The files of these archives are far smaller than 4 GiB.
         let size = u32::try_from(data.len()).unwrap_or(u32::MAX);
@@ -194,7 +200,7 @@ impl Archive {
             1
         };
         let fields = [
-            self.inode, mode, 0, 0, links, 0, size, 0, 0, device.0, device.1, name_size, 0,
+            self.inode, mode, 0, 0, links, 0, size, 0, 0, major, minor, name_size, 0,
         ];
         self.bytes.extend_from_slice(b"070701");
         for field in fields {
@@ -208,7 +214,7 @@ impl Archive {
     }
 
     fn finish(mut self) -> Vec<u8> {
-        self.entry("TRAILER!!!", 0, (0, 0), &[]);
+        self.entry("TRAILER!!!", 0, &[]);
         self.align(512);
         self.bytes
     }

@@ -54,7 +54,8 @@ impl OwnCrate {
     /// to cargo.
     pub(super) fn with_class_binary(
         &self,
-        (root, target): (&Path, &Path),
+        root: &Path,
+        target: &Path,
         class: &str,
     ) -> Result<PathBuf, Problem> {
         self.is_for(root)?;
@@ -86,7 +87,8 @@ impl OwnCrate {
     /// program.
     pub(super) fn with_simulator(
         &self,
-        (root, target): (&Path, &Path),
+        root: &Path,
+        target: &Path,
     ) -> Result<(PathBuf, &'static str), Problem> {
         const NAME: &str = "own-policy-simulator";
         self.is_for(root)?;

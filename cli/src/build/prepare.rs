@@ -243,7 +243,13 @@ pub fn prepare_text(
     let set = options.parts.set(&used, path)?;
     let name = variant::class_binary(system.board(), options.conformance, set);
     let folder = path.parent().unwrap_or(Path::new(""));
-    let class_binary = needs.class_binary((&system, folder), (&name, &used), options.built_once, progress)?;
+    let wanted = WantedBinary {
+        name: &name,
+        used: &used,
+        system: &system,
+        folder,
+    };
+    let class_binary = needs.class_binary(&wanted, options.built_once, progress)?;
     let elf = fs::read(&class_binary).map_err(Problem::io(class_binary.display()))?;
     let binary = ClassBinary::from_elf(&elf).map_err(|error| Problem::new(error.to_string()))?;
     let stop_after_ms = options.stop_after.map(|seconds| (seconds * 1000.0) as u32);
@@ -364,6 +370,17 @@ fn tables(system: &System) -> Result<String, Problem> {
     Ok(counts.chain(own).collect::<Vec<_>>().join(","))
 }
 
+/// The class binary that a system asks for.
+struct WantedBinary<'a> {
+    /// Its name.
+    name: &'a str,
+    /// The parts that the system uses.
+    used: &'a [UsedPart],
+    system: &'a System,
+    /// The folder of the manifest.
+    folder: &'a Path,
+}
+
 /// The payloads that a manifest asks for.
 struct Needs {
     workspace: Workspace,
@@ -434,16 +451,20 @@ impl Needs {
         Ok(manifest.check(&resolve))
     }
 
-    /// Returns the class binary of a system whose manifest is in `folder`, by its name and the parts that the
-    /// system uses, and builds it first if what was built with the payloads is another one: programs can need
-    /// parts that the manifest alone does not.
+    /// Returns the class binary of a system, and builds it first if what was built with the payloads is
+    /// another one: programs can need parts that the manifest alone does not.
     fn class_binary(
         &self,
-        (system, folder): (&System, &Path),
-        (name, used): (&str, &[UsedPart]),
+        wanted: &WantedBinary<'_>,
         built_once: bool,
         progress: &Progress,
     ) -> Result<PathBuf, Problem> {
+        let WantedBinary {
+            name,
+            used,
+            system,
+            folder,
+        } = *wanted;
         if self.programs.iter().any(|program| program == name) {
             return self.workspace.class_binary(system.board(), name);
         }

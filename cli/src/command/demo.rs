@@ -145,7 +145,10 @@ pub(super) fn run(class: Option<&str>) -> Result<Code, Problem> {
         ..Launch::default()
     };
     let signals = super::Signals::listen()?;
-    let board = (&emulator, prepared.system().cpu_count());
+    let board = launch::Board {
+        emulator: &emulator,
+        cpus: prepared.system().cpu_count(),
+    };
     let outcome = launch::run(
         &launch,
         board,

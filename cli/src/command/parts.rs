@@ -31,26 +31,42 @@ pub(super) fn parts(system: &System) -> Table {
     rows
 }
 
-/// Returns the variant that `build` and `run` take, and the bytes of its code and constants.
-fn choice(system: &System) -> (Option<Variant>, Option<u64>) {
-    let variant = variant_for(set_of(&system.parts(false)));
-    let class = system.board().class.name();
-    let bytes = variant.and_then(|variant| Costs::built_in().variant_bytes(variant.name, class));
-    (variant, bytes)
+/// The variant that `build` and `run` take, with its costs.
+struct Choice {
+    variant: Option<Variant>,
+    /// Bytes of code and constants.
+    bytes: Option<u64>,
+    /// Lines of code.
+    lines: Option<u64>,
+}
+
+impl Choice {
+    fn of(system: &System) -> Self {
+        let variant = variant_for(set_of(&system.parts(false)));
+        let (costs, class) = (Costs::built_in(), system.board().class.name());
+        Self {
+            variant,
+            bytes: variant.and_then(|variant| costs.variant_bytes(variant.name, class)),
+            lines: variant.and_then(|variant| costs.variant_lines(variant.name, class)),
+        }
+    }
 }
 
 /// Returns the sentence that names the variant which `build` and `run` take.
 pub(super) fn variant(system: &System) -> String {
-    let (variant, bytes) = choice(system);
-    let Some(variant) = variant else {
+    let choice = Choice::of(system);
+    let Some(variant) = choice.variant else {
         return "`build` and `run` compile a hypervisor for this system alone, with its own policy."
             .to_owned();
     };
-    let size = bytes.map_or_else(String::new, |bytes| {
+    let size = choice.bytes.map_or_else(String::new, |bytes| {
         format!(", with {bytes} bytes of code and constants")
     });
+    let lines = choice
+        .lines
+        .map_or_else(String::new, |lines| format!(" from {lines} trusted lines"));
     format!(
-        "`build` and `run` take the variant `{}` of the hypervisor{size}.",
+        "`build` and `run` take the variant `{}` of the hypervisor{size}{lines}.",
         variant.name
     )
 }
@@ -68,8 +84,11 @@ pub(super) fn values(system: &System) -> (Vec<Value>, Value) {
             "why": used.why,
         })
     };
-    let (variant, bytes) = choice(system);
+    let choice = Choice::of(system);
     let parts = system.parts(false).into_iter().map(value).collect();
-    let name = variant.map_or(TAILORED, |variant| variant.name);
-    (parts, json!({ "name": name, "bytes": bytes }))
+    let name = choice.variant.map_or(TAILORED, |variant| variant.name);
+    (
+        parts,
+        json!({ "name": name, "bytes": choice.bytes, "lines": choice.lines }),
+    )
 }

@@ -104,7 +104,10 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
     };
     let outcome = {
         let mut typist = Typist::new(names, first, interactive, &activity, &notify);
-        let board = (&emulator, prepared.system().cpu_count());
+        let board = launch::Board {
+            emulator: &emulator,
+            cpus: prepared.system().cpu_count(),
+        };
         launch::run(
             &launch,
             board,

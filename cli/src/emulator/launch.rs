@@ -156,34 +156,43 @@ pub fn clean_up_when_killed() -> Result<(), Problem> {
     Ok(())
 }
 
+/// The board that a system runs on.
+#[derive(Clone, Copy)]
+pub struct Board<'a> {
+    /// Its emulator.
+    pub emulator: &'a Emulator,
+    /// The CPUs that the system uses.
+    pub cpus: usize,
+}
+
 /// Runs `flash` on a board's emulator.
 ///
 /// # Errors
 /// The emulator cannot be run.
 pub fn run(
     launch: &Launch,
-    board: (&Emulator, usize),
+    board: Board<'_>,
     flash: &[u8],
     observer: &mut dyn Observer,
     input: &mut dyn Input,
     signals: Option<BorrowedFd<'_>>,
 ) -> Result<Outcome, Problem> {
     let file = TemporaryFile::write("bin", flash)?;
-    let socket = (launch.log_base.is_some() && !board.0.monitor.is_empty())
+    let socket = (launch.log_base.is_some() && !board.emulator.monitor.is_empty())
         .then(crate::emulator::monitor::socket_path);
-    let command = launch.command(board.0, file.path(), board.1, socket.as_deref());
+    let command = launch.command(board.emulator, file.path(), board.cpus, socket.as_deref());
     let memory = socket.map(|socket| Memory {
         socket,
         log_base: launch.log_base,
         trace: launch.trace,
         kept: launch.kept.clone(),
         watch: launch.gdb.is_none().then_some(Watched {
-            counted: launch.deterministic && !board.0.deterministic.is_empty(),
+            counted: launch.deterministic && !board.emulator.deterministic.is_empty(),
             class: launch.class.map(class::named),
         }),
     });
     let mut outcome = session::run(&command, launch.limits(), memory, observer, input, signals)?;
-    outcome.messages = worth_reading(&outcome.messages, &board.0.ignore);
+    outcome.messages = worth_reading(&outcome.messages, &board.emulator.ignore);
     Ok(outcome)
 }
 

@@ -79,11 +79,11 @@ impl Host {
 
     /// Asks which host has `ip`.
     pub fn ask(&self, frame: &mut Frame, ip: Ip) -> bool {
-        self.arp(frame, ARP_REQUEST, ([0xFF; 6], ip));
+        self.arp(frame, ARP_REQUEST, [0xFF; 6], ip);
         self.chip.send(frame)
     }
 
-    fn arp(&self, frame: &mut Frame, operation: u8, (mac, ip): (Mac, Ip)) {
+    fn arp(&self, frame: &mut Frame, operation: u8, mac: Mac, ip: Ip) {
         frame.set_bytes(0, &mac);
         frame.set_bytes(6, &self.chip.address);
         frame.set_bytes(12, &TYPE_ARP);
@@ -97,7 +97,7 @@ impl Host {
     }
 
     /// Sends an echo request.
-    pub fn ping(&self, frame: &mut Frame, (ip, mac): (Ip, Mac), number: u16) -> bool {
+    pub fn ping(&self, frame: &mut Frame, ip: Ip, mac: Mac, number: u16) -> bool {
         frame.set_bytes(0, &mac);
         frame.set_bytes(6, &self.chip.address);
         frame.set_bytes(12, &TYPE_IP);
@@ -138,7 +138,7 @@ impl Host {
         let (mac, ip, target) = (frame.bytes(22), frame.bytes(28), frame.bytes::<4>(38));
         match frame.byte(21) {
             ARP_REQUEST if target == self.ip => {
-                self.arp(frame, ARP_REPLY, (mac, ip));
+                self.arp(frame, ARP_REPLY, mac, ip);
                 self.chip.send(frame);
                 Heard::Answered
             }

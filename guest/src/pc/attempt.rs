@@ -8,7 +8,7 @@
 use core::arch::{asm, global_asm};
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use super::exception::Frame;
+use super::frame::Frame;
 
 /// Where the instruction after an attempt is, 0 if there is no attempt.
 static BEHIND: AtomicU64 = AtomicU64::new(0);

@@ -10,6 +10,7 @@ pub mod attempt;
 pub mod clock;
 pub mod cpu;
 pub mod exception;
+mod frame;
 pub mod smp;
 mod start;
 pub mod uart;

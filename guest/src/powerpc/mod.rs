@@ -12,6 +12,8 @@ pub mod uart;
 use crate::device_tree::DeviceTree;
 use crate::hypercall;
 
+pub use crate::cpu::end::end_vm as end;
+
 /// Names the function that is the VM's program: `fn(Machine)`.
 #[macro_export]
 macro_rules! powerpc_main {
@@ -57,16 +59,6 @@ pub(crate) fn device_tree(address: usize) -> Option<DeviceTree<'static>> {
     let bytes = core::ptr::with_exposed_provenance::<u8>(address);
     // SAFETY: as above; the head says how long it is.
     DeviceTree::new(unsafe { core::slice::from_raw_parts(bytes, size as usize) })
-}
-
-/// Ends the program: the partition stops itself. The bare board is reset, which an emulator takes for the
-/// end.
-pub fn end() -> ! {
-    let _ = hypercall::partition_stop(hypercall::SELF);
-    loop {
-        // SAFETY: DBCR0 = system reset (User's Manual, section 8.5.1).
-        unsafe { core::arch::asm!("mtspr 1010, {}", in(reg) 0x3000_0000_u32, options(nomem, nostack)) }
-    }
 }
 
 /// Tells whether the hypervisor is below (else the bare board). The bare board has a handler for system calls

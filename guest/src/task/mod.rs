@@ -4,51 +4,17 @@
 //! The hypervisor enters `_task_start` with the address of the startup page in the first register and the
 //! stack at the end of the task's memory. The task's `main` is named by [`task_main!`](crate::task_main).
 
-#[cfg(target_arch = "aarch64")]
-mod aarch64;
-#[cfg(target_arch = "aarch64")]
-mod aarch64_switch;
-#[cfg(target_arch = "arm")]
-mod arm;
-#[cfg(target_arch = "arm")]
-mod arm_switch;
 pub mod cell;
 pub mod console;
-#[cfg(target_arch = "aarch64")]
+pub(crate) mod context;
 pub mod memory;
-#[cfg(target_arch = "powerpc")]
-mod powerpc;
-#[cfg(target_arch = "powerpc")]
-mod powerpc_switch;
 pub mod process;
-mod start;
-#[cfg(not(target_arch = "arm"))]
+pub(crate) mod start;
 mod variables;
-#[cfg(target_arch = "x86_64")]
-mod x86_64;
-#[cfg(target_arch = "x86_64")]
-mod x86_64_switch;
 
-#[cfg(target_arch = "aarch64")]
-use aarch64 as cpu;
-#[cfg(target_arch = "arm")]
-use arm as cpu;
-#[cfg(target_arch = "powerpc")]
-use powerpc as cpu;
-#[cfg(target_arch = "x86_64")]
-use x86_64 as cpu;
+pub use crate::cpu::end::{read_foreign, undefined_instruction};
 
-#[cfg(target_arch = "aarch64")]
-use aarch64_switch as switching;
-#[cfg(target_arch = "arm")]
-use arm_switch as switching;
-#[cfg(target_arch = "powerpc")]
-use powerpc_switch as switching;
-#[cfg(target_arch = "x86_64")]
-use x86_64_switch as switching;
-
-pub use cpu::{read_foreign, undefined_instruction};
-
+use crate::cpu;
 use crate::hypercall;
 use crate::startup_page::{HEADER_SIZE, PAGE_SIZE, StartupPage};
 
@@ -74,7 +40,7 @@ pub fn exit() -> ! {
 /// Ends the task with a health event of class `task`: the program cannot go on.
 pub fn fail() -> ! {
     loop {
-        cpu::trap();
+        cpu::end::trap();
     }
 }
 
@@ -86,11 +52,7 @@ fn startup_page(address: usize) -> Option<StartupPage<'static>> {
     let size = StartupPage::size(unsafe { head.as_ref() }?)?;
     let first = core::ptr::with_exposed_provenance(address);
     // After the records there may be a list of windows. Only a microcontroller has no whole page there.
-    let size = if cfg!(target_arch = "arm") {
-        size
-    } else {
-        PAGE_SIZE
-    };
+    let size = if cpu::HAS_PAGES { PAGE_SIZE } else { size };
     // SAFETY: as above; the page is as long as its head says, and a whole page where memory is mapped in
     // pages.
     let bytes = unsafe { core::slice::from_raw_parts(first, size) };

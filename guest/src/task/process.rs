@@ -20,13 +20,15 @@
 //! Floating-point registers are not saved: tasks are built without them.
 
 use core::cell::UnsafeCell;
-use core::mem::offset_of;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::cell::TaskCell;
-use super::switching as cpu;
+use super::context::{Context, Wish};
+use crate::cpu;
 use crate::hypercall::Handle;
 use bulkhead_abi::hypercall::UPCALL_WORDS;
+
+pub use super::context::Entry;
 
 /// Processes that a task can have.
 pub const PROCESSES: usize = 17;
@@ -42,35 +44,10 @@ const PATTERN: usize = 0x9E37_79B9_7F4A_7C15_u64 as usize;
 const NEAR: usize = 128 / WORD;
 /// Of the other words one in so many is looked at, so that a look is short.
 const STRIDE: usize = 32 / WORD;
-/// Bytes of the stack of the chooser.
-pub(super) const CHOOSER_STACK: usize = 16 * 1024;
 /// Multiple of which a stack pointer is, on any CPU.
 const STACK_ALIGN: usize = 16;
 /// The least stack of a process.
 pub const LEAST_STACK: usize = 1024;
-
-/// A process that is saved.
-#[derive(Debug)]
-#[repr(C)]
-pub(super) struct Context {
-    /// The place to go on, as the hypervisor reads and writes it.
-    pub(super) place: [u64; UPCALL_WORDS],
-    /// Its stack pointer. The registers that are not in `place` are above.
-    pub(super) stack: usize,
-}
-
-/// Where the entry code finds the stack pointer.
-pub(super) const STACK_OFFSET: usize = offset_of!(Context, stack);
-
-/// The upcall that a switch asks for.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub(super) struct Wish {
-    /// First instruction; 0 for none.
-    pub(super) entry: u64,
-    /// Nanoseconds since boot; 0 for never.
-    pub(super) until: u64,
-}
 
 /// The answer of a chooser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,16 +57,6 @@ pub enum Choice {
     /// The process at this place goes on until an event, or this time (nanoseconds since boot, 0 = for ever).
     Process(usize, u64),
 }
-
-/// The part of a process that begins with its first instruction.
-pub type Entry = extern "C" fn();
-
-#[repr(C, align(16))]
-pub(super) struct Memory<const N: usize>(UnsafeCell<[u8; N]>);
-
-// SAFETY: the memory is only ever used as stacks: each by the one process, or the chooser, that it was given
-// to.
-unsafe impl<const N: usize> Sync for Memory<N> {}
 
 struct Contexts([UnsafeCell<Context>; PROCESSES]);
 
@@ -102,7 +69,6 @@ unsafe impl Sync for Contexts {}
 struct Pool([AtomicUsize; STACKS / WORD]);
 
 static POOL: Pool = Pool([const { AtomicUsize::new(0) }; STACKS / WORD]);
-pub(super) static CHOOSER: Memory<CHOOSER_STACK> = Memory(UnsafeCell::new([0; CHOOSER_STACK]));
 static POOL_USED: AtomicUsize = AtomicUsize::new(0);
 static CONTEXTS: Contexts = Contexts(
     [const {
@@ -218,6 +184,19 @@ impl Stack {
     }
 }
 
+// The entry code of the CPU (`switch` in its folder).
+unsafe extern "C" {
+    /// Takes every upcall.
+    fn _task_upcall();
+    /// Calls the entry of a process that begins.
+    fn _task_begin();
+    /// Saves the caller and goes on with another process. Requires: `to` was saved, or `first_context` has
+    /// made it, and does not run; `from` is where the caller is saved, and no saved process is there.
+    fn _task_switch(from: *mut Context, to: *mut Context, gate: u32, wish: *const Wish);
+    /// Goes on with a process. Requires: as for `to` above.
+    fn _task_resume(context: *mut Context, gate: u32, wish: *const Wish) -> !;
+}
+
 /// Names the function that chooses the process at an upcall, the function that is called when a process
 /// returns from its entry, and the gate whose events interrupt. The first one is told the stack pointer of
 /// the process that was interrupted.
@@ -229,12 +208,24 @@ fn hooks() -> Option<Hooks> {
     HOOKS.with(|hooks| *hooks).flatten()
 }
 
+/// Returns a process before its first instruction.
+fn first_context(entry: Entry, stack_end: usize) -> Context {
+    let mut place = [0; UPCALL_WORDS];
+    let [pc, state, first, ..] = &mut place;
+    *pc = _task_begin as *const () as usize as u64;
+    *state = cpu::FIRST_STATE;
+    *first = entry as *const () as usize as u64;
+    // The stack holds first values of registers that the program writes before it reads them.
+    let stack = stack_end - cpu::FIRST_STACK;
+    Context { place, stack }
+}
+
 /// Puts a process that does not run at the beginning of its program.
 pub fn prepare(place: usize, entry: Entry, stack: Stack) {
     let Some(context) = CONTEXTS.0.get(place) else {
         return;
     };
-    let fresh = cpu::first_context(entry, stack.end);
+    let fresh = first_context(entry, stack.end);
     // SAFETY: the process does not run, so no other code uses its context.
     unsafe { context.get().write(fresh) }
 }
@@ -253,19 +244,19 @@ pub fn switch(from: Option<usize>, to: usize, until: u64) {
     let wish = wish(until);
     // SAFETY: both contexts are statics; `next` was saved by this function or by an upcall, or prepared, or
     // it is `saved` itself, which is written first.
-    unsafe { cpu::switch(saved.get(), next.get(), hooks.gate.0, &raw const wish) }
+    unsafe { _task_switch(saved.get(), next.get(), hooks.gate.0, &raw const wish) }
 }
 
 fn wish(until: u64) -> Wish {
     Wish {
-        entry: cpu::upcall_entry(),
+        entry: _task_upcall as *const () as usize as u64,
         until,
     }
 }
 
 /// Finds out what goes on after an upcall, on the chooser's stack. Called by the entry code with the context
 /// of the interrupted process.
-pub(super) extern "C" fn upcall(interrupted: *mut Context) -> ! {
+pub(crate) extern "C" fn upcall(interrupted: *mut Context) -> ! {
     let hooks = hooks();
     // SAFETY: the entry code has saved the interrupted process there.
     let pointer = unsafe { (*interrupted).stack };
@@ -279,11 +270,11 @@ pub(super) extern "C" fn upcall(interrupted: *mut Context) -> ! {
     };
     let gate = hooks.map_or(0, |hooks| hooks.gate.0);
     // SAFETY: the context was saved just now, or earlier as in `switch`.
-    unsafe { cpu::resume(next, gate, &raw const wish) }
+    unsafe { _task_resume(next, gate, &raw const wish) }
 }
 
 /// Ends a process that returned from its entry.
-pub(super) extern "C" fn ended() -> ! {
+pub(crate) extern "C" fn ended() -> ! {
     if let Some(hooks) = hooks() {
         (hooks.ended)();
     }

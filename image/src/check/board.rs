@@ -187,7 +187,8 @@ pub(super) fn controller(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         register_window(
             image.facts().ports && driver.uses_ports,
             least,
-            (base.get(), size.get()),
+            base.get(),
+            size.get(),
         )?;
     }
     for (position, window) in windows(record).enumerate() {
@@ -205,7 +206,7 @@ pub(super) fn controller(image: &Image<'_>, index: u16) -> Result<(), Fault> {
 
 /// Checks that a register window has the size that the driver needs, and consists of pages or of I/O ports.
 /// One that the driver does not need is empty.
-fn register_window(uses_ports: bool, least: Option<u64>, (base, size): (u64, u64)) -> Result<(), Fault> {
+fn register_window(uses_ports: bool, least: Option<u64>, base: u64, size: u64) -> Result<(), Fault> {
     let Some(least) = least else {
         return require(base == 0 && size == 0, Fault::Empty);
     };

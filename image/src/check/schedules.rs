@@ -36,7 +36,8 @@ fn possible(duration: U64) -> Result<u64, Fault> {
 /// Checks something named that belongs to a pCPU: those before it are of the same pCPU, or of one before it.
 /// Returns how many of the same pCPU there are.
 fn member<'r>(
-    (name, pcpu): (&Name, U32),
+    name: &Name,
+    pcpu: U32,
     before: impl Iterator<Item = ((&'r Name, U32), u16)>,
 ) -> Result<usize, Fault> {
     named(name)?;
@@ -61,7 +62,7 @@ pub(super) fn schedule(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     )?;
     let before = || earlier(image.schedules(), index);
     let names = before().map(|(other, index)| ((&other.name, other.pcpu), index));
-    let siblings = member((&record.name, record.pcpu), names)?;
+    let siblings = member(&record.name, record.pcpu, names)?;
     require(siblings < MAX_SCHEDULES_PER_PCPU, Fault::BadCount)?;
     possible(record.frame_ns)?;
     let count = |records: &mut dyn Iterator<Item = &ScheduleRecord>| {
@@ -127,7 +128,7 @@ pub(super) fn domain(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     )?;
     let before = earlier(image.domains(), index);
     let names = before.map(|(other, index)| ((&other.name, other.pcpu), index));
-    let siblings = member((&record.name, record.pcpu), names)?;
+    let siblings = member(&record.name, record.pcpu, names)?;
     require(siblings < MAX_DOMAINS_PER_PCPU, Fault::BadCount)?;
     possible(record.budget_ns).map(|_| ())
 }

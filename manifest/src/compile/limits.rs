@@ -7,6 +7,7 @@ use bulkhead_image::{
 
 use super::CompileError;
 use super::devices::register_records;
+use super::own_map;
 use super::records::records;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::system::System;
@@ -80,5 +81,6 @@ pub fn table_counts(system: &System) -> Result<Vec<(&'static str, usize)>, Compi
         ("interrupts", image.interrupts.len().saturating_add(lent)),
         ("devices", image.virtual_devices.len()),
         ("registers", image.registers.len()),
+        ("translation", own_map::tables(system, &image)),
     ])
 }

@@ -10,6 +10,7 @@ mod board;
 mod devices;
 pub(crate) mod limits;
 mod objects;
+mod own_map;
 mod partition;
 mod records;
 

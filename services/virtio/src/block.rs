@@ -138,8 +138,8 @@ impl<D: Disk> Block<D> {
         let sector = u64::from_le_bytes([s0, s1, s2, s3, s4, s5, s6, s7]);
         let data = chain.readable().saturating_sub(HEADER);
         match u32::from_le_bytes([t0, t1, t2, t3]) {
-            READ => self.read(chain, memory, (sector, room)),
-            WRITE => self.write(chain, memory, (sector, data)),
+            READ => self.read(chain, memory, sector, room),
+            WRITE => self.write(chain, memory, sector, data),
             FLUSH => Ok(Ended::with(outcome(self.disk.flush()))),
             GET_NAME if room >= NAME as u32 => {
                 chain.write(memory, 0, &self.name)?;
@@ -165,7 +165,8 @@ impl<D: Disk> Block<D> {
         &mut self,
         chain: &Chain,
         memory: &mut impl Memory,
-        (sector, length): (u64, u32),
+        sector: u64,
+        length: u32,
     ) -> Result<Ended, Broken> {
         let Some(offset) = self.range(sector, length) else {
             return Ok(Ended::with(IO_ERROR));
@@ -202,7 +203,8 @@ impl<D: Disk> Block<D> {
         &mut self,
         chain: &Chain,
         memory: &mut impl Memory,
-        (sector, length): (u64, u32),
+        sector: u64,
+        length: u32,
     ) -> Result<Ended, Broken> {
         let range = self.range(sector, length).filter(|_| !self.disk.is_read_only());
         let Some(offset) = range else {

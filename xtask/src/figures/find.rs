@@ -74,7 +74,9 @@ pub fn figures(block: &Block<'_>) -> Vec<Figure> {
     match block.lines.as_slice() {
         [(_, heading), (_, rule), rows @ ..] if rule.starts_with("|-") || rule.starts_with("|:") => {
             let headings = cells(heading);
-            rows.iter().flat_map(|row| in_row(&headings, row)).collect()
+            rows.iter()
+                .flat_map(|(line, row)| in_row(&headings, *line, row))
+                .collect()
         }
         lines => sentences(lines)
             .iter()
@@ -83,7 +85,7 @@ pub fn figures(block: &Block<'_>) -> Vec<Figure> {
     }
 }
 
-fn in_row(headings: &[String], (line, row): &(usize, &str)) -> Vec<Figure> {
+fn in_row(headings: &[String], line: usize, row: &str) -> Vec<Figure> {
     let mut all = Vec::new();
     for (heading, cell) in headings.iter().zip(cells(row)) {
         let words: Vec<String> = cell.split_whitespace().map(str::to_owned).collect();
@@ -92,9 +94,9 @@ fn in_row(headings: &[String], (line, row): &(usize, &str)) -> Vec<Figure> {
                 let unit = words.get(number.next).map_or("", |word| trimmed(word));
                 number.is_closed || unit.is_empty() || !unit.starts_with(char::is_alphabetic) || is_unit(unit)
             });
-            all.extend(numbers.map(|number| number.figure(*line, &words)));
+            all.extend(numbers.map(|number| number.figure(line, &words)));
         } else {
-            all.extend(in_sentence(*line, &words));
+            all.extend(in_sentence(line, &words));
         }
     }
     all

@@ -17,7 +17,8 @@ use bulkhead::build::artifacts::{Workspace, class_binaries};
 use bulkhead::build::costs::FILE;
 use bulkhead::ui::progress::Progress;
 use bulkhead_abi::log::SMALL;
-use class::{Room, Way};
+use class::{Room, STACKS, Way};
+use object::{Object, ObjectSymbol};
 use program::{BY_ADDRESS, Program, symbol};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -72,12 +73,33 @@ impl Needs {
 fn size(room: &Room, file: &object::File<'_>) -> Result<u32, String> {
     match room {
         Room::Symbols(bottom, top) => Ok(symbol(file, top)? - symbol(file, bottom)?),
-        Room::Constant(name, constant) => {
-            let text =
-                std::fs::read_to_string(root().join(name)).map_err(|error| format!("{name}: {error}"))?;
-            product(&text, constant).ok_or(format!("{name} has no number {constant}"))
+        Room::Constant(name, constant) => constant_of(name, constant),
+        Room::OfPcpu(name) => {
+            let [stacks, guard, emergency, each] = STACKS;
+            let pcpus = bytes_of(file, emergency)? / constant_of(name, each)?;
+            let part = bytes_of(file, stacks)?.checked_div(pcpus).ok_or("no pCPUs")?;
+            Ok(part.saturating_sub(constant_of(name, guard)?))
         }
     }
+}
+
+/// Returns the bytes of a static in a class binary.
+fn bytes_of(file: &object::File<'_>, wanted: &str) -> Result<u32, String> {
+    let is_it = |name: &str| {
+        let name = format!("{:#}", rustc_demangle::demangle(name));
+        name.rsplit("::").next() == Some(wanted)
+    };
+    let mut symbols = file.symbols();
+    let found = symbols.find(|symbol| symbol.size() > 0 && symbol.name().is_ok_and(is_it));
+    found
+        .map(|symbol| symbol.size() as u32)
+        .ok_or(format!("no static {wanted}"))
+}
+
+/// Returns the value of a constant of a source file.
+fn constant_of(file: &str, constant: &str) -> Result<u32, String> {
+    let text = std::fs::read_to_string(root().join(file)).map_err(|error| format!("{file}: {error}"))?;
+    product(&text, constant).ok_or(format!("{file} has no number {constant}"))
 }
 
 /// Returns the value of a constant that is a number, or a product of numbers.

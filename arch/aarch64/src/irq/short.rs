@@ -107,9 +107,9 @@ pub(crate) fn send_to_one(p: &mut PcpuIrq, v: &VcpuIrq, target: usize, line: u32
     };
     if let Some(vgic) = v.vgic.as_ref() {
         if VERSION_2 {
-            vgic.send_single_version2(v.index, (target, line), &mut local);
+            vgic.send_single_version2(v.index, target, line, &mut local);
         } else {
-            vgic.send_single(v.index, (target, line), &mut local);
+            vgic.send_single(v.index, target, line, &mut local);
         }
     }
     p.take_wake()

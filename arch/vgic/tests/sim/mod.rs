@@ -515,7 +515,7 @@ impl World {
                 );
             if !own {
                 self.with(cpu, |vgic, _, hardware| {
-                    vgic.send_single_version2(cpu, (target, line), hardware);
+                    vgic.send_single_version2(cpu, target, line, hardware);
                 });
             }
             return self.settle();

@@ -118,7 +118,7 @@ const fn date(days: u64) -> (u64, u64, u64) {
     clippy::arithmetic_side_effects,
     reason = "all divisors are constants, and the parts are small"
 )]
-pub const fn seconds((year, month, day): (u64, u64, u64), (hour, minute, second): (u64, u64, u64)) -> u64 {
+pub const fn seconds(year: u64, month: u64, day: u64, hour: u64, minute: u64, second: u64) -> u64 {
     let year = year - (month <= 2) as u64;
     let (era, of_era) = (year / 400, year % 400);
     let moved = if month > 2 { month - 3 } else { month + 9 };
@@ -145,8 +145,8 @@ mod tests {
         assert_eq!(registers, [0x58, 0x59, 0x23, 5, 0x29, 2, 0x24, 0x20]);
         let next = [6, 7, 8].map(|index| read(index, then + 2));
         assert_eq!(next, [6, 1, 3]);
-        assert_eq!(seconds((2024, 2, 29), (23, 59, 58)), then);
-        assert_eq!(seconds((2020, 1, 1), (0, 0, 0)), 1_577_836_800);
+        assert_eq!(seconds(2024, 2, 29, 23, 59, 58), then);
+        assert_eq!(seconds(2020, 1, 1, 0, 0, 0), 1_577_836_800);
         assert_eq!(binary(0x59), 59);
     }
 

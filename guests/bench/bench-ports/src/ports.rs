@@ -29,7 +29,7 @@ pub fn measure_all(own: Handle, requests: Handle) {
             let end = Timer::Virtual.now();
             let request = Message::<LONG>::new();
             let begin = Timer::Virtual.now();
-            let called = port::send_receive_donate(requests, (&request, size), &mut buffer, 0);
+            let called = port::send_receive_donate(requests, &request, size, &mut buffer, 0);
             let over = Timer::Virtual.now();
             if sent.is_err() || received.is_err() || called.is_err() {
                 println!("bench failed: {sent:?} {received:?} {called:?}");
@@ -64,15 +64,15 @@ pub fn measure_all(own: Handle, requests: Handle) {
 /// Answers each request with as many bytes. The first of them are the time at which it came.
 pub fn serve(requests: Handle) {
     let mut buffer = Message::<LONG>::new();
-    let mut answer = (None, 0);
+    let (mut caller, mut length) = (None, 0);
     loop {
-        let came = port::reply_receive(requests, answer, &mut buffer, 0);
+        let came = port::reply_receive(requests, caller, length, &mut buffer, 0);
         let now = Timer::Virtual.now();
         let Ok(received) = came else {
             println!("bench failed: {came:?}");
             return;
         };
         buffer.0[..8].copy_from_slice(&now.to_le_bytes());
-        answer = (received.reply, received.length);
+        (caller, length) = (received.reply, received.length);
     }
 }

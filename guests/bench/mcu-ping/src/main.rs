@@ -84,7 +84,7 @@ impl Pinger {
         let (mut answered, mut sum, mut longest, mut shortest) = (0_u32, 0_u32, 0, RELOAD);
         for number in 1..=PINGS {
             let start = SYST::get_current();
-            self.host.ping(&mut self.frame, (ip, mac), number);
+            self.host.ping(&mut self.frame, ip, mac, number);
             let back = self.wait(|heard| (heard == Heard::Echo(ip, number)).then_some(()));
             let ticks = since(start);
             if back.is_some() {

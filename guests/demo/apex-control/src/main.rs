@@ -8,7 +8,7 @@
 use bulkhead_apex::task as apex;
 use bulkhead_apex::{
     Attributes, Configuration, Deadline, ErrorCode, HmAction, INFINITE_TIME_VALUE, Name, OperatingMode,
-    PortDirection, PortFacts, PortKind, QueuingDiscipline, Time, Validity,
+    PortDirection, PortFacts, PortKind, QueueSize, QueuingDiscipline, Time, Validity,
 };
 use bulkhead_guest::println;
 use bulkhead_guest::startup_page::StartupPage;
@@ -21,6 +21,10 @@ const PERIOD: Time = 20 * MILLISECOND;
 const REPORT: u64 = 10;
 const POSITION: Name = Name::new("position");
 const EVENTS: Name = Name::new("events");
+const EVENTS_SIZE: QueueSize = QueueSize {
+    message: 32,
+    messages: 4,
+};
 
 const PORTS: &[PortFacts] = &[
     PortFacts {
@@ -80,7 +84,7 @@ fn initialise() {
         apex::create_sampling_port(POSITION, 8, PortDirection::Destination, PERIOD).map(drop),
         apex::create_queuing_port(
             EVENTS,
-            (32, 4),
+            EVENTS_SIZE,
             PortDirection::Destination,
             QueuingDiscipline::Fifo,
         )

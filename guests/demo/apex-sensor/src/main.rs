@@ -11,7 +11,7 @@
 use bulkhead_apex::task as apex;
 use bulkhead_apex::{
     Attributes, Configuration, Deadline, ErrorCode, HmAction, INFINITE_TIME_VALUE, Name, OperatingMode,
-    PortDirection, PortFacts, PortKind, QueuingDiscipline, Time,
+    PortDirection, PortFacts, PortKind, QueueSize, QueuingDiscipline, Time,
 };
 use bulkhead_guest::println;
 use bulkhead_guest::startup_page::StartupPage;
@@ -27,6 +27,10 @@ const REPORT: u64 = 20;
 const EVENT: u64 = 4;
 const POSITION: Name = Name::new("position");
 const EVENTS: Name = Name::new("events");
+const EVENTS_SIZE: QueueSize = QueueSize {
+    message: 32,
+    messages: 4,
+};
 
 const PORTS: &[PortFacts] = &[
     PortFacts {
@@ -79,7 +83,13 @@ fn initialise() {
     };
     let made = [
         apex::create_sampling_port(POSITION, 8, PortDirection::Source, 2 * PERIOD).map(drop),
-        apex::create_queuing_port(EVENTS, (32, 4), PortDirection::Source, QueuingDiscipline::Fifo).map(drop),
+        apex::create_queuing_port(
+            EVENTS,
+            EVENTS_SIZE,
+            PortDirection::Source,
+            QueuingDiscipline::Fifo,
+        )
+        .map(drop),
         apex::create_process(&sample, sample_entry).and_then(apex::start),
         apex::create_process(&background, background_entry).and_then(apex::start),
     ];

@@ -207,7 +207,7 @@ impl State {
 fn call() {
     const SERVER: Handle = Handle(1);
     let (question, mut answer) = (Message::<64>::new(), Message::<64>::new());
-    let mut result = port::send_receive_donate(SERVER, (&question, 64), &mut answer, 0);
+    let mut result = port::send_receive_donate(SERVER, &question, 64, &mut answer, 0);
     while result == Err(Error::Interrupted) {
         result = port::resume(0);
     }

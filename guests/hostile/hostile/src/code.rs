@@ -7,8 +7,8 @@ use bulkhead_guest::random::Random;
 use bulkhead_guest::vm::sandbox::{DEVICES, MAX_WORDS, Outcome, PROBED, STACK, Start, without_program};
 use bulkhead_guest::vm::{gic, pl011, timer};
 
-use crate::Attack;
 use crate::words::{self, pick};
+use crate::{Attack, Change};
 
 /// Time of one run.
 const BUDGET_MICROSECONDS: u64 = 20;
@@ -50,7 +50,15 @@ fn run(attack: &mut Attack, code: &[u32], start: Start, may_change: u32) -> Outc
         let before = start.general.map(without_program);
         for (i, (before, after)) in before.iter().zip(&outcome.general).enumerate() {
             if may_change >> i & 1 == 0 && before != after {
-                attack.damage(code, &outcome, (i, *before, *after));
+                attack.damage(
+                    code,
+                    &outcome,
+                    Change {
+                        register: i,
+                        before: *before,
+                        after: *after,
+                    },
+                );
             }
         }
     }

@@ -52,6 +52,13 @@ pub struct Seen {
     other: u64,
 }
 
+/// A register that changed.
+struct Change {
+    register: usize,
+    before: u64,
+    after: u64,
+}
+
 impl Attack {
     /// Starts with the numbers of `seed`, on the CPU of `sandbox`.
     fn new(seed: u64, sandbox: Sandbox) -> Self {
@@ -69,13 +76,17 @@ impl Attack {
         FAMILIES[number].1(self);
     }
 
-    /// Counts a register that changed: its number, its value before and after.
-    fn damage(&mut self, code: &[u32], outcome: &Outcome, register: (usize, u64, u64)) {
+    /// Counts a register that changed.
+    fn damage(&mut self, code: &[u32], outcome: &Outcome, change: Change) {
         self.damage += 1;
         if self.damage <= MAX_REPORTS {
-            let (number, before, after) = register;
+            let Change {
+                register,
+                before,
+                after,
+            } = change;
             println!(
-                "hostile: damage: x{number} from {before:#x} to {after:#x} by {code:#010x?}, vector {}, syndrome {:#x}",
+                "hostile: damage: x{register} from {before:#x} to {after:#x} by {code:#010x?}, vector {}, syndrome {:#x}",
                 outcome.vector, outcome.syndrome
             );
         }

@@ -4,19 +4,13 @@
 use core::arch::{asm, global_asm};
 
 use crate::cpu::{barrier, call, change_masks, load, load_byte, store, store_byte, store_half};
+use crate::targets::{CODE, RAM, SCRATCH, address, floating_point, private, return_value, victim};
 use crate::{below, draw, edges};
 
-/// The addresses that this program is linked to.
-pub const CODE: u32 = 0x0006_0000;
-pub const RAM: u32 = 0x2003_0000;
 /// Hypercalls (abi/include/bulkhead.h).
 const FUNCTIONS: u32 = 0xC600_0000;
 const PARTITION_STOP: u32 = 0x0102;
 const PARTITION_KICK: u32 = 0x0104;
-/// RAM of this program that nothing else uses.
-pub const SCRATCH: u32 = RAM + 0x9000;
-const SCRATCH_SIZE: u32 = 0x4000;
-
 // Undefined instructions: every one of 16 bits, with a return after it, and some of 32 bits. Among them are
 // those that the host tool puts in the place of others.
 global_asm!(
@@ -46,55 +40,6 @@ global_asm!(
 unsafe extern "C" {
     fn hostile_undefined();
     fn hostile_undefined_wide();
-}
-
-/// Draws an address: somewhere, or near a border that may be wrong in the hypervisor.
-pub fn address() -> u32 {
-    const BORDERS: [u32; 14] = [
-        0,
-        0x003D_8000,
-        0x0005_0000,
-        CODE,
-        0x0007_0000,
-        0x2000_0000,
-        0x60FF_A000,
-        0x2002_0000,
-        RAM,
-        0x60FF_B000,
-        0x2200_0000,
-        0x4000_0000,
-        0x4000_4000,
-        0xE000_0000,
-    ];
-    match below(5) {
-        0 => draw(),
-        1 => 0x2000_0000 | draw() & 0x0007_FFFF,
-        // The hypervisor's RAM on the MPS2 with AN500, and what is below it.
-        2 => 0x60FF_8000 | draw() & 0x7FFF,
-        _ => BORDERS[below(14) as usize]
-            .wrapping_add(below(512))
-            .wrapping_sub(256),
-    }
-}
-
-/// Draws an address outside this program's own memory, but perhaps in its scratch area.
-pub fn victim() -> u32 {
-    let address = address();
-    if address.wrapping_sub(RAM) < 0x1_0000 || address.wrapping_sub(CODE) < 0x1_0000 {
-        SCRATCH + (address & (SCRATCH_SIZE - 4))
-    } else {
-        address
-    }
-}
-
-/// Draws a register of the processor, more often one that is there.
-pub fn private() -> u32 {
-    match below(4) {
-        0 => 0xE000_0000 + below(0x10_0000),
-        1 => 0xE000_E000 + below(0x1000),
-        2 => 0xE000_ED00 + below(0x100),
-        _ => 0xE000_E100 + below(0x400),
-    }
 }
 
 fn privates() {
@@ -199,14 +144,6 @@ fn main_stack() {
     }
 }
 
-/// Gives the next frame room for floating-point registers.
-pub fn floating_point() {
-    store(0xE000_ED88, 0xF << 20);
-    barrier();
-    // SAFETY: `vmov.f32 s0, s0`, which changes no register.
-    unsafe { asm!(".inst.w 0xEEB00A40") }
-}
-
 /// Makes an exception return of garbage, from a thread or from wherever this runs, with garbage on the
 /// stacks.
 fn exception_return() {
@@ -230,23 +167,6 @@ global_asm!(
 
 unsafe extern "C" {
     fn hostile_handler();
-}
-
-/// Draws a value that ends an exception, or looks like one.
-pub fn return_value() -> u32 {
-    const VALUES: [u32; 6] = [
-        0xFFFF_FFF1,
-        0xFFFF_FFF9,
-        0xFFFF_FFFD,
-        0xFFFF_FFE1,
-        0xFFFF_FFE9,
-        0xFFFF_FFED,
-    ];
-    match below(8) {
-        0 => 0xF000_0000 | draw(),
-        1 => 0xFFFF_FF00 | draw(),
-        _ => VALUES[below(6) as usize],
-    }
 }
 
 /// Makes an exception return of garbage from a handler, to a frame of garbage, with and without floating

@@ -5,8 +5,8 @@
 
 use core::arch::{asm, global_asm};
 
-use crate::attacks::{CODE, SCRATCH, address, floating_point, private, return_value, victim};
 use crate::cpu::{change_masks, load, store};
+use crate::targets::{CODE, SCRATCH, address, floating_point, private, return_value, victim};
 use crate::{below, draw};
 
 /// Pieces of code of so many bytes each.

@@ -24,6 +24,7 @@ mod progress;
 mod recovery;
 #[path = "../../../suites/mcu-suite/src/reset.rs"]
 mod reset;
+mod targets;
 
 use console::print;
 use progress::{Progress, below, draw};

@@ -10,9 +10,9 @@
 //! The draws of an attack depend on its number only. No remains of an attack make the next ones
 //! alike.
 
-use crate::attacks::RAM;
 use crate::cpu::{load, store};
 use crate::print;
+use crate::targets::RAM;
 
 /// Between the process stack and the scratch area, after the scratch area, and below the main stack.
 const COPIES: [u32; 3] = [RAM + 0x8810, RAM + 0xD400, RAM + 0xE800];

@@ -48,7 +48,7 @@ pub fn restore() {
         (0xE000_E180, u32::MAX),
         (0xE000_E280, u32::MAX),
         (0xE000_ED04, 1 << 27 | 1 << 25),
-        (0xE000_ED08, crate::attacks::CODE),
+        (0xE000_ED08, crate::targets::CODE),
         (0xE000_ED0C, 0x05FA_0000),
         (0xE000_ED10, 0),
         (0xE000_ED14, 0x201),

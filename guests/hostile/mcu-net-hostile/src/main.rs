@@ -87,7 +87,7 @@ impl Attacker {
         self.receive_everything();
         self.host.ask(&mut self.frame, GATEWAY.0);
         for number in 0..PINGS {
-            self.host.ping(&mut self.frame, GATEWAY, number);
+            self.host.ping(&mut self.frame, GATEWAY.0, GATEWAY.1, number);
         }
     }
 

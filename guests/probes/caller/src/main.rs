@@ -30,7 +30,7 @@ fn main(machine: Machine) {
     for number in 0..CALLS {
         let length = number % (SIZE + 1);
         request.0.fill(number as u8);
-        let called = ask(number % 2 == 0, (&request, length), &mut answer);
+        let called = ask(number % 2 == 0, &request, length, &mut answer);
         match called {
             Ok(received) => {
                 let right = answer.0[..length]
@@ -65,13 +65,14 @@ fn main(machine: Machine) {
 /// Calls the server, and goes on to wait after each interrupt.
 fn ask(
     donates: bool,
-    message: (&Message<SIZE>, usize),
+    message: &Message<SIZE>,
+    length: usize,
     answer: &mut Message<SIZE>,
 ) -> Result<Received, Error> {
     let mut called = if donates {
-        port::send_receive_donate(PORT, message, answer, 0)
+        port::send_receive_donate(PORT, message, length, answer, 0)
     } else {
-        port::send_receive(PORT, message, answer, 0)
+        port::send_receive(PORT, message, length, answer, 0)
     };
     while called == Err(Error::Interrupted) {
         called = port::resume(0);

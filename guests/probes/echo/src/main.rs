@@ -33,7 +33,7 @@ fn main(page: StartupPage<'static>) {
     let (mut buffer, mut answer) = (Message::<SIZE>::new(), (None, 0));
     println!("echo: serves");
     loop {
-        let came = port::reply_receive(requests, answer, &mut buffer, 0);
+        let came = port::reply_receive(requests, answer.0, answer.1, &mut buffer, 0);
         answer = match came {
             Ok(received) if buffer.0[..received.length.min(SIZE)] == [0xFD] => {
                 if let Some(caller) = received.reply {

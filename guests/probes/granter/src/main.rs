@@ -57,7 +57,7 @@ fn hold(gifts: Handle) {
         let manner = usize::from(message.0[0]);
         let ended = match manner {
             0 => port::receive(gift, &mut answer, 0).map(drop),
-            1 => port::send_receive(gift, (&request, 8), &mut answer, 0).map(drop),
+            1 => port::send_receive(gift, &request, 8, &mut answer, 0).map(drop),
             2 => lock::take(gift, 0).map(lock::Guard::keep),
             _ => call::event_wait(gift, 0).map(drop),
         };
@@ -80,7 +80,7 @@ impl Tools {
     }
 
     /// Grants a capability, lets the holder wait by it, and takes it back.
-    fn lend(&self, report: &mut Report, manner: u8, (capability, rights): (Handle, Rights)) {
+    fn lend(&self, report: &mut Report, manner: u8, capability: Handle, rights: Rights) {
         let mut message = Message::<8>::new();
         message.0[0] = manner;
         let sent = port::send(self.gifts, &message, 8, Some((capability, rights)));
@@ -94,20 +94,20 @@ impl Tools {
 fn grant(tools: &Tools) {
     let mut report = Report::new();
     tools.sleep();
-    tools.lend(&mut report, 0, (tools.mailbox, Rights::READ));
+    tools.lend(&mut report, 0, tools.mailbox, Rights::READ);
     let (message, mut buffer) = (Message::<8>::new(), Message::<8>::new());
     let sent = port::send(tools.mailbox, &message, 8, None);
     report.equal("a message is sent when the holder waits no more", sent, Ok(()));
     let own = port::try_receive(tools.mailbox, &mut buffer).map(|received| received.length);
     report.equal("it is not for the holder", own, Ok(8));
 
-    tools.lend(&mut report, 1, (tools.mailbox, Rights::WRITE));
+    tools.lend(&mut report, 1, tools.mailbox, Rights::WRITE);
     let none = port::try_receive(tools.mailbox, &mut buffer).map(|received| received.length);
     report.equal("the call is gone", none, Err(Error::TimedOut));
 
     let taken = lock::take(tools.lock, 0);
     report.check("the lock is free", taken.is_ok());
-    tools.lend(&mut report, 2, (tools.lock, Rights::WRITE));
+    tools.lend(&mut report, 2, tools.lock, Rights::WRITE);
     drop(taken);
     let again = lock::try_take(tools.lock);
     report.check(
@@ -115,7 +115,7 @@ fn grant(tools: &Tools) {
         again.is_ok_and(|again| !again.is_broken()),
     );
 
-    tools.lend(&mut report, 3, (tools.gate, Rights::READ));
+    tools.lend(&mut report, 3, tools.gate, Rights::READ);
     let raised = call::event_signal(tools.gate, 4);
     report.equal("an event is raised", raised, Ok(()));
     report.equal("it is not for the holder", call::event_poll(tools.gate), Ok(4));

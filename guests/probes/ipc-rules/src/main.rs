@@ -95,7 +95,7 @@ fn serve(requests: Handle) {
 fn careless(server: Handle) {
     let (request, mut answer) = (Message::<8>::new(), Message::<4>::new());
     let refused = (0..CALLS)
-        .filter(|_| port::send_receive(server, (&request, 8), &mut answer, 0) == Err(Error::NoSpace))
+        .filter(|_| port::send_receive(server, &request, 8, &mut answer, 0) == Err(Error::NoSpace))
         .count();
     println!("careless: {CALLS} calls, {refused} without room");
 }
@@ -105,7 +105,7 @@ fn flood(server: Handle, clock: &Clock) {
     let (request, mut answer) = (Message::<8>::new(), Message::<8>::new());
     loop {
         let _full = port::send(server, &request, 8, None);
-        let _late = port::send_receive(server, (&request, 8), &mut answer, clock.now() + 1);
+        let _late = port::send_receive(server, &request, 8, &mut answer, clock.now() + 1);
     }
 }
 
@@ -117,7 +117,7 @@ fn honest(server: Handle, clock: &Clock) {
         clock.sleep(MILLISECOND);
         let deadline = clock.now() + PATIENCE;
         loop {
-            match port::send_receive_donate(server, (&request, 8), &mut answer, deadline) {
+            match port::send_receive_donate(server, &request, 8, &mut answer, deadline) {
                 Err(Error::Revoked) => {}
                 ended => {
                     failed += u32::from(ended.is_err());
@@ -132,7 +132,7 @@ fn honest(server: Handle, clock: &Clock) {
 /// Calls the next one, and answers the caller that comes then.
 fn circle(mine: Handle, next: Handle, clock: &Clock) {
     let (request, mut answer) = (Message::<8>::new(), Message::<8>::new());
-    let ended = port::send_receive(next, (&request, 8), &mut answer, 0).map(drop);
+    let ended = port::send_receive(next, &request, 8, &mut answer, 0).map(drop);
     println!("circle: call {ended:?}");
     let mut message = Message::<64>::new();
     while let Ok(received) = port::receive(mine, &mut message, clock.now() + PATIENCE) {

@@ -162,7 +162,7 @@ fn deadlines(report: &mut Report, tools: &Tools) {
     report.equal("a wait ends at its deadline", waited, Err(Error::TimedOut));
     report.check("and not before", later >= now + MILLISECOND);
     let (message, mut answer) = (Message::<64>::new(), Message::<64>::new());
-    let called = port::send_receive(tools.mailbox, (&message, 4), &mut answer, later + MILLISECOND);
+    let called = port::send_receive(tools.mailbox, &message, 4, &mut answer, later + MILLISECOND);
     report.equal(
         "a call that only the caller could answer is refused",
         called,
@@ -181,11 +181,10 @@ fn calls(report: &mut Report, tools: &Tools) {
         for length in 0..=LONG {
             request.0.fill(length as u8);
             answer.0.fill(0);
-            let message = (&request, length);
             let called = if donates {
-                port::send_receive_donate(tools.echo, message, &mut answer, 0)
+                port::send_receive_donate(tools.echo, &request, length, &mut answer, 0)
             } else {
-                port::send_receive(tools.echo, message, &mut answer, 0)
+                port::send_receive(tools.echo, &request, length, &mut answer, 0)
             };
             let bytes = &answer.0[..length];
             let same = bytes.iter().all(|byte| *byte == (length as u8).wrapping_add(1));
@@ -195,14 +194,14 @@ fn calls(report: &mut Report, tools: &Tools) {
     }
     let (request, mut small) = (Message::<64>::new(), Message::<8>::new());
     let now = call::timer_now(tools.clock).unwrap_or(0);
-    let called = port::send_receive(tools.echo, (&request, 64), &mut small, now + 100 * MILLISECOND);
+    let called = port::send_receive(tools.echo, &request, 64, &mut small, now + 100 * MILLISECOND);
     let ended = called.map(|received| received.length) == Err(Error::NoSpace);
     let same = small.0 == [0; 8];
     report.check(
         "a reply that is too long is not stored, and ends the call",
         ended && same,
     );
-    let delivered = port::deliver(tools.echo, (&request, 0), 0);
+    let delivered = port::deliver(tools.echo, &request, 0, 0);
     report.equal("a message with an empty answer is delivered", delivered, Ok(()));
 }
 
@@ -210,7 +209,7 @@ fn calls(report: &mut Report, tools: &Tools) {
 fn capabilities(report: &mut Report, tools: &Tools) -> Option<Handle> {
     let (mut request, mut answer) = (Message::<8>::new(), Message::<8>::new());
     request.0[0] = 0xFF;
-    let given = port::send_receive(tools.echo, (&request, 1), &mut answer, 0);
+    let given = port::send_receive(tools.echo, &request, 1, &mut answer, 0);
     let Ok(Received {
         capability: Some(events),
         ..
@@ -229,7 +228,7 @@ fn capabilities(report: &mut Report, tools: &Tools) -> Option<Handle> {
     let more = call::event_poll(events);
     report.equal("but gives no more", more, Err(Error::NoRight));
     request.0[0] = 0xFE;
-    let told = port::send_receive(tools.echo, (&request, 1), &mut answer, 0);
+    let told = port::send_receive(tools.echo, &request, 1, &mut answer, 0);
     report.equal(
         "the other side is asked",
         told.map(|received| received.length),
@@ -248,7 +247,7 @@ fn capabilities(report: &mut Report, tools: &Tools) -> Option<Handle> {
 fn several(report: &mut Report, tools: &Tools, gate: Handle) {
     let (mut message, mut answer) = (Message::<8>::new(), Message::<8>::new());
     message.0[0] = 0xFD;
-    let told = port::send_receive(tools.echo, (&message, 1), &mut answer, 0);
+    let told = port::send_receive(tools.echo, &message, 1, &mut answer, 0);
     report.check("the server goes to its gate", told.is_ok());
     let (mut sent, mut answered) = (0, 0);
     for round in 0..ROUNDS {
@@ -259,15 +258,15 @@ fn several(report: &mut Report, tools: &Tools, gate: Handle) {
         let _raised = call::event_signal(gate, SIGNALS.into());
         message.0[0] = round;
         let called = if round % 2 == 0 {
-            port::send_receive(tools.echo, (&message, 1), &mut answer, 0)
+            port::send_receive(tools.echo, &message, 1, &mut answer, 0)
         } else {
-            port::send_receive_donate(tools.echo, (&message, 1), &mut answer, 0)
+            port::send_receive_donate(tools.echo, &message, 1, &mut answer, 0)
         };
         answered += u8::from(called.is_ok() && answer.0[0] == round + 1);
     }
     report.equal("a server at its gate answers each call", answered, ROUNDS);
     message.0[0] = 0xFC;
-    let _told = port::send_receive(tools.echo, (&message, 1), &mut answer, 0);
+    let _told = port::send_receive(tools.echo, &message, 1, &mut answer, 0);
     let [orders, events, at_once, ..] = answer.0;
     report.equal(
         "it has every message of the other port, in order",

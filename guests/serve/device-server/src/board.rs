@@ -105,7 +105,9 @@ impl Board {
     pub fn new(
         device: &Device<'_>,
         memory: &'static mut [u8],
-        (service, gate, clock): (Handle, Handle, Option<Handle>),
+        service: Handle,
+        gate: Handle,
+        clock: Option<Handle>,
     ) -> Option<Self> {
         let first = memory.as_mut_ptr().expose_provenance() as u64;
         let shared = service::reach_own(service, first).ok()?;
@@ -143,7 +145,9 @@ impl Board {
     /// Moves data between the disk and the memory of a window's client.
     pub fn transfer(
         &mut self,
-        (window, offset, length): (u8, u64, u32),
+        window: u8,
+        offset: u64,
+        length: u32,
         ranges: Ranges<'_>,
         direction: Direction,
     ) -> Result<(), Failed> {
@@ -161,7 +165,7 @@ impl Board {
             total = total.saturating_add(range.1);
         }
         let list = list.get(..count).filter(|_| total == length).ok_or(Failed)?;
-        self.request((kind, offset / SECTOR), |board| {
+        self.request(kind, offset / SECTOR, |board| {
             let reach = service::reach(board.service, window).ok()?;
             let is_same = reach.stops == board.prepared_at;
             is_same.then(|| board.describe(list, &reach, direction))?
@@ -174,11 +178,11 @@ impl Board {
             // Such a device writes through (section 5.2.5.2).
             return Ok(());
         }
-        self.request((FLUSH, 0), |_| Some(1))
+        self.request(FLUSH, 0, |_| Some(1))
     }
 
     /// Does a request. `data` writes the descriptors of the data, and returns the number of the next one.
-    fn request(&mut self, head: (u32, u64), data: impl Fn(&Self) -> Option<u16>) -> Result<(), Failed> {
+    fn request(&mut self, kind: u32, sector: u64, data: impl Fn(&Self) -> Option<u16>) -> Result<(), Failed> {
         for _ in 0..TRIES {
             if self.stops() != self.prepared_at {
                 self.prepare().ok_or(Failed)?;
@@ -189,7 +193,7 @@ impl Board {
                 }
                 continue;
             };
-            self.hand_over(head, next);
+            self.hand_over(kind, sector, next);
             match self.wait() {
                 Tried::Answered(0) => return Ok(()),
                 Tried::Answered(_) => return Err(Failed),
@@ -218,21 +222,21 @@ impl Board {
             if next >= SIZE - 1 {
                 return None;
             }
-            self.descriptor(next, (bus, *length), flag | NEXT);
+            self.descriptor(next, bus, *length, flag | NEXT);
             next += 1;
         }
         Some(next)
     }
 
     /// Hands the request to the device. Descriptor `last` is for the status.
-    fn hand_over(&mut self, (kind, sector): (u32, u64), last: u16) {
+    fn hand_over(&mut self, kind: u32, sector: u64, last: u16) {
         let at = self.shared.first;
         bus::write_u32(at + HEADER, kind);
         bus::write_u32(at + HEADER + 4, 0);
         bus::write_u64(at + HEADER + 8, sector);
         bus::write_u8(at + DONE, UNKNOWN);
-        self.descriptor(0, (self.shared.bus + HEADER, HEADER_SIZE as u32), NEXT);
-        self.descriptor(last, (self.shared.bus + DONE, 1), WRITE);
+        self.descriptor(0, self.shared.bus + HEADER, HEADER_SIZE as u32, NEXT);
+        self.descriptor(last, self.shared.bus + DONE, 1, WRITE);
         bus::write_u16(at + AVAILABLE + 4 + 2 * u64::from(self.handed % SIZE), 0);
         self.handed = self.handed.wrapping_add(1);
         // The device sees the request before the index, and the index before the notification.
@@ -242,7 +246,7 @@ impl Board {
         self.set(QUEUE_NOTIFY, 0);
     }
 
-    fn descriptor(&self, number: u16, (address, length): (u64, u32), flags: u16) {
+    fn descriptor(&self, number: u16, address: u64, length: u32, flags: u16) {
         let at = self.shared.first + 16 * u64::from(number);
         bus::write_u64(at, address);
         bus::write_u32(at + 8, length);

@@ -30,7 +30,7 @@ mod switch;
 use board::Board;
 use bulkhead_abi::ObjectKind;
 use bulkhead_guest::hypercall::{self, Handle};
-use bulkhead_guest::startup_page::StartupPage;
+use bulkhead_guest::startup_page::{Device, StartupPage};
 use bulkhead_guest::task::memory;
 use bulkhead_guest::{println, service};
 use client::Client;
@@ -61,7 +61,9 @@ fn main(page: StartupPage<'static>) {
     };
     back_end::begin();
     let clock = first(ObjectKind::Timer);
-    match open(&page, (disk, lives), (service, gate, clock)) {
+    match open(&page, disk, lives == 1, |device, shared| {
+        Board::new(device, shared, service, gate, clock)
+    }) {
         Some(disk) => store::put(disk),
         None => println!("device-server: the device of the board is no disk"),
     }
@@ -94,18 +96,18 @@ fn main(page: StartupPage<'static>) {
     }
 }
 
-/// Returns the disk: the board's, if the task has a device, else the task's memory.
+/// Returns the disk: the board's, which `prepare` makes, if the task has a device, else the task's memory.
 fn open(
     page: &StartupPage<'static>,
-    (memory, lives): (&'static mut [u8], u64),
-    handles: (Handle, Handle, Option<Handle>),
+    memory: &'static mut [u8],
+    is_new: bool,
+    prepare: impl FnOnce(&Device<'_>, &'static mut [u8]) -> Option<Board>,
 ) -> Option<Store> {
     let Some(device) = page.devices().next() else {
-        let is_new = lives == 1;
         return Some(Store::Memory { memory, is_new });
     };
     let (shared, _) = memory.split_at_mut_checked(board::SHARED)?;
-    Board::new(&device, shared, handles).map(Store::Board)
+    prepare(&device, shared).map(Store::Board)
 }
 
 /// Takes what is new, answers accesses, and serves each client a little. Returns whether more is to do.

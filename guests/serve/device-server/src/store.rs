@@ -143,7 +143,7 @@ impl Disk for Part {
         let done = STORE.with(|store| match store {
             Store::Memory { .. } => None,
             Store::Board(board) => {
-                Some(place.and_then(|first| board.transfer((window, first, length), ranges, direction)))
+                Some(place.and_then(|first| board.transfer(window, first, length, ranges, direction)))
             }
         });
         done.flatten()

@@ -3,7 +3,9 @@
 
 use crate::{FOREVER, PERIOD, apex, attributes, check, check_that};
 use bulkhead_apex::ReturnCode::{InvalidConfig, InvalidMode, InvalidParam, NoAction};
-use bulkhead_apex::{Attributes, Name, OperatingMode, PortDirection, QueuingDiscipline, StartCondition};
+use bulkhead_apex::{
+    Attributes, Name, OperatingMode, PortDirection, QueueSize, QueuingDiscipline, StartCondition,
+};
 
 const FIFO: QueuingDiscipline = QueuingDiscipline::Fifo;
 
@@ -219,8 +221,10 @@ pub(crate) fn check_ports() {
         Err(NoAction),
         sampling("sampling-in", 8, destination),
     );
-    let queuing =
-        |name, number, direction| apex::create_queuing_port(Name::new(name), (8, number), direction, FIFO);
+    let queuing = |name, messages, direction| {
+        let size = QueueSize { message: 8, messages };
+        apex::create_queuing_port(Name::new(name), size, direction, FIFO)
+    };
     check(
         "CREATE_QUEUING_PORT",
         Err(InvalidConfig),

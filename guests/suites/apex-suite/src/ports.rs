@@ -5,7 +5,7 @@
 use crate::processes::order;
 use crate::{FOREVER, MILLISECOND, PERIOD, apex, check, check_that};
 use bulkhead_apex::ReturnCode::{InvalidConfig, InvalidMode, InvalidParam, NoAction, NotAvailable, TimedOut};
-use bulkhead_apex::{Name, PortDirection, QueuingDiscipline, Time, Validity};
+use bulkhead_apex::{Name, PortDirection, QueueSize, QueuingDiscipline, Time, Validity};
 
 /// A wait that is over before the next period.
 const TIME_OUT: Time = 3 * MILLISECOND;
@@ -14,7 +14,11 @@ pub(crate) fn check_all() {
     check_sampling();
     check_queuing();
     let late = Name::new("queuing-in");
-    let port = apex::create_queuing_port(late, (8, 2), PortDirection::Destination, QueuingDiscipline::Fifo);
+    let size = QueueSize {
+        message: 8,
+        messages: 2,
+    };
+    let port = apex::create_queuing_port(late, size, PortDirection::Destination, QueuingDiscipline::Fifo);
     check("CREATE_QUEUING_PORT", Err(NoAction), port);
 }
 

@@ -38,14 +38,14 @@ pub fn run(report: &mut Report, sandbox: &mut Sandbox) {
     two_cpus(report);
 }
 
-fn set(sandbox: &mut Sandbox, (crm, op2): (u32, u32), value: u64) {
+fn set(sandbox: &mut Sandbox, crm: u32, op2: u32, value: u64) {
     let outcome = sandbox.run(&[write_debug(crm, op2)], &start(Level::El1, [value, 0, 0]));
     assert!(outcome.finished(), "a debug register cannot be written");
 }
 
 /// `MDSCR_EL1`.
 fn set_monitor(sandbox: &mut Sandbox, value: u64) {
-    set(sandbox, (2, 2), value);
+    set(sandbox, 2, 2, value);
 }
 
 fn debugged(level: Level, address: u64, step: bool) -> Start {
@@ -63,16 +63,16 @@ fn comparators(report: &mut Report, sandbox: &mut Sandbox) {
     println!("{} breakpoints, {} watchpoints", breakpoints + 1, watchpoints + 1);
     set_monitor(sandbox, MONITOR | KERNEL);
     for number in 0..=breakpoints as u32 {
-        set(sandbox, (number, 4), word_address(1));
-        set(sandbox, (number, 5), BREAK);
+        set(sandbox, number, 4, word_address(1));
+        set(sandbox, number, 5, BREAK);
         let hit = (class::BREAKPOINT, 1);
         hits(report, sandbox, "breakpoint", &[NOP, NOP, NOP], Some(hit));
-        set(sandbox, (number, 5), BREAK & !1);
+        set(sandbox, number, 5, BREAK & !1);
         hits(report, sandbox, "breakpoint that is off", &[NOP, NOP, NOP], None);
     }
     for number in 0..=watchpoints as u32 {
-        set(sandbox, (number, 6), STACK);
-        set(sandbox, (number, 7), WATCH);
+        set(sandbox, number, 6, STACK);
+        set(sandbox, number, 7, WATCH);
         for word in [LOAD, STORE] {
             hits(
                 report,
@@ -82,9 +82,9 @@ fn comparators(report: &mut Report, sandbox: &mut Sandbox) {
                 Some((class::WATCHPOINT, 1)),
             );
         }
-        set(sandbox, (number, 7), WATCH & !(1 << 3));
+        set(sandbox, number, 7, WATCH & !(1 << 3));
         hits(report, sandbox, "watchpoint for stores, load", &[NOP, LOAD], None);
-        set(sandbox, (number, 7), 0);
+        set(sandbox, number, 7, 0);
         hits(report, sandbox, "watchpoint that is off", &[NOP, STORE], None);
     }
     set_monitor(sandbox, 0);

@@ -9,44 +9,30 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::console::print;
 use crate::cpu::{
-    barrier, basepri, call, change_masks, control, exchange_float, faultmask, handler, load, load_half,
-    main_stack, primask, process_stack, send_and_wait, set_basepri, set_control, set_faultmask, set_primask,
-    store, store_byte, undefined, wait_for_event,
+    barrier, basepri, call, change_masks, control, exchange_float, faultmask, handler, load, main_stack,
+    primask, process_stack, send_and_wait, set_basepri, set_control, set_faultmask, set_primask, store,
+    undefined, wait_for_event,
 };
 use crate::entry::{CODE, RAM, closed_code};
+use crate::system::{
+    ALL_FAULTS, CCR, CFSR, CHANGED_FRAME, HFSR, ICSR, ISER, ISPR, MSTKERR, NOWHERE, RIGHT_RETURN,
+    RIGHT_STATE, SHCSR, mend, on_process_stack, priority, restore, system_priority,
+};
 
-pub const ICSR: u32 = 0xE000_ED04;
-pub const SHCSR: u32 = 0xE000_ED24;
-pub const CCR: u32 = 0xE000_ED14;
 const SCR: u32 = 0xE000_ED10;
 const VTOR: u32 = 0xE000_ED08;
-const CFSR: u32 = 0xE000_ED28;
-const HFSR: u32 = 0xE000_ED2C;
 const MMFAR: u32 = 0xE000_ED34;
 const BFAR: u32 = 0xE000_ED38;
 const FPCAR: u32 = 0xE000_EF38;
 const CPACR: u32 = 0xE000_ED88;
-pub const ISER: u32 = 0xE000_E100;
-pub const ICER: u32 = 0xE000_E180;
-pub const ISPR: u32 = 0xE000_E200;
-pub const PRIORITIES: u32 = 0xE000_E400;
 const STIR: u32 = 0xE000_EF00;
-/// An address at which no device answers.
-pub const NOWHERE: u32 = 0x5000_0000;
 const MPU_CTRL: u32 = 0xE000_ED94;
-const MSTKERR: u32 = 1 << 4;
-const ALL_FAULTS: u32 = 7 << 16;
 
 /// The action of an exception's handler, done once; indexed by exception.
 static ACTIONS: [AtomicU32; 48] = [const { AtomicU32::new(0) }; 48];
 static OPERANDS: [AtomicU32; 48] = [const { AtomicU32::new(0) }; 48];
-/// EXC_RETURN of the handler that returned with a wrong value.
-static RIGHT_RETURN: AtomicU32 = AtomicU32::new(0);
 /// The address at which `stack_guard` goes on.
 static BEHIND_GUARD: AtomicU32 = AtomicU32::new(0);
-/// The frame of an exception whose xPSR was changed, and the old xPSR.
-static CHANGED_FRAME: AtomicU32 = AtomicU32::new(0);
-static RIGHT_STATE: AtomicU32 = AtomicU32::new(0);
 
 /// An action of a handler.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -132,6 +118,7 @@ extern "C" fn suite_exception(exc_return: u32, frame: u32) -> u32 {
     print!("\n");
     let mut result = exc_return;
     if (3..=6).contains(&number) {
+        print_fault();
         result = mend(exc_return, frame);
     }
     let slot = number as usize;
@@ -174,50 +161,17 @@ extern "C" fn suite_exception(exc_return: u32, frame: u32) -> u32 {
     result
 }
 
-/// Prints and clears the fault status, and lets the program go on after what was at fault.
-pub fn mend(exc_return: u32, frame: u32) -> u32 {
+/// Prints the fault status.
+fn print_fault() {
     let status = load(CFSR);
-    if !crate::storm::running() && !crate::transfers::running() {
-        print!("  fault: cfsr={:08x} hfsr={:08x}", status, load(HFSR));
-        if status & 1 << 7 != 0 {
-            print!(" mmfar={:08x}", load(MMFAR));
-        }
-        if status & 1 << 15 != 0 {
-            print!(" bfar={:08x}", load(BFAR));
-        }
-        print!("\n");
+    print!("  fault: cfsr={:08x} hfsr={:08x}", status, load(HFSR));
+    if status & 1 << 7 != 0 {
+        print!(" mmfar={:08x}", load(MMFAR));
     }
-    store(CFSR, status);
-    store(HFSR, load(HFSR));
-    let pc = load(frame + 24);
-    // INVPC: the frame is the one of the exception that could not be left.
-    if status & 1 << 18 != 0 {
-        let changed = CHANGED_FRAME.swap(0, Relaxed);
-        if changed != 0 {
-            store(changed + 28, RIGHT_STATE.load(Relaxed));
-        }
-        return RIGHT_RETURN.load(Relaxed);
+    if status & 1 << 15 != 0 {
+        print!(" bfar={:08x}", load(BFAR));
     }
-    // `make_frame` has seen to it.
-    if status & MSTKERR != 0 {
-        return exc_return;
-    }
-    // BKPT: QEMU says FORCED where the manual says DEBUGEVT.
-    if status == 0 && load_half(pc) >> 8 == 0xBE {
-        store(frame + 24, pc + 2);
-        return exc_return;
-    }
-    // IACCVIOL, IBUSERR, INVSTATE: back to the caller.
-    if status & (1 | 1 << 8 | 1 << 17) != 0 {
-        store(frame + 24, load(frame + 20) & !1);
-        store(frame + 28, load(frame + 28) | 1 << 24);
-    } else if status != 0 {
-        let length = if load_half(pc) >> 11 >= 0b11101 { 4 } else { 2 };
-        store(frame + 24, pc + length);
-        // The IT block goes on one instruction further; there is none that has more than one.
-        store(frame + 28, load(frame + 28) & !0x0600_FC00);
-    }
-    exc_return
+    print!("\n");
 }
 
 /// Writes a frame after the push of one failed. The memory there holds anything, so this makes it a frame
@@ -230,54 +184,6 @@ fn make_frame(frame: u32) {
     }
     store(frame + 24, BEHIND_GUARD.load(Relaxed));
     store(frame + 28, 1 << 24);
-}
-
-/// Calls `function` with PSP as the stack.
-pub fn on_process_stack(function: extern "C" fn()) {
-    // SAFETY: the process stack is 32 KiB of RAM that nothing else uses; MSP is as it was afterwards.
-    unsafe {
-        asm!(
-            "mrs r4, control",
-            "orr r5, r4, #2",
-            "msr control, r5",
-            "isb",
-            "blx {function}",
-            "mrs r5, control",
-            "bic r5, r5, #2",
-            "msr control, r5",
-            "isb",
-            function = in(reg) function,
-            out("r0") _, out("r1") _, out("r2") _, out("r3") _, out("r4") _, out("r5") _, out("r12") _,
-            out("lr") _, out("d0") _, out("d1") _, out("d2") _, out("d3") _, out("d4") _, out("d5") _,
-            out("d6") _, out("d7") _,
-        );
-    }
-}
-
-fn priority(line: u32, priority: u8) {
-    store_byte(PRIORITIES + line, priority);
-}
-
-fn system_priority(exception: u32, priority: u8) {
-    store_byte(0xE000_ED14 + exception, priority);
-}
-
-/// Everything as after a reset, with the lines of the scenarios enabled.
-pub fn restore() {
-    set_primask(0);
-    set_faultmask(0);
-    set_basepri(0);
-    store(SHCSR, ALL_FAULTS);
-    store(ICER, u32::MAX);
-    store(0xE000_E280, u32::MAX);
-    for line in 0..32 {
-        priority(line, 0);
-    }
-    for exception in [4, 5, 6, 11, 12, 14, 15] {
-        system_priority(exception, 0);
-    }
-    store(CCR, 0x200);
-    barrier();
 }
 
 extern "C" fn calls() {

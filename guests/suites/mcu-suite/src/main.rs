@@ -25,6 +25,7 @@ mod exceptions;
 mod registers;
 mod reset;
 mod storm;
+mod system;
 mod transfers;
 
 use console::print;

@@ -13,7 +13,7 @@ use crate::cpu::{
     load_unprivileged, main_stack, primask, process_stack, set_basepri, set_basepri_max, set_control,
     settle_float, store, store_byte, undefined,
 };
-use crate::exceptions::{ICER, ICSR, ISER, ISPR, PRIORITIES, SHCSR, mend, on_process_stack, restore};
+use crate::system::{ICER, ICSR, ISER, ISPR, PRIORITIES, SHCSR, mend, on_process_stack, restore};
 use crate::{Digest, Random};
 
 /// Storms in all, and operations of each.

@@ -11,7 +11,7 @@ use crate::blocks::suite_run_block;
 use crate::console::print;
 use crate::cpu::{barrier, control, handler, load, set_control, store};
 use crate::entry::RAM;
-use crate::exceptions::{NOWHERE, mend, restore};
+use crate::system::{NOWHERE, mend, restore};
 
 /// Pieces of code of 16 bytes each.
 macro_rules! pieces {

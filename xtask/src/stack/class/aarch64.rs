@@ -79,7 +79,7 @@ impl Way for Aarch64 {
     }
 
     fn stack(&self) -> Room {
-        Room::Constant("arch/aarch64/src/stacks.rs", "STACK_SIZE")
+        Room::OfPcpu("arch/aarch64/src/stacks.rs")
     }
 
     fn crash(&self) -> (&'static str, u32, Option<Room>) {

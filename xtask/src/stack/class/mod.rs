@@ -56,7 +56,13 @@ pub(super) enum Room {
     Symbols(&'static str, &'static str),
     /// A constant of a source file.
     Constant(&'static str, &'static str),
+    /// The stack of one pCPU, by the statics and constants of a source file with the names of [`STACKS`].
+    OfPcpu(&'static str),
 }
+
+/// The names of a class's stacks: a static with the stacks of all pCPUs, the constant with the unmapped bytes
+/// under each, a static with the emergency stacks, and the constant with the bytes of each of these.
+pub(super) const STACKS: [&str; 4] = ["STACKS", "GUARD_SIZE", "EMERGENCY_STACKS", "EMERGENCY_SIZE"];
 
 /// The questions that the computation asks a class.
 pub(super) trait Way: Sync {

@@ -87,7 +87,7 @@ impl Way for X86 {
     }
 
     fn stack(&self) -> Room {
-        Room::Constant("arch/x86_64/src/stacks.rs", "STACK_SIZE")
+        Room::OfPcpu("arch/x86_64/src/stacks.rs")
     }
 
     fn crash(&self) -> (&'static str, u32, Option<Room>) {

@@ -1,36 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! First instructions of a task of class `x86_64`, and the instructions it makes faults with.
-//!
-//! | register | in | out (to `task_start`) |
-//! |---|---|---|
-//! | rdi | address of the startup page | unchanged |
-//! | rsp | end of the task's memory | aligned as the calling convention wants it |
+//! The ends of a program of class `x86_64`, and the instructions that a task makes faults with.
 
-use core::arch::{asm, global_asm};
+use core::arch::asm;
 
-use super::start::task_start;
-
-global_asm!(
-    ".pushsection .text.start.task, \"ax\"",
-    ".global _task_start",
-    "_task_start:",
-    "xor ebp, ebp",
-    "mov rdx, rdi",
-    "lea rdi, [rip + __bss_start]",
-    "lea rcx, [rip + __bss_end]",
-    "sub rcx, rdi",
-    "xor eax, eax",
-    "rep stosb",
-    "mov rdi, rdx",
-    "and rsp, -16",
-    "call {start}",
-    "ud2",
-    ".popsection",
-    start = sym task_start,
-);
+pub(crate) use crate::pc::power_off as end_vm;
 
 /// Ends the task with a health event of class `task`, unless the health action lets it go on.
-pub(super) fn trap() {
+pub(crate) fn trap() {
     undefined_instruction();
 }
 

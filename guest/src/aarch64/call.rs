@@ -3,13 +3,13 @@
 
 use core::arch::asm;
 
-use crate::environment;
+use crate::kind;
 
 /// Makes a call with `identifier` in x0 and `arguments` in x1..x6; returns x0..x4.
 pub(crate) fn call(identifier: u64, arguments: [u64; 6]) -> [u64; 5] {
     let [mut x1, mut x2, mut x3, mut x4, x5, x6] = arguments;
     let mut x0 = identifier;
-    if environment::is_task() {
+    if kind::is_task() {
         // SAFETY: the hypervisor changes x0..x4 only (head of `bulkhead-abi`), and of our memory only the
         // buffer that a call of a port names. The compiler takes all memory for changed.
         unsafe {

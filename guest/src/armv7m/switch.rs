@@ -11,14 +11,11 @@
 
 use core::arch::global_asm;
 
-use super::process::{CHOOSER, CHOOSER_STACK, Context, Entry, STACK_OFFSET, Wish, ended, upcall};
+use super::FIRST_STATE;
+use crate::task::context::{CHOOSER, CHOOSER_STACK, STACK_OFFSET};
+use crate::task::process::{ended, upcall};
 use bulkhead_abi::Operation;
-use bulkhead_abi::hypercall::{UPCALL_WORDS, function_id};
-
-/// Bytes of the registers on the stack.
-const SAVED: usize = 16;
-/// xPSR.T: every instruction is a Thumb one.
-const THUMB: u64 = 1 << 24;
+use bulkhead_abi::hypercall::function_id;
 
 global_asm!(
     ".pushsection .text.task_switch, \"ax\"",
@@ -82,52 +79,10 @@ global_asm!(
     ".ltorg",
     ".popsection",
     stack = const STACK_OFFSET,
-    thumb = const THUMB,
+    thumb = const FIRST_STATE,
     chooser = sym CHOOSER,
     chooser_size = const CHOOSER_STACK,
     upcall = sym upcall,
     ended = sym ended,
     function = const function_id(Operation::EventUpcall),
 );
-
-unsafe extern "C" {
-    fn _task_upcall();
-    fn _task_begin();
-    fn _task_switch(from: *mut Context, to: *mut Context, gate: u32, wish: *const Wish);
-    fn _task_resume(context: *mut Context, gate: u32, wish: *const Wish) -> !;
-}
-
-/// Returns the first instruction of every upcall.
-pub(super) fn upcall_entry() -> u64 {
-    _task_upcall as *const () as usize as u64
-}
-
-/// Returns a process before its first instruction.
-pub(super) fn first_context(entry: Entry, stack_end: usize) -> Context {
-    let mut place = [0; UPCALL_WORDS];
-    let [pc, state, first, ..] = &mut place;
-    *pc = _task_begin as *const () as usize as u64;
-    *state = THUMB;
-    *first = entry as *const () as usize as u64;
-    // The stack holds first values of registers that the program writes before it reads them.
-    let stack = stack_end - SAVED;
-    Context { place, stack }
-}
-
-/// Goes on with a process.
-///
-/// # Safety
-/// The process was saved, or [`first_context`] has made it, and it does not run.
-pub(super) unsafe fn resume(context: *mut Context, gate: u32, wish: *const Wish) -> ! {
-    // SAFETY: as the caller promises.
-    unsafe { _task_resume(context, gate, wish) }
-}
-
-/// Saves the caller and goes on with another process.
-///
-/// # Safety
-/// As [`resume`] for `to`; `from` is where the caller is saved, and no saved process is there.
-pub(super) unsafe fn switch(from: *mut Context, to: *mut Context, gate: u32, wish: *const Wish) {
-    // SAFETY: as the caller promises; the function keeps the registers that a call keeps.
-    unsafe { _task_switch(from, to, gate, wish) }
-}

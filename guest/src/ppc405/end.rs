@@ -1,36 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! First instructions of a task on a PowerPC 405, and the instructions it makes faults with.
-//!
-//! | register | in | out (to `task_start`) |
-//! |---|---|---|
-//! | r3 | address of the startup page | unchanged |
-//! | r1 | a first frame at the end of the task's memory | unchanged |
+//! The ends of a program of a PowerPC 405, and the instructions that a task makes faults with.
 
-use core::arch::{asm, global_asm};
+use core::arch::asm;
 
-use super::start::task_start;
+use super::call::call;
+use bulkhead_abi::Operation;
+use bulkhead_abi::hypercall::{SELF_CAPABILITY, function_id};
 
-global_asm!(
-    ".pushsection .text.start.task, \"ax\", @progbits",
-    ".global _task_start",
-    "_task_start:",
-    "lis 4, __bss_start@ha",
-    "addi 4, 4, __bss_start@l",
-    "lis 5, __bss_end@ha",
-    "addi 5, 5, __bss_end@l",
-    "li 6, 0",
-    "1: cmplw 4, 5",
-    "bge 2f",
-    "stw 6, 0(4)",
-    "addi 4, 4, 4",
-    "b 1b",
-    "2: bl {start}",
-    ".popsection",
-    start = sym task_start,
-);
+/// Ends the program: the partition stops itself. The bare board is reset, which an emulator takes for the
+/// end.
+pub fn end_vm() -> ! {
+    let own = [u64::from(SELF_CAPABILITY), 0, 0, 0, 0, 0];
+    call(u64::from(function_id(Operation::PartitionStop)), own);
+    loop {
+        // SAFETY: DBCR0 = system reset (User's Manual, section 8.5.1).
+        unsafe { asm!("mtspr 1010, {}", in(reg) 0x3000_0000_u32, options(nomem, nostack)) }
+    }
+}
 
 /// Ends the task with a health event of class `task`, unless the health action lets it go on.
-pub(super) fn trap() {
+pub(crate) fn trap() {
     // SAFETY: a trap instruction only raises an interrupt, which is not the task's to handle.
     unsafe { asm!("trap", options(nomem, nostack)) }
 }
