@@ -15,14 +15,14 @@
 //!
 //! Each file below this one holds one group of methods of [`Pcpu`]: `basis` (waits whose capability was taken
 //! away), `call` (hypercalls), `circle` (waits that would have no end), `device` (virtual devices, consoles),
-//! `exit` (handling of exits), `fault` (health events), `find` (capabilities by name), `gate` (events, and the
-//! wait for them), `lifecycle` (start, stop, load), `loan` (loans of places), `report` (the log, and work
+//! `exit` (handling of exits), `fault` (health events), `find` (capabilities by name), `gate` (events, and
+//! the wait for them), `lifecycle` (start, stop, load), `loan` (loans of places), `report` (the log, and work
 //! between decisions), `schedule` (windows, schedules), `sleep` (the wait for a time). `short` has the calls
 //! that need no decision and no exit.
 //!
-//! A part of the kernel that a system can leave out (`crate::parts`) has a folder of its own, with its state.
-//! Its methods are those of a type of its own, which borrows the pCPU ([`Pcpu`]). Few of them are visible
-//! outside the folder: the entry points of the part, for the core.
+//! A part of the kernel that a system can leave out (`crate::parts`) has a folder of its own, with its state
+//! and a type with its methods. This type borrows the pCPU ([`Pcpu`]). Few of the methods are visible outside
+//! the folder: the entry points of the part, for the core.
 
 pub(crate) mod basis;
 mod call;
@@ -556,7 +556,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
                 self.local
                     .set_watchdog(slot, now.plus(self.system.time.duration(WATCHDOG_SPACE_NS)));
             } else {
-                judged = self.watchdog_due(slot, now);
+                judged = self.faults().watchdog_due(slot, now);
             }
         }
     }

@@ -60,7 +60,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Hosting<'_, '_, '_, A, D, P> {
                 }
                 (Some(to), length)
             }
-            HostCall::Failed(code) => return self.pcpu.fail(slot, vcpu, Failure::Exit, code.into()),
+            HostCall::Failed(code) => return self.pcpu.faults().fail(slot, vcpu, Failure::Exit, code.into()),
         };
         if length == 0 {
             return self.wait_for_console(slot, vcpu);

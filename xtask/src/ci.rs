@@ -3,8 +3,8 @@
 
 use crate::workspace::{self, Package, packages, root};
 use crate::{
-    Findings, Outcome, circles, classes, dependencies, english, figures, parts, porting, size, spdx, stack,
-    toolchain, tuples, unsafety,
+    Findings, Outcome, borders, circles, classes, dependencies, english, figures, parts, porting, size, spdx,
+    stack, toolchain, tuples, unsafety,
 };
 use std::process::Command;
 use std::time::Instant;
@@ -18,6 +18,7 @@ pub fn run() -> Outcome {
         ("format", format),
         ("dependency rule", dependencies::check),
         ("circles of files", circles::check),
+        ("borders of parts", borders::check),
         ("tuples as parameters", tuples::check),
         ("unsafe budget", unsafety::check),
         ("licence lines", spdx::check),

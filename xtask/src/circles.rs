@@ -17,9 +17,9 @@ use syn::visit::{self, Visit};
 const FILE: &str = "circles-budget.toml";
 
 /// A module: the names from the root of its crate.
-type Module = Vec<String>;
+pub type Module = Vec<String>;
 /// The modules of a crate, each with those that it imports from.
-type Graph = BTreeMap<Module, BTreeSet<Module>>;
+pub type Graph = BTreeMap<Module, BTreeSet<Module>>;
 /// The names in the root of a crate that stand for files elsewhere, each with these.
 type Aliases = BTreeMap<String, Vec<Module>>;
 
@@ -49,6 +49,12 @@ pub fn check() -> Outcome {
     let gone = budgets.keys().filter(|folder| !graphs.contains_key(*folder));
     findings.extend(gone.map(|folder| format!("{FILE} has {folder}, which is no crate")));
     Ok(findings)
+}
+
+/// Returns the imports of the files of a crate.
+pub fn imports(folder: &str) -> Result<Graph, String> {
+    let mut graphs = graphs()?;
+    graphs.remove(folder).ok_or(format!("{folder} is no crate"))
 }
 
 /// Prints the files of the largest circle of a crate.
@@ -144,7 +150,7 @@ fn path_of(attribute: &syn::Attribute) -> Option<String> {
 }
 
 /// Returns the module of a file in `src`. The roots of a crate, and programs, have none.
-fn module_of(file: &str) -> Option<Module> {
+pub fn module_of(file: &str) -> Option<Module> {
     let path = file.strip_suffix(".rs")?;
     let mut names: Module = path.split('/').map(str::to_owned).collect();
     if names.last().is_some_and(|last| last == "mod") {

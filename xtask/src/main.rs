@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod bless;
+mod borders;
 mod ci;
 mod circles;
 mod classes;
@@ -53,6 +54,8 @@ enum Command {
         /// List the largest circle of this crate instead
         folder: Option<String>,
     },
+    /// Parts of the kernel that name another part, against the list in `xtask/src/borders.rs`
+    Borders,
     /// Parameters of functions that are tuples, against `tuples-budget.toml`
     Tuples {
         /// List the places in this folder or file instead
@@ -135,6 +138,7 @@ fn main() -> ExitCode {
         Command::Deps => dependencies::check(),
         Command::Circles { folder: None } => circles::check(),
         Command::Circles { folder: Some(folder) } => circles::list(folder),
+        Command::Borders => borders::check(),
         Command::Tuples { folder: None } => tuples::check(),
         Command::Tuples { folder: Some(folder) } => tuples::list(folder),
         Command::Unsafe => unsafety::check(),

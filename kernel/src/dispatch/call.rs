@@ -41,7 +41,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if let Err(error) = result
             && is_malformed(error)
         {
-            self.malformed_call(slot, vcpu, call, error);
+            self.faults().malformed_call(slot, vcpu, call, error);
         }
     }
 

@@ -57,7 +57,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         match *exit {
             Exit::Access(ref access) => self.handle_accesses(slot, vcpu, access),
             Exit::Register(ref access) if A::SHORTENS => _ = self.touch_uart(vcpu, access),
-            Exit::Fault(ref report) => self.fault(slot, vcpu, report),
+            Exit::Fault(ref report) => self.faults().fault(slot, vcpu, report),
             Exit::CpuPower { target } => self.cpu_power(vcpu, target),
             Exit::CpuOff => self.cpu_off(slot, vcpu),
             Exit::Reset(kind) => {
@@ -68,7 +68,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Exit::Host(ref call) if A::CAPS.semihosting && has(Part::Semihosting) => {
                 self.semihosting().host_call(slot, vcpu, call)
             }
-            Exit::Failed { code } => self.backend_failed(slot, vcpu, code),
+            Exit::Failed { code } => self.faults().backend_failed(slot, vcpu, code),
             // Interrupts: the vCPU has done nothing.
             _ => self.handle_common(exit),
         }
@@ -97,7 +97,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             return is_answered;
         }
         if !is_answered {
-            self.no_such_address(slot, vcpu, access);
+            self.faults().no_such_address(slot, vcpu, access);
         }
         is_answered
     }

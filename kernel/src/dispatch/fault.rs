@@ -31,7 +31,20 @@ use bulkhead_sched::{PcpuPolicy, Slot};
 /// The flags that say which facts of a fault are known.
 const FLAGS: [u8; 4] = [HAS_ADDRESS, HAS_VIRTUAL, 0, 0];
 
-impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
+/// The health events, on a pCPU.
+pub(crate) struct Faults<'p, 's, 'i, A: Arch, D, P> {
+    pub(super) pcpu: &'p mut Pcpu<'s, 'i, A, D, P>,
+}
+
+impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
+    /// Returns the health events with their pCPU.
+    #[inline(always)]
+    pub(crate) const fn faults(&mut self) -> Faults<'_, 's, 'i, A, D, P> {
+        Faults { pcpu: self }
+    }
+}
+
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Faults<'_, '_, '_, A, D, P> {
     /// Handles an operation of the vCPU that cannot be completed.
     #[inline(never)]
     pub(crate) fn fault(&mut self, slot: Slot, vcpu: VcpuId, report: &FaultReport) {
@@ -39,12 +52,12 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let action = verdict.action;
         match action {
             HealthAction::Log => {
-                if !self.machine.skip(vcpu) {
+                if !self.pcpu.machine.skip(vcpu) {
                     self.reflect(slot, vcpu, report, verdict);
                 }
             }
             HealthAction::Inject => self.reflect(slot, vcpu, report, verdict),
-            HealthAction::Stop => self.end_own(slot, Request::Fail),
+            HealthAction::Stop => self.pcpu.end_own(slot, Request::Fail),
             HealthAction::Restart | HealthAction::RestartWarm => self.restart_own(slot, action, report.class),
         }
         self.look_behind_line();
@@ -61,10 +74,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                     AccessKind::Read => Reply::Read(0),
                     AccessKind::Write(_) => Reply::Written,
                 };
-                self.machine.reply(vcpu, reply);
+                self.pcpu.machine.reply(vcpu, reply);
             }
             HealthAction::Inject => self.reflect(slot, vcpu, &access.report, verdict),
-            HealthAction::Stop => self.end_own(slot, Request::Fail),
+            HealthAction::Stop => self.pcpu.end_own(slot, Request::Fail),
             HealthAction::Restart | HealthAction::RestartWarm => {
                 self.restart_own(slot, action, access.report.class)
             }
@@ -76,14 +89,14 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// answered.
     #[inline(never)]
     pub(crate) fn malformed_call(&mut self, slot: Slot, vcpu: VcpuId, call: &Hypercall, error: Error) {
-        let partition = self.system.binding(vcpu).partition;
+        let partition = self.pcpu.system.binding(vcpu).partition;
         let verdict = self.decide_action(partition, HealthClass::Hypercall);
         if verdict.logged {
             self.tell_malformed(vcpu, call, error, verdict);
         }
         match verdict.action {
             HealthAction::Log => {}
-            HealthAction::Inject | HealthAction::Stop => self.end_own(slot, Request::Fail),
+            HealthAction::Inject | HealthAction::Stop => self.pcpu.end_own(slot, Request::Fail),
             HealthAction::Restart | HealthAction::RestartWarm => {
                 self.restart_own(slot, verdict.action, HealthClass::Hypercall);
             }
@@ -94,15 +107,15 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Ends an exit. If the exit has written a line, interrupts are looked at before the decision: the
     /// decision does not wait for the line as well.
     fn look_behind_line(&mut self) {
-        if self.local.output.has_line {
-            self.look();
+        if self.pcpu.local.output.has_line {
+            self.pcpu.look();
         }
     }
 
     #[inline(never)]
     fn tell_malformed(&mut self, vcpu: VcpuId, call: &Hypercall, error: Error, verdict: Verdict) {
         let [x1, ..] = call.arguments;
-        let mut entry = self.entry(Kind::Refused, vcpu);
+        let mut entry = self.pcpu.entry(Kind::Refused, vcpu);
         entry.facts = [call.operation.into(), x1, error as i64 as u64, 0, 0, 0];
         self.log_event(&mut entry, HealthClass::Hypercall, verdict, None);
     }
@@ -110,21 +123,21 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Handles the deadline of a watchdog. A kick on another pCPU only writes down its time, so the period
     /// may have begun anew meanwhile. Returns whether the watchdog has ended.
     pub(crate) fn watchdog_due(&mut self, slot: Slot, now: Ticks) -> bool {
-        let vcpu = self.local.slot(slot).vcpu;
-        let partition = self.system.binding(vcpu).partition;
-        let shared = self.shared.partition(partition);
+        let vcpu = self.pcpu.local.slot(slot).vcpu;
+        let partition = self.pcpu.system.binding(vcpu).partition;
+        let shared = self.pcpu.shared.partition(partition);
         if shared.state() != PartitionState::Running {
-            self.local.set_watchdog(slot, Ticks::NEVER);
+            self.pcpu.local.set_watchdog(slot, Ticks::NEVER);
             return false;
         }
-        let period = self.system.facts_of(partition).watchdog;
+        let period = self.pcpu.system.facts_of(partition).watchdog;
         let due = shared.kicked().plus(period);
         if due > now {
-            self.local.set_watchdog(slot, due);
+            self.pcpu.local.set_watchdog(slot, due);
             return false;
         }
         shared.kick(now);
-        self.local.set_watchdog(slot, now.plus(period));
+        self.pcpu.local.set_watchdog(slot, now.plus(period));
         let verdict = self.decide_action(partition, HealthClass::Watchdog);
         if verdict.logged {
             self.tell_watchdog(vcpu, period, verdict);
@@ -137,7 +150,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             }
         };
         // Another pCPU may be ending the partition at this very moment. Then that end stands.
-        let _already_ending = self.request(partition, request);
+        let _already_ending = self.pcpu.request(partition, request);
         true
     }
 
@@ -146,8 +159,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     pub(crate) fn service_late(&mut self, server: PartitionId, client: PartitionId) {
         let verdict = self.decide_action(server, HealthClass::Watchdog);
         if verdict.logged {
-            let first = self.system.facts_of(server).first;
-            let mut entry = self.entry(Kind::Unanswered, first);
+            let first = self.pcpu.system.facts_of(server).first;
+            let mut entry = self.pcpu.entry(Kind::Unanswered, first);
             entry.facts = [client.0.into(), 0, 0, 0, 0, 0];
             self.log_event(&mut entry, HealthClass::Watchdog, verdict, None);
         }
@@ -159,13 +172,17 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             }
         };
         // The server may have stopped: then it stays as it is.
-        let _not_running = self.request(server, request);
+        let _not_running = self.pcpu.request(server, request);
     }
 
     #[inline(never)]
     fn tell_watchdog(&mut self, vcpu: VcpuId, period: Ticks, verdict: Verdict) {
-        let period = self.system.time.nanoseconds(self.system.time.boot().plus(period));
-        let mut entry = self.entry(Kind::Watchdog, vcpu);
+        let period = self
+            .pcpu
+            .system
+            .time
+            .nanoseconds(self.pcpu.system.time.boot().plus(period));
+        let mut entry = self.pcpu.entry(Kind::Watchdog, vcpu);
         entry.facts = [period, 0, 0, 0, 0, 0];
         self.log_event(&mut entry, HealthClass::Watchdog, verdict, None);
     }
@@ -179,31 +196,31 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Ends the vCPU's partition, which has failed. The number `code` belongs to the reason.
     #[inline(never)]
     pub(crate) fn fail(&mut self, slot: Slot, vcpu: VcpuId, reason: Failure, code: u64) {
-        let mut entry = self.entry(Kind::Failed, vcpu);
+        let mut entry = self.pcpu.entry(Kind::Failed, vcpu);
         entry.detail = reason as u8;
         entry.facts = [code, 0, 0, 0, 0, 0];
-        self.log(&entry);
-        self.end_own(slot, Request::Fail);
+        self.pcpu.log(&entry);
+        self.pcpu.end_own(slot, Request::Fail);
     }
 
     fn restart_own(&mut self, slot: Slot, action: HealthAction, class: HealthClass) {
-        self.end_own(slot, health_restart(action, class));
+        self.pcpu.end_own(slot, health_restart(action, class));
     }
 
     /// Lets the fault arrive in the partition. Stops a partition that has no way to take the fault.
     fn reflect(&mut self, slot: Slot, vcpu: VcpuId, report: &FaultReport, verdict: Verdict) {
-        if !self.machine.fault(vcpu, report) {
+        if !self.pcpu.machine.fault(vcpu, report) {
             // The report of an end is never left out.
             if !verdict.logged {
                 self.tell_fault(vcpu, report, verdict);
             }
-            self.end_own(slot, Request::Fail);
+            self.pcpu.end_own(slot, Request::Fail);
         }
     }
 
     /// Counts a fault, decides the action, and reports both.
     fn judge(&mut self, vcpu: VcpuId, report: &FaultReport) -> Verdict {
-        let partition = self.system.binding(vcpu).partition;
+        let partition = self.pcpu.system.binding(vcpu).partition;
         let verdict = self.decide_action(partition, report.class);
         if verdict.logged {
             self.tell_fault(vcpu, report, verdict);
@@ -213,7 +230,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     #[inline(never)]
     fn tell_fault(&mut self, vcpu: VcpuId, report: &FaultReport, verdict: Verdict) {
-        let mut entry = self.entry(Kind::Fault, vcpu);
+        let mut entry = self.pcpu.entry(Kind::Fault, vcpu);
         let address = report.address.map(|GuestPhys(address)| address);
         let facts = [
             address,
@@ -228,17 +245,18 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         // The address of an event of class `system` is the number of a register.
         let address = report.address.filter(|_| report.class != HealthClass::System);
         self.log_event(&mut entry, report.class, verdict, address);
-        self.log_registers(vcpu);
+        self.pcpu.log_registers(vcpu);
     }
 
     fn decide_action(&self, partition: PartitionId, class: HealthClass) -> Verdict {
-        let facts = self.system.facts_of(partition);
-        self.shared.recorder.event(partition, class);
-        self.trace(Event::Health {
+        let facts = self.pcpu.system.facts_of(partition);
+        self.pcpu.shared.recorder.event(partition, class);
+        self.pcpu.trace(Event::Health {
             partition: partition.0,
             class,
         });
-        self.shared
+        self.pcpu
+            .shared
             .partition(partition)
             .health
             .event(class, facts.action(class), facts.restart_limit)
@@ -260,14 +278,14 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if let Some(place) = entry.facts.get_mut(usize::from(EVENT)) {
             *place = u64::from(verdict.number) | (verdict.action as u64) << 32;
         }
-        self.log(entry);
+        self.pcpu.log(entry);
     }
 
     /// Returns the line of the manifest that a user should look at. If the address is in a mapping, a
     /// permission is missing, and the mapping's line is returned. Else the mapping is missing, and the
     /// partition's line is returned.
     fn manifest_line(&self, partition: PartitionId, address: Option<GuestPhys>) -> u32 {
-        let image = &self.system.image;
+        let image = &self.pcpu.system.image;
         let of_mapping = address.and_then(|GuestPhys(address)| {
             image
                 .memory_of(u32::from(partition.0))

@@ -272,7 +272,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if let Err(CopyError { address }) = result {
             // The image check has made sure that this cannot happen. Without its memory the partition must
             // not run.
-            self.fail(slot, vcpu, Failure::Load, address.0);
+            self.faults().fail(slot, vcpu, Failure::Load, address.0);
         }
         self.look();
     }

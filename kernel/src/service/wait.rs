@@ -68,13 +68,15 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Serving<'_, '_, '_, A, D, P> {
         let record = self.pcpu.system.image.served().get(usize::from(window.0));
         let (value, flags) = match (answer, record) {
             (None, Some(record)) => {
-                self.pcpu.service_late(server_of(record), client_of(record));
+                self.pcpu
+                    .faults()
+                    .service_late(server_of(record), client_of(record));
                 (u64::MAX, record.flags.get())
             }
             (answer, _) => (answer.unwrap_or(0), 0),
         };
         if flags & SERVED_FAULTS != 0 {
-            self.pcpu.no_such_address(slot, vcpu, &access);
+            self.pcpu.faults().no_such_address(slot, vcpu, &access);
             return true;
         }
         let reply = match access.kind {

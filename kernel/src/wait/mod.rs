@@ -5,10 +5,10 @@
 //! of a pCPU has room for one ([`crate::local`]). The two times that end a wait are the same for all and are
 //! beside it ([`Pause`]).
 //!
-//! **Verbs.** The kernel asks a wait four things ([`verbs`]): its outcome, what its deadline means, to give
-//! up, and to leave when its partition stops. Each feature has the verbs of its own waits, so the rest of the
-//! kernel names no wait but by them. A new wait is a struct and its verbs in the folder of the feature, a
-//! variant here, and a line in [`verbs`]. A build that lacks a part has no such variant.
+//! **Verbs.** The kernel asks a wait four things (`wait::verbs`): its outcome, what its deadline means, to
+//! give up, and to leave when its partition stops. Each feature has the verbs of its own waits, so the rest
+//! of the kernel names no wait but by them. A new wait is a struct and its verbs in the folder of the
+//! feature, a variant here, and a line in `wait::verbs`. A build that lacks a part has no such variant.
 
 pub(crate) mod verbs;
 
