@@ -4,8 +4,8 @@
 //! Two numbers in parentheses are exchanged without a word from the compiler. A struct names them, and
 //! separate parameters have names at least where the function is read. `tuples-budget.toml` has the crates
 //! with such parameters, and how many each has. The numbers may only fall. A number that is too high is a
-//! finding, too. A reference to a tuple counts, the empty tuple does not. Tests and closures are left out, and so are the
-//! functions of an implementation of a trait, as the trait decides.
+//! finding, too. A reference to a tuple counts, the empty tuple does not. Tests and closures are left out,
+//! and so are the functions of an implementation of a trait, as the trait decides.
 
 use crate::circles::is_for_tests;
 use crate::workspace::{Package, Source, packages, root, sources};
