@@ -27,7 +27,9 @@ manifest. This page is generated from the tool's own description of the format.
 
 ## Memory map of a VM
 
-The default machine is the memory map of QEMU's `virt` board.
+This is the map on class `aarch64`, by default the memory map of QEMU's `virt` board. The other classes have
+maps of their own: [`armv7m`](armv7m.md#memory), where a program is executed where it is linked,
+[`x86_64`](x86_64.md#the-machine-of-a-vm) and [`ppc405`](ppc405.md#the-machine-of-a-vm).
 
 - A Linux Image is loaded at RAM base plus the offset in its header. If that offset is below 4K, 2M is
   added, as on that board. A raw binary is loaded at RAM base plus 512K, an ELF file at the physical
@@ -43,8 +45,11 @@ The default machine is the memory map of QEMU's `virt` board.
 
 A task's memory is at 0x40000000, and its ELF file must be linked there. Each page gets the permissions
 that its segments ask for. The rest is readable and writable. The stack pointer starts at the end of the
-memory. The startup page lists the capabilities. It is mapped read-only at 0x3ffff000, and x0 holds its
-address.
+memory. The startup page lists the capabilities. It is mapped read-only at 0x3ffff000. The register of the
+first argument holds its address: x0 on `aarch64`, rdi on `x86_64`, r3 on `ppc405`.
+
+On class `armv7m` a task is linked to addresses of its own, and its startup page follows its code
+([tasks of class armv7m](armv7m.md#tasks)).
 ";
 
 /// Returns the text of `docs/manifest-reference.md`.
