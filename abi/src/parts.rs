@@ -216,7 +216,7 @@ const IPC: Parts = STATIC.and(Parts::of(&[
     Part::Domains,
 ]));
 
-/// True if this build has no part beyond those of the variant `static`.
+/// True if this build has no part that the variant `static` lacks.
 pub const IS_STATIC: bool = STATIC.covers(PARTS);
 
 /// Returns the smallest variant that has these parts; `None` if only a class binary for one system has them.

@@ -44,8 +44,8 @@ pub fn check() -> Outcome {
     Ok(findings)
 }
 
-/// Returns findings if the class binary of a variant, with this name and content, is larger than it may be, or
-/// is trusted with more lines.
+/// Returns findings if the class binary of a variant, with this name and content, is larger than it may be,
+/// or is trusted with more lines.
 pub fn fits(name: &str, bytes: &[u8]) -> Outcome {
     let costs = read()?;
     let mut findings = Findings::new();

@@ -4,9 +4,9 @@
 use bulkhead_abi::parts::IS_STATIC;
 use bulkhead_arch_api::{MAX_PCPUS, MAX_VCPUS};
 
-/// Bytes of a pCPU's stack. An unmapped page of the same granule lies under each stack. `xtask stack` compares
-/// the deepest chain of calls, which is the making of a policy. With the page it must be a constant that one
-/// instruction can load.
+/// Bytes of a pCPU's stack. An unmapped page of the same granule lies under each stack. `xtask stack`
+/// compares the deepest chain of calls, which is the making of a policy. With the page it must be a constant
+/// that one instruction can load.
 pub(crate) const STACK_SIZE: usize = match (IS_STATIC, MAX_VCPUS) {
     // The state of a pCPU is on its stack, and has a place for each vCPU.
     (true, ..=8) => 12 * 1024,

@@ -38,7 +38,7 @@ const fn attributes(write: bool, execute: bool, kind: MemoryKind) -> Attributes 
 }
 
 /// Tables: one root, and for each of trampoline, binary, image, RAM ends and devices up to three levels. The
-/// host tool counts those of a class binary for one system (`manifest/src/compile/own_map.rs`).
+/// host tool counts the tables of a class binary for one system (`manifest/src/compile/own_map.rs`).
 const TABLE_COUNT: usize = own("translation", 40);
 
 /// The tables, the root first.

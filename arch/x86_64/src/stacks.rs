@@ -5,8 +5,8 @@ use bulkhead_abi::parts::IS_STATIC;
 use bulkhead_arch_api::{MAX_PCPUS, MAX_VCPUS};
 use core::cell::UnsafeCell;
 
-/// Bytes of a pCPU's stack. An unmapped page lies under each stack. `xtask stack` compares the deepest chain of
-/// calls.
+/// Bytes of a pCPU's stack. An unmapped page lies under each stack. `xtask stack` compares the deepest chain
+/// of calls.
 pub(crate) const STACK_SIZE: usize = match (IS_STATIC, MAX_VCPUS) {
     // The state of a pCPU is on its stack, and has a place for each vCPU.
     (true, ..=8) => 12 * 1024,

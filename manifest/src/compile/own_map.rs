@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The tables of the hypervisor's own translation, for a class binary that is built for one system.
 //!
-//! The hypervisor maps its own parts, the RAM and the devices that it drives, each at its own address. A table
-//! is needed for each block that a range covers in part. Two ranges that end in the same block share the
-//! table. The memory that a range covers whole takes no table.
+//! The hypervisor maps its own parts, the RAM and the devices that it drives, each at its own address. A
+//! table is needed for each block that a range covers in part. Two ranges that end in the same block share
+//! the table. The memory that a range covers whole takes no table.
 
 use std::collections::BTreeSet;
 
@@ -76,7 +76,7 @@ fn entries(from: u64, to: u64, level: u32) -> Vec<u64> {
     if from >= to {
         return Vec::new();
     }
-    let (first, last) = (from >> level, (to - 1) >> level);
+    let (first, last) = (from >> level, to.saturating_sub(1) >> level);
     if level == WITHOUT_BLOCKS {
         return (first..=last).collect();
     }
