@@ -99,8 +99,11 @@ fn variant_table(costs: &Costs) -> String {
     text
 }
 
-/// Returns the first sentence of each operation's documentation, by the operation's name.
-fn sentences() -> BTreeMap<String, String> {
+/// The words that begin the reason for which there is a call.
+const REASON: &str = "Without this call, ";
+
+/// Returns the first sentence of each operation's documentation and its reason, by the operation's name.
+fn sentences() -> BTreeMap<String, (String, String)> {
     let source = fs::read_to_string(root().join("abi/src/hypercall.rs")).expect("there is a source");
     let (mut all, mut words) = (BTreeMap::new(), String::new());
     for line in source.lines().map(str::trim) {
@@ -110,8 +113,9 @@ fn sentences() -> BTreeMap<String, String> {
             let name = line.split(" = ").next().unwrap_or_default().to_owned();
             let words = std::mem::take(&mut words);
             let first = words.split_inclusive(". ").next().unwrap_or_default();
-            all.entry(name)
-                .or_insert_with(|| first.trim().trim_end_matches('.').to_owned());
+            let reason = words.split_once(REASON).map_or("", |(_, reason)| reason);
+            let plain = |text: &str| text.trim().trim_end_matches('.').to_owned();
+            all.entry(name).or_insert_with(|| (plain(first), plain(reason)));
         }
     }
     all
@@ -126,14 +130,16 @@ fn calls(parts: Parts) -> usize {
 /// Returns the table of the calls: the core's first, then each part's.
 fn call_table() -> String {
     let sentences = sentences();
-    let mut text = "| call | part | purpose |\n|---|---|---|\n".to_owned();
+    let mut text = "| call | part | purpose | without it |\n|---|---|---|---|\n".to_owned();
     let order = std::iter::once(None).chain(Part::ALL.iter().copied().map(Some));
     for part in order {
         for call in Operation::ALL.iter().filter(|call| call.part() == part) {
             let name = format!("{call:?}");
-            let purpose = sentences.get(&name).expect("each call is documented");
+            let (purpose, reason) = sentences.get(&name).expect("each call is documented");
+            assert!(!reason.is_empty(), "{name} has no reason: a sentence with `{REASON}`");
             let part = part.map_or("the core", Part::name);
-            text.push_str(&format!("| `{name}` | {part} | {} |\n", links_removed(purpose)));
+            let purpose = links_removed(purpose);
+            text.push_str(&format!("| `{name}` | {part} | {purpose} | {reason} |\n"));
         }
     }
     text
