@@ -136,7 +136,10 @@ fn call_table() -> String {
         for call in Operation::ALL.iter().filter(|call| call.part() == part) {
             let name = format!("{call:?}");
             let (purpose, reason) = sentences.get(&name).expect("each call is documented");
-            assert!(!reason.is_empty(), "{name} has no reason: a sentence with `{REASON}`");
+            assert!(
+                !reason.is_empty(),
+                "{name} has no reason: a sentence with `{REASON}`"
+            );
             let part = part.map_or("the core", Part::name);
             let purpose = links_removed(purpose);
             text.push_str(&format!("| `{name}` | {part} | {purpose} | {reason} |\n"));
