@@ -103,10 +103,7 @@ fn in_partition(system: &Prepared) -> Result<Pings, Problem> {
     let emulator = system.emulator()?;
     launch::run(
         &launch(),
-        launch::Board {
-            emulator: &counting(&emulator, &emulator.arguments),
-            cpus: 1,
-        },
+        system.board_of(&counting(&emulator, &emulator.arguments)),
         system.flash(),
         &mut pings,
         &mut NoInput,

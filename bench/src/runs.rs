@@ -283,13 +283,9 @@ pub(crate) fn counting(emulator: &Emulator, arguments: &[String]) -> Emulator {
 pub(crate) fn run(emulator: &Emulator, system: &Prepared) -> Result<Figures, Problem> {
     let counting = counting(emulator, &emulator.arguments);
     let mut reader = Reader::default();
-    let cpus = system.system().cpu_count();
     launch::run(
         &launch(),
-        launch::Board {
-            emulator: &counting,
-            cpus,
-        },
+        system.board_of(&counting),
         system.flash(),
         &mut reader,
         &mut NoInput,

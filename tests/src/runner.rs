@@ -126,10 +126,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
     let mut judge = Judge::new(case, explainer);
     match launch::run(
         &launch,
-        launch::Board {
-            emulator: &emulator,
-            cpus: prepared.system().cpu_count(),
-        },
+        prepared.board_of(&emulator),
         &flash,
         &mut judge,
         &mut NoInput,

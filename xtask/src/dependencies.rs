@@ -26,6 +26,7 @@ const RULES: &[(&str, &[&str])] = &[
             "sched",
             "abi",
             "arch/api",
+            "arch/paging",
             "arch/regions",
             "arch/armv7m/core",
         ],

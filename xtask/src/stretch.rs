@@ -44,10 +44,7 @@ pub(crate) fn show(system: &Path, seconds: f64, profiles: usize, trace: bool) ->
     };
     let outcome = launch::run(
         &launch,
-        launch::Board {
-            emulator: &emulator,
-            cpus: prepared.system().cpu_count(),
-        },
+        prepared.board_of(&emulator),
         prepared.flash(),
         &mut Log,
         &mut NoInput,

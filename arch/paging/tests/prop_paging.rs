@@ -370,7 +370,9 @@ proptest! {
             if free { tree.map(&mut tables, mapping).unwrap(); }
             free
         }).collect();
-        prop_assert!(tables.entries.len() as u64 <= tables_needed::<Stage2>(geometry, placed));
+        let needed = tables_needed::<Stage2>(geometry, placed);
+        prop_assert!(tables.entries.len() as u64 <= needed);
+        prop_assert_eq!(tables.entries.len() as u64, needed, "a table is counted once");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::build::payloads::{self, Payloads, Request};
 use crate::build::policies::Policies;
 use crate::build::variant::{self, Choice, Tailoring};
 use crate::emulator::attach::Attachments;
+use crate::emulator::launch::Board;
 use crate::problem::Problem;
 use crate::ui::progress::Progress;
 use crate::{build::host, build::iso, class, ui::terminal};
@@ -67,6 +68,15 @@ pub struct Prepared {
 }
 
 impl Prepared {
+    /// Returns the board of an emulator of this system.
+    #[must_use]
+    pub fn board_of<'e>(&self, emulator: &'e Emulator) -> Board<'e> {
+        Board {
+            emulator,
+            cpus: self.system.cpu_count(),
+        }
+    }
+
     /// Returns the checked system.
     #[must_use]
     pub fn system(&self) -> &System {

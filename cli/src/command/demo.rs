@@ -145,10 +145,7 @@ pub(super) fn run(class: Option<&str>) -> Result<Code, Problem> {
         ..Launch::default()
     };
     let signals = super::Signals::listen()?;
-    let board = launch::Board {
-        emulator: &emulator,
-        cpus: prepared.system().cpu_count(),
-    };
+    let board = prepared.board_of(&emulator);
     let outcome = launch::run(
         &launch,
         board,

@@ -23,7 +23,6 @@ use crate::ui::screen::{Look, Screen};
 use crate::ui::terminal;
 use crate::ui::typing::{self, Activity, Note, Typist};
 use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
-use bulkhead_manifest::board::Emulator;
 use bulkhead_manifest::{System, Unchecked, read_manifest};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -107,7 +106,7 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
         let mut typist = Typist::new(names, first, interactive, &activity, &notify);
         launch::run(
             &launch,
-            board_of(&prepared, &emulator),
+            prepared.board_of(&emulator),
             &file,
             &mut viewer,
             &mut typist,
@@ -129,14 +128,6 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
         .code()
         .filter(|_| matches!(outcome.ending, Ending::Interrupted));
     Ok(by_signal.unwrap_or(code))
-}
-
-/// Returns the emulator's board.
-fn board_of<'e>(prepared: &Prepared, emulator: &'e Emulator) -> launch::Board<'e> {
-    launch::Board {
-        emulator,
-        cpus: prepared.system().cpu_count(),
-    }
 }
 
 /// Returns the way in which the emulator is run. The system determines where the log area is.

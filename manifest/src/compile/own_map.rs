@@ -5,22 +5,34 @@
 //! table is needed for each block that a range covers in part. Two ranges that end in the same block share
 //! the table. The memory that a range covers whole takes no table.
 
-use std::collections::BTreeSet;
-
+use bulkhead_arch_api::{HostPhys, MemoryKind, Permissions};
+use bulkhead_arch_paging::vmsa::HypervisorStage1;
+use bulkhead_arch_paging::{Attributes, Geometry, Mapping, tables_needed};
 use bulkhead_image::ImageBuilder;
 use bulkhead_image::layout::{MAP_DEVICE, MAP_RAM};
 
 use crate::class;
 use crate::system::System;
-use crate::units::{PAGE, align_up};
+use crate::units::{BLOCK, PAGE, align_up};
 
-/// The sizes that an entry of a table can have, as powers of two: levels 0, 1 and 2 with pages of 4 KiB (Arm
-/// DDI 0487, section D8.2; Intel SDM, volume 3, section 4.5). A table of the next level has the rest.
-const LEVELS: [u32; 3] = [39, 30, 21];
-/// The level whose entries can only lead to tables.
-const WITHOUT_BLOCKS: u32 = LEVELS[0];
-/// Tables for the end of the system image, which is not known before there is a class binary: one of a level.
-const END_OF_IMAGE: usize = LEVELS.len();
+/// Tables for the end of the system image, which is not known before there is a class binary: one of each
+/// level below the root.
+const END_OF_IMAGE: usize = 3;
+/// Addresses of the hypervisor, one root at level 0, as the classes that translate have them. Their formats
+/// have blocks at the same levels, so the format of one of them counts for all.
+const GEOMETRY: Geometry = match Geometry::single_root(48) {
+    Ok(geometry) => geometry,
+    Err(_) => panic!("48 bits are what four levels reach"),
+};
+/// Attributes, which no number of tables depends on.
+const ANY: Attributes = Attributes {
+    permissions: Permissions {
+        read: true,
+        write: false,
+        execute: false,
+    },
+    kind: MemoryKind::Ram,
+};
 
 /// Returns the number of tables that the hypervisor of a system needs for its own translation at most.
 pub(super) fn tables(system: &System, image: &ImageBuilder) -> usize {
@@ -37,7 +49,7 @@ fn ranges(system: &System, image: &ImageBuilder) -> Vec<(u64, u64)> {
     let (mut at, end) = (own.log.base, own.hypervisor.base.saturating_add(binary));
     while at < end {
         ranges.push((at, at.saturating_add(PAGE)));
-        at = at.saturating_add(1 << LEVELS[2]);
+        at = at.saturating_add(BLOCK);
     }
     ranges.push((end.saturating_sub(PAGE), end));
     let mut add = |base: u64, size: u64| {
@@ -64,28 +76,16 @@ fn ranges(system: &System, image: &ImageBuilder) -> Vec<(u64, u64)> {
 
 /// Returns the number of tables that map these ranges, the root included.
 fn tables_of(ranges: &[(u64, u64)]) -> usize {
-    let below_root = LEVELS.map(|level| {
-        let partly = ranges.iter().flat_map(|(from, to)| entries(*from, *to, level));
-        partly.collect::<BTreeSet<u64>>().len()
-    });
-    below_root.into_iter().fold(1, usize::saturating_add)
-}
-
-/// Returns the numbers of the entries of a level that lead to a table for a range.
-fn entries(from: u64, to: u64, level: u32) -> Vec<u64> {
-    if from >= to {
-        return Vec::new();
-    }
-    let (first, last) = (from >> level, to.saturating_sub(1) >> level);
-    if level == WITHOUT_BLOCKS {
-        return (first..=last).collect();
-    }
-    let is_part = |address: u64| !address.is_multiple_of(1 << level);
-    let ends = [(is_part(from), first), (is_part(to), last)];
-    ends.into_iter()
-        .filter(|(is_part, _)| *is_part)
-        .map(|(_, entry)| entry)
-        .collect()
+    let map = |&(from, to): &(u64, u64)| Mapping {
+        input: from,
+        output: HostPhys(from),
+        size: to.saturating_sub(from),
+        attributes: ANY,
+    };
+    let ranges = ranges.iter().filter(|(from, to)| from < to);
+    let mappings: Vec<Mapping> = ranges.map(map).collect();
+    let tables = tables_needed::<HypervisorStage1>(GEOMETRY, &mappings);
+    usize::try_from(tables).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]
