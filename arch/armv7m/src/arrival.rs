@@ -16,8 +16,9 @@
 //! meanwhile. Each arrival is counted in the log area (`Prompt`): in time, or later and by how much. A masked
 //! line (its owner is still in the handler of the interrupt before, has disabled the line, or could not run
 //! now) has no time of arrival. An interrupt that arrives meanwhile is counted as such when the line is
-//! opened. The latency is not constant in two cases: the owner has disabled or masks the interrupt, or two
-//! interrupts of the same owner come at a time.
+//! opened. The latency is not constant in three cases: the owner has disabled or masks the interrupt, two
+//! interrupts of the same owner come at a time, or the hypervisor's clock interrupts the end of the wait. The
+//! clock is then served first, and the owner is late by the time of that work at most.
 
 use crate::system::MAX_LINES;
 use core::num::NonZeroU32;

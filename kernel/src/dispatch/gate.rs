@@ -14,7 +14,7 @@ use super::Pcpu;
 use super::basis::WATCHES;
 use crate::event::EventWait;
 use crate::local::Activity;
-use crate::wait::verbs::{Rest, Verbs};
+use crate::wait::verbs::{Facts, Rest, Verbs};
 use crate::wait::{Outcome, Wait};
 use bulkhead_abi::Error;
 use bulkhead_abi::trace::BlockReason;
@@ -73,15 +73,22 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 }
 
-impl Verbs for EventWait {
+impl Facts for EventWait {
     const REASON: BlockReason = BlockReason::Waiting;
 
     #[inline(always)]
-    fn outcome<A: Arch, D: Drivers, P: PcpuPolicy>(
-        self,
-        pcpu: &mut Pcpu<'_, '_, A, D, P>,
-        vcpu: VcpuId,
-    ) -> Option<Outcome> {
+    fn rests_on(self) -> Option<Rest> {
+        Some(Rest {
+            index: self.index,
+            right: WATCHES,
+            object: self.gate.0,
+        })
+    }
+}
+
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Verbs<A, D, P> for EventWait {
+    #[inline(always)]
+    fn outcome(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, vcpu: VcpuId) -> Option<Outcome> {
         let gate = &pcpu.shared.partition(self.gate).gate;
         if !pcpu.stands(vcpu, self.index, WATCHES, self.gate.0) {
             gate.leave(vcpu);
@@ -97,28 +104,14 @@ impl Verbs for EventWait {
     }
 
     #[inline(never)]
-    fn give_up<A: Arch, D: Drivers, P: PcpuPolicy>(
-        self,
-        pcpu: &mut Pcpu<'_, '_, A, D, P>,
-        vcpu: VcpuId,
-        error: Error,
-    ) -> Outcome {
+    fn give_up(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, vcpu: VcpuId, error: Error) -> Outcome {
         let events = pcpu.shared.partition(self.gate).gate.give_up(vcpu);
         pcpu.events_taken(self.gate);
         events.map(|events| [events, 0, 0, 0]).ok_or(error)
     }
 
     #[inline(always)]
-    fn leave<A: Arch, D: Drivers, P: PcpuPolicy>(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, vcpu: VcpuId) {
+    fn leave(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, vcpu: VcpuId) {
         pcpu.shared.partition(self.gate).gate.leave(vcpu);
-    }
-
-    #[inline(always)]
-    fn rests_on(self) -> Option<Rest> {
-        Some(Rest {
-            index: self.index,
-            right: WATCHES,
-            object: self.gate.0,
-        })
     }
 }

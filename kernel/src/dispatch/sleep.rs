@@ -5,7 +5,7 @@ use super::Pcpu;
 use super::basis::SLEEPS;
 use crate::local::Activity;
 use crate::time::SleepWait;
-use crate::wait::verbs::{Rest, Verbs};
+use crate::wait::verbs::{Facts, Rest, Verbs};
 use crate::wait::{Outcome, Wait};
 use bulkhead_abi::Error;
 use bulkhead_abi::trace::BlockReason;
@@ -28,34 +28,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 }
 
-impl Verbs for SleepWait {
+impl Facts for SleepWait {
     const REASON: BlockReason = BlockReason::Sleeping;
-
-    #[inline(always)]
-    fn outcome<A: Arch, D: Drivers, P: PcpuPolicy>(
-        self,
-        _pcpu: &mut Pcpu<'_, '_, A, D, P>,
-        _vcpu: VcpuId,
-    ) -> Option<Outcome> {
-        None
-    }
-
-    /// Ends the sleep. Its deadline is no error: the vCPU has asked for it.
-    #[inline(always)]
-    fn give_up<A: Arch, D: Drivers, P: PcpuPolicy>(
-        self,
-        _pcpu: &mut Pcpu<'_, '_, A, D, P>,
-        _vcpu: VcpuId,
-        error: Error,
-    ) -> Outcome {
-        match error {
-            Error::TimedOut => Ok([0; 4]),
-            _ => Err(error),
-        }
-    }
-
-    #[inline(always)]
-    fn leave<A: Arch, D: Drivers, P: PcpuPolicy>(self, _pcpu: &mut Pcpu<'_, '_, A, D, P>, _vcpu: VcpuId) {}
 
     #[inline(always)]
     fn rests_on(self) -> Option<Rest> {
@@ -65,4 +39,23 @@ impl Verbs for SleepWait {
             object: 0,
         })
     }
+}
+
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Verbs<A, D, P> for SleepWait {
+    #[inline(always)]
+    fn outcome(self, _pcpu: &mut Pcpu<'_, '_, A, D, P>, _vcpu: VcpuId) -> Option<Outcome> {
+        None
+    }
+
+    /// Ends the sleep. Its deadline is no error: the vCPU has asked for it.
+    #[inline(always)]
+    fn give_up(self, _pcpu: &mut Pcpu<'_, '_, A, D, P>, _vcpu: VcpuId, error: Error) -> Outcome {
+        match error {
+            Error::TimedOut => Ok([0; 4]),
+            _ => Err(error),
+        }
+    }
+
+    #[inline(always)]
+    fn leave(self, _pcpu: &mut Pcpu<'_, '_, A, D, P>, _vcpu: VcpuId) {}
 }

@@ -4,32 +4,25 @@
 use crate::dispatch::Pcpu;
 use crate::lock::LockWait;
 use crate::wait::Outcome;
-use crate::wait::verbs::Verbs;
+use crate::wait::verbs::{Facts, Verbs};
 use bulkhead_abi::Error;
 use bulkhead_abi::trace::BlockReason;
 use bulkhead_arch_api::{Arch, Drivers, VcpuId};
 use bulkhead_sched::{PcpuPolicy, Slot};
 
-impl Verbs for LockWait {
+impl Facts for LockWait {
     const REASON: BlockReason = BlockReason::Lock;
+}
 
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Verbs<A, D, P> for LockWait {
     #[inline(always)]
-    fn outcome<A: Arch, D: Drivers, P: PcpuPolicy>(
-        self,
-        pcpu: &mut Pcpu<'_, '_, A, D, P>,
-        vcpu: VcpuId,
-    ) -> Option<Outcome> {
+    fn outcome(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, vcpu: VcpuId) -> Option<Outcome> {
         pcpu.received(vcpu)
     }
 
     /// Takes the vCPU from the waiters. Returns `error`, unless the lock has come meanwhile.
     #[inline(never)]
-    fn give_up<A: Arch, D: Drivers, P: PcpuPolicy>(
-        self,
-        pcpu: &mut Pcpu<'_, '_, A, D, P>,
-        vcpu: VcpuId,
-        error: Error,
-    ) -> Outcome {
+    fn give_up(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, vcpu: VcpuId, error: Error) -> Outcome {
         if pcpu.shared.locks.of(self.lock).lock().leave(vcpu) {
             return Err(error);
         }
@@ -39,13 +32,13 @@ impl Verbs for LockWait {
     /// Takes the vCPU from the waiters. A lock that has come meanwhile is left as the others are that the
     /// vCPU owns.
     #[inline(always)]
-    fn leave<A: Arch, D: Drivers, P: PcpuPolicy>(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, vcpu: VcpuId) {
+    fn leave(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, vcpu: VcpuId) {
         let _owns_it = pcpu.shared.locks.of(self.lock).lock().leave(vcpu);
     }
 
     /// Has the other waiters lend their places to the vCPU, if it owns the lock now.
     #[inline(always)]
-    fn ended<A: Arch, D: Drivers, P: PcpuPolicy>(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, outcome: Outcome) {
+    fn ended(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, outcome: Outcome) {
         if outcome.is_ok() {
             pcpu.locks().relend(self.lock);
         }
@@ -53,7 +46,7 @@ impl Verbs for LockWait {
 
     /// Corrects the loan of a waiter: another pCPU may have taken the lock from the owner that it lends to.
     #[inline(never)]
-    fn lend<A: Arch, D: Drivers, P: PcpuPolicy>(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, slot: Slot) {
+    fn lend(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, slot: Slot) {
         let owner = pcpu.shared.locks.of(self.lock).lock().owner();
         pcpu.locks().relend_of(slot, owner);
     }

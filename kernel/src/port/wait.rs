@@ -6,7 +6,7 @@ use crate::local::Activity;
 use crate::port::command::Buffer;
 use crate::port::life::Ports;
 use crate::port::{CallState, MessageWait, PortId, ReplyWait};
-use crate::wait::verbs::Verbs;
+use crate::wait::verbs::{Facts, Verbs};
 use crate::wait::{Outcome, Wait};
 use bulkhead_abi::Error;
 use bulkhead_abi::trace::BlockReason;
@@ -67,26 +67,19 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Ports<'_, '_, '_, A, D, P> {
     }
 }
 
-impl Verbs for MessageWait {
+impl Facts for MessageWait {
     const REASON: BlockReason = BlockReason::Message;
+}
 
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Verbs<A, D, P> for MessageWait {
     #[inline(always)]
-    fn outcome<A: Arch, D: Drivers, P: PcpuPolicy>(
-        self,
-        pcpu: &mut Pcpu<'_, '_, A, D, P>,
-        vcpu: VcpuId,
-    ) -> Option<Outcome> {
+    fn outcome(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, vcpu: VcpuId) -> Option<Outcome> {
         pcpu.received(vcpu)
     }
 
     /// Takes the vCPU from the waiters. Returns `error`, unless a message has come meanwhile.
     #[inline(never)]
-    fn give_up<A: Arch, D: Drivers, P: PcpuPolicy>(
-        self,
-        pcpu: &mut Pcpu<'_, '_, A, D, P>,
-        vcpu: VcpuId,
-        error: Error,
-    ) -> Outcome {
+    fn give_up(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, vcpu: VcpuId, error: Error) -> Outcome {
         if pcpu.shared.ports.of(self.port).lock().leave(vcpu) {
             return Err(error);
         }
@@ -94,33 +87,26 @@ impl Verbs for MessageWait {
     }
 
     #[inline(always)]
-    fn leave<A: Arch, D: Drivers, P: PcpuPolicy>(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, vcpu: VcpuId) {
+    fn leave(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, vcpu: VcpuId) {
         pcpu.shared.ports.of(self.port).lock().leave(vcpu);
     }
 }
 
-impl Verbs for ReplyWait {
+impl Facts for ReplyWait {
     const REASON: BlockReason = BlockReason::Reply;
     const IS_CALL: bool = true;
+}
 
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Verbs<A, D, P> for ReplyWait {
     #[inline(always)]
-    fn outcome<A: Arch, D: Drivers, P: PcpuPolicy>(
-        self,
-        pcpu: &mut Pcpu<'_, '_, A, D, P>,
-        vcpu: VcpuId,
-    ) -> Option<Outcome> {
+    fn outcome(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, vcpu: VcpuId) -> Option<Outcome> {
         pcpu.ports().replied(vcpu)
     }
 
     /// Ends the wait. Returns `error`, unless the reply has come meanwhile. An interrupt leaves the call
     /// open.
     #[inline(never)]
-    fn give_up<A: Arch, D: Drivers, P: PcpuPolicy>(
-        self,
-        pcpu: &mut Pcpu<'_, '_, A, D, P>,
-        vcpu: VcpuId,
-        error: Error,
-    ) -> Outcome {
+    fn give_up(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, vcpu: VcpuId, error: Error) -> Outcome {
         if let Some(outcome) = pcpu.ports().replied(vcpu) {
             return outcome;
         }
@@ -134,12 +120,12 @@ impl Verbs for ReplyWait {
 
     /// Leaves nothing. The call ends with the vCPU, if the vCPU waits for the reply or not.
     #[inline(always)]
-    fn leave<A: Arch, D: Drivers, P: PcpuPolicy>(self, _pcpu: &mut Pcpu<'_, '_, A, D, P>, _vcpu: VcpuId) {}
+    fn leave(self, _pcpu: &mut Pcpu<'_, '_, A, D, P>, _vcpu: VcpuId) {}
 
     /// Lends the place of a caller that waits on, after a look at why it was woken. A caller that lends its
     /// place goes on to do so.
     #[inline(always)]
-    fn lend<A: Arch, D: Drivers, P: PcpuPolicy>(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, slot: Slot) {
+    fn lend(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, slot: Slot) {
         if !pcpu.local.loans.is_lending(slot) {
             pcpu.ports().relend_call(slot);
         }

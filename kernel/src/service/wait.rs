@@ -6,7 +6,7 @@ use crate::local::Activity;
 use crate::service::serve::Serving;
 use crate::service::serve::{client_of, server_of};
 use crate::service::{AccessWait, WindowId};
-use crate::wait::verbs::{Deadline, Verbs};
+use crate::wait::verbs::{Deadline, Facts, Verbs};
 use crate::wait::{Outcome, Wait};
 use bulkhead_abi::Error;
 use bulkhead_abi::trace::BlockReason;
@@ -104,46 +104,34 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Serving<'_, '_, '_, A, D, P> {
     }
 }
 
-impl Verbs for AccessWait {
+impl Facts for AccessWait {
     // An answer is a reply, to a call as to an access.
     const REASON: BlockReason = BlockReason::Reply;
     const DEADLINE: Deadline = Deadline::TakesTurn;
+}
 
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Verbs<A, D, P> for AccessWait {
     /// Tells whether the access is answered. The vCPU takes the answer in its turn.
     #[inline(always)]
-    fn outcome<A: Arch, D: Drivers, P: PcpuPolicy>(
-        self,
-        pcpu: &mut Pcpu<'_, '_, A, D, P>,
-        vcpu: VcpuId,
-    ) -> Option<Outcome> {
+    fn outcome(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, vcpu: VcpuId) -> Option<Outcome> {
         let answer = pcpu.shared.services.request(vcpu).lock().answer;
         answer.map(|value| Ok([value, 0, 0, 0]))
     }
 
     /// Returns the error. No access is given up: it ends in its turn.
     #[inline(always)]
-    fn give_up<A: Arch, D: Drivers, P: PcpuPolicy>(
-        self,
-        _pcpu: &mut Pcpu<'_, '_, A, D, P>,
-        _vcpu: VcpuId,
-        error: Error,
-    ) -> Outcome {
+    fn give_up(self, _pcpu: &mut Pcpu<'_, '_, A, D, P>, _vcpu: VcpuId, error: Error) -> Outcome {
         Err(error)
     }
 
     /// Forgets the access.
     #[inline(always)]
-    fn leave<A: Arch, D: Drivers, P: PcpuPolicy>(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, vcpu: VcpuId) {
+    fn leave(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, vcpu: VcpuId) {
         let _forgotten = pcpu.services().finish(vcpu, true);
     }
 
     #[inline(always)]
-    fn take_turn<A: Arch, D: Drivers, P: PcpuPolicy>(
-        self,
-        pcpu: &mut Pcpu<'_, '_, A, D, P>,
-        slot: Slot,
-        until: Ticks,
-    ) -> bool {
+    fn take_turn(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, slot: Slot, until: Ticks) -> bool {
         let vcpu = pcpu.local.slot(slot).vcpu;
         pcpu.services().end_access(slot, vcpu, until)
     }

@@ -32,8 +32,8 @@ pub(crate) struct Rest {
     pub object: u8,
 }
 
-/// The verbs of a wait: the four that each wait has, and some that few waits need.
-pub(crate) trait Verbs: Copy {
+/// The facts about waits of one kind.
+pub(crate) trait Facts: Copy {
     /// The reason that the trace gives for the block.
     const REASON: BlockReason;
     /// True if the vCPU has called, and waits for the reply.
@@ -41,48 +41,36 @@ pub(crate) trait Verbs: Copy {
     /// The end of the wait when its own deadline comes. The vCPU's timer interrupts any other wait.
     const DEADLINE: Deadline = Deadline::GivesUp;
 
-    /// Returns the outcome of the wait, if the wait has ended. The vCPU is on this pCPU.
-    fn outcome<A: Arch, D: Drivers, P: PcpuPolicy>(
-        self,
-        pcpu: &mut Pcpu<'_, '_, A, D, P>,
-        vcpu: VcpuId,
-    ) -> Option<Outcome>;
-
-    /// Ends the wait because of an error. Returns the error, unless the wait has an outcome by now.
-    fn give_up<A: Arch, D: Drivers, P: PcpuPolicy>(
-        self,
-        pcpu: &mut Pcpu<'_, '_, A, D, P>,
-        vcpu: VcpuId,
-        error: Error,
-    ) -> Outcome;
-
-    /// Takes a vCPU that is told no outcome out of the waiters: it is being switched off, or has lost its
-    /// capability.
-    fn leave<A: Arch, D: Drivers, P: PcpuPolicy>(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, vcpu: VcpuId);
-
     /// Returns the capability that the wait rests on, if no seat says so.
     fn rests_on(self) -> Option<Rest> {
         None
     }
+}
+
+/// The verbs of a wait: the four that each wait has, and some that few waits need.
+pub(crate) trait Verbs<A: Arch, D: Drivers, P: PcpuPolicy>: Copy {
+    /// Returns the outcome of the wait, if the wait has ended. The vCPU is on this pCPU.
+    fn outcome(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, vcpu: VcpuId) -> Option<Outcome>;
+
+    /// Ends the wait because of an error. Returns the error, unless the wait has an outcome by now.
+    fn give_up(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, vcpu: VcpuId, error: Error) -> Outcome;
+
+    /// Takes a vCPU that is told no outcome out of the waiters: it is being switched off, or has lost its
+    /// capability.
+    fn leave(self, pcpu: &mut Pcpu<'_, '_, A, D, P>, vcpu: VcpuId);
 
     /// Sees to the loans of others after the vCPU was told the outcome of its wait.
     #[inline(always)]
-    fn ended<A: Arch, D: Drivers, P: PcpuPolicy>(self, _pcpu: &mut Pcpu<'_, '_, A, D, P>, _outcome: Outcome) {
-    }
+    fn ended(self, _pcpu: &mut Pcpu<'_, '_, A, D, P>, _outcome: Outcome) {}
 
     /// Sees to the loan of a vCPU that was woken and waits on. If it lends its place, it still does.
     #[inline(always)]
-    fn lend<A: Arch, D: Drivers, P: PcpuPolicy>(self, _pcpu: &mut Pcpu<'_, '_, A, D, P>, _slot: Slot) {}
+    fn lend(self, _pcpu: &mut Pcpu<'_, '_, A, D, P>, _slot: Slot) {}
 
     /// Ends a wait that takes a turn ([`Deadline::TakesTurn`]), in the time of its vCPU. Returns false if
     /// there is no reason to end it.
     #[inline(always)]
-    fn take_turn<A: Arch, D: Drivers, P: PcpuPolicy>(
-        self,
-        _pcpu: &mut Pcpu<'_, '_, A, D, P>,
-        _slot: Slot,
-        _until: Ticks,
-    ) -> bool {
+    fn take_turn(self, _pcpu: &mut Pcpu<'_, '_, A, D, P>, _slot: Slot, _until: Ticks) -> bool {
         false
     }
 }
@@ -106,17 +94,17 @@ macro_rules! ask {
 }
 
 /// Returns the reason that the trace gives for waits of this kind.
-const fn reason<W: Verbs>(_wait: W) -> BlockReason {
+const fn reason<W: Facts>(_wait: W) -> BlockReason {
     W::REASON
 }
 
 /// Tells whether the vCPUs of waits of this kind have called.
-const fn is_call<W: Verbs>(_wait: W) -> bool {
+const fn is_call<W: Facts>(_wait: W) -> bool {
     W::IS_CALL
 }
 
 /// Tells whether waits of this kind take a turn.
-const fn takes_turn<W: Verbs>(_wait: W) -> bool {
+const fn takes_turn<W: Facts>(_wait: W) -> bool {
     matches!(W::DEADLINE, Deadline::TakesTurn)
 }
 
