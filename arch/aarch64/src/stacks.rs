@@ -2,17 +2,12 @@
 //! Memory of the stacks.
 
 use bulkhead_abi::parts::IS_STATIC;
-use bulkhead_arch_api::{MAX_PCPUS, MAX_VCPUS};
+use bulkhead_arch_api::MAX_PCPUS;
 
 /// Bytes of a pCPU's stack. An unmapped page of the same granule lies under each stack. `xtask stack`
 /// compares the deepest chain of calls, which is the making of a policy. With the page it must be a constant
 /// that one instruction can load.
-pub(crate) const STACK_SIZE: usize = match (IS_STATIC, MAX_VCPUS) {
-    // The state of a pCPU is on its stack, and has a place for each vCPU.
-    (true, ..=8) => 12 * 1024,
-    (true, _) => 28 * 1024,
-    (false, _) => 44 * 1024,
-};
+pub(crate) const STACK_SIZE: usize = if IS_STATIC { 28 } else { 44 } * 1024;
 /// Bytes of the unmapped page under each stack.
 pub(crate) const GUARD_SIZE: usize = 4096;
 /// Bytes of a pCPU's emergency stack, on which a crash is reported.

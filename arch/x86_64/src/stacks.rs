@@ -2,17 +2,12 @@
 //! Memory of the stacks.
 
 use bulkhead_abi::parts::IS_STATIC;
-use bulkhead_arch_api::{MAX_PCPUS, MAX_VCPUS};
+use bulkhead_arch_api::MAX_PCPUS;
 use core::cell::UnsafeCell;
 
 /// Bytes of a pCPU's stack. An unmapped page lies under each stack. `xtask stack` compares the deepest chain
 /// of calls.
-pub(crate) const STACK_SIZE: usize = match (IS_STATIC, MAX_VCPUS) {
-    // The state of a pCPU is on its stack, and has a place for each vCPU.
-    (true, ..=8) => 12 * 1024,
-    (true, _) => 28 * 1024,
-    (false, _) => 44 * 1024,
-};
+pub(crate) const STACK_SIZE: usize = if IS_STATIC { 28 } else { 44 } * 1024;
 /// Bytes of the unmapped page under each stack.
 pub(crate) const GUARD_SIZE: usize = 4096;
 /// Bytes of a pCPU's emergency stack, on which a crash is reported.
