@@ -325,40 +325,84 @@ pub enum Operation {
     ServiceKept = 0x0F00,
 }
 
+/// Makes [`Group`], and a type for the operations of each group. So the code of a part meets no operation of
+/// another part.
+macro_rules! groups {
+    ($($(#[$doc:meta])* $group:ident: $operations:ident { $($operation:ident),* $(,)? })*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            #[repr(u16)]
+            pub enum $operations {
+                $(
+                    #[doc = concat!("The operation [`Operation::", stringify!($operation), "`].")]
+                    $operation = Operation::$operation as u16,
+                )*
+            }
+        )*
+
+        /// An operation, as one of its group: the core, or a part of the kernel.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Group {
+            $($(#[$doc])* $group($operations),)*
+        }
+
+        impl Operation {
+            /// Returns the operation as one of its group.
+            #[inline]
+            #[must_use]
+            pub const fn group(self) -> Group {
+                match self {
+                    $($(Self::$operation => Group::$group($operations::$operation),)*)*
+                }
+            }
+        }
+    };
+}
+
+groups! {
+    /// The operations of the core.
+    Core: CoreOperation {
+        Null, Version, PartitionStatus, PartitionStart, PartitionStop, PartitionRestart, PartitionKick,
+        EventWait, EventPoll, EventSignal, TimerNow, TimerSleep, ConsoleWrite, ConsoleRead, CapabilityDerive,
+        CapabilityGrant, CapabilityRevoke, CapabilityDelete, CapabilityInspect, CapabilityFind, ScheduleStatus,
+        ScheduleChange,
+    }
+    /// The operation about upcalls.
+    Upcall: UpcallOperation { EventUpcall }
+    /// The operations about ports and replies.
+    Port: PortOperation {
+        PortSend, PortReceive, PortTryReceive, PortSendReceive, PortSendReceiveDonate, PortReceiveDonate,
+        PortResume, PortReply,
+    }
+    /// The operations about locks.
+    Lock: LockOperation { LockTake, LockTryTake, LockRelease }
+    /// The operations about channels.
+    Channel: ChannelOperation { ChannelPlace, ChannelDoorbell }
+    /// The operations about what a partition has only while it holds it.
+    Lent: LentOperation {
+        DeviceHold, DeviceRelease, ChannelHold, ChannelRelease, InterruptBind, InterruptDone, InterruptUnbind,
+    }
+    /// The operations of servers.
+    Service: ServiceOperation {
+        ServiceTake, ServiceAnswer, ServiceNews, ServiceInterrupt, ServiceRead, ServiceWrite, ServiceReach,
+        ServiceKeep, ServiceKept,
+    }
+}
+
 impl Operation {
     /// Returns the part of the kernel that the operation belongs to, `None` for the core.
     #[must_use]
     pub const fn part(self) -> Option<Part> {
-        Some(match self {
-            Self::EventUpcall => Part::Upcalls,
-            Self::PortSend
-            | Self::PortReceive
-            | Self::PortTryReceive
-            | Self::PortSendReceive
-            | Self::PortSendReceiveDonate
-            | Self::PortReceiveDonate
-            | Self::PortResume
-            | Self::PortReply => Part::Ports,
-            Self::LockTake | Self::LockTryTake | Self::LockRelease => Part::Locks,
-            Self::ChannelPlace | Self::ChannelDoorbell => Part::Channels,
-            Self::DeviceHold
-            | Self::DeviceRelease
-            | Self::ChannelHold
-            | Self::ChannelRelease
-            | Self::InterruptBind
-            | Self::InterruptDone
-            | Self::InterruptUnbind => Part::Lent,
-            Self::ServiceTake
-            | Self::ServiceAnswer
-            | Self::ServiceNews
-            | Self::ServiceInterrupt
-            | Self::ServiceRead
-            | Self::ServiceWrite
-            | Self::ServiceReach
-            | Self::ServiceKeep
-            | Self::ServiceKept => Part::Services,
-            _ => return None,
-        })
+        match self.group() {
+            Group::Core(_) => None,
+            Group::Upcall(_) => Some(Part::Upcalls),
+            Group::Port(_) => Some(Part::Ports),
+            Group::Lock(_) => Some(Part::Locks),
+            Group::Channel(_) => Some(Part::Channels),
+            Group::Lent(_) => Some(Part::Lent),
+            Group::Service(_) => Some(Part::Services),
+        }
     }
 
     /// All operations, in numeric order.

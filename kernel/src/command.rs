@@ -6,6 +6,7 @@ use crate::channel::command::{ChannelCommand, ChannelId};
 use crate::lent::command::LentCommand;
 use crate::lock::LockId;
 use crate::lock::command::LockCommand;
+use crate::parts::{CHANNELS, If, LENT, LOCKS, PORTS, SERVICES, UPCALLS};
 use crate::port::command::PortCommand;
 use crate::service::command::Service;
 use crate::upcall::command::UpcallWish;
@@ -26,23 +27,17 @@ pub enum Command {
     /// Answered later, perhaps.
     Wait(WaitCommand),
     /// Let the caller, a task, be interrupted by events of a partition's gate.
-    #[cfg(feature = "upcalls")]
-    Upcall(PartitionId, UpcallWish),
+    Upcall(PartitionId, If<UPCALLS, UpcallWish>),
     /// About ports and replies.
-    #[cfg(feature = "ports")]
-    Port(PortCommand),
+    Port(If<PORTS, PortCommand>),
     /// About a lock.
-    #[cfg(feature = "locks")]
-    Lock(LockId, LockCommand),
+    Lock(LockId, If<LOCKS, LockCommand>),
     /// About a channel.
-    #[cfg(feature = "channels")]
-    Channel(ChannelId, ChannelCommand),
+    Channel(ChannelId, If<CHANNELS, ChannelCommand>),
     /// About a device, a line or a channel that the caller has only while it holds it.
-    #[cfg(feature = "lent")]
-    Lent(ChannelId, LentCommand),
+    Lent(ChannelId, If<LENT, LentCommand>),
     /// Serve the clients of this partition.
-    #[cfg(feature = "services")]
-    Serve(PartitionId, Service),
+    Serve(PartitionId, If<SERVICES, Service>),
 }
 
 /// A command of the core that is answered at once.

@@ -44,7 +44,7 @@ mod tests;
 
 use crate::local::{Activity, Local};
 use crate::mailbox::{Mailbox, Post, bit, bits};
-use crate::parts::{Part, has};
+use crate::parts::{PartOf, each_part};
 use crate::policy;
 #[cfg(feature = "ports")]
 use crate::port::is_handed_over;
@@ -529,9 +529,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
         if self.id == PcpuId(0) && self.system.time_limit <= now {
             self.time_is_up();
         }
-        if D::HAS_NETWORK && has(Part::Networks) && self.local.take_intake(now) {
-            self.networks().listen_again();
-        }
+        each_part!(self, part => part.work(now));
         if let Some(partition) = self.local.take_stop(now, &self.system.time) {
             self.stop_here(partition, now);
         }

@@ -7,11 +7,12 @@
 //! allows which operation.
 
 use crate::cap::{Spaces, rights};
-use crate::channel::command::{ChannelCommand, ChannelId};
+use crate::channel::command::ChannelId;
 use crate::command::{Command, CoreCommand, WRITE_LEN, WaitCommand};
 use crate::lock::LockId;
-use crate::parts::Part;
-use crate::{lent, lock, port, service, upcall};
+use crate::parts::{CHANNELS, LENT, LOCKS, PORTS, SERVICES, UPCALLS, decoded};
+use crate::{channel, lent, lock, port, service, upcall};
+use bulkhead_abi::hypercall::{CoreOperation, Group, UpcallOperation};
 use bulkhead_abi::status::StartOptions;
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::{Hypercall, PartitionId, PcpuId};
@@ -102,46 +103,38 @@ pub fn decode<R: RelaxStrategy>(
             (capability.object, capability.rights)
         }
     };
-    match operation.part() {
-        #[cfg(feature = "upcalls")]
-        Some(Part::Upcalls) => Ok(Command::Upcall(
+    Ok(match operation.group() {
+        Group::Core(operation) => core(operation, call, caller, object, spaces)?,
+        Group::Upcall(UpcallOperation::EventUpcall) => Command::Upcall(
             PartitionId(object),
-            upcall::command::decode(call)?,
-        )),
-        #[cfg(feature = "ports")]
-        Some(Part::Ports) => port::decode::decode(operation, call, caller, object, held, spaces),
-        #[cfg(feature = "locks")]
-        Some(Part::Locks) => Ok(Command::Lock(
+            decoded::<UPCALLS, _>(|| upcall::command::decode(call))?,
+        ),
+        Group::Port(operation) => Command::Port(decoded::<PORTS, _>(|| {
+            port::decode::decode(operation, call, caller, object, held, spaces)
+        })?),
+        Group::Lock(operation) => Command::Lock(
             LockId(object),
-            lock::command::decode(operation, x2)?,
-        )),
-        #[cfg(feature = "channels")]
-        Some(Part::Channels) => {
-            let command = if operation == Operation::ChannelPlace {
-                ChannelCommand::Place
-            } else {
-                ChannelCommand::Doorbell(x2)
-            };
-            Ok(Command::Channel(ChannelId(object), command))
-        }
-        #[cfg(feature = "lent")]
-        Some(Part::Lent) => {
-            let command = lent::command::decode(operation, x1, x2, caller, spaces)?;
-            Ok(Command::Lent(ChannelId(object), command))
-        }
-        #[cfg(feature = "services")]
-        Some(Part::Services) => Ok(Command::Serve(
+            decoded::<LOCKS, _>(|| Ok(lock::command::decode(operation, x2)))?,
+        ),
+        Group::Channel(operation) => Command::Channel(
+            ChannelId(object),
+            decoded::<CHANNELS, _>(|| Ok(channel::command::decode(operation, x2)))?,
+        ),
+        Group::Lent(operation) => Command::Lent(
+            ChannelId(object),
+            decoded::<LENT, _>(|| lent::command::decode(operation, x1, x2, caller, spaces))?,
+        ),
+        Group::Service(operation) => Command::Serve(
             PartitionId(object),
-            service::command::decode(operation, call)?,
-        )),
-        _ => core(operation, call, caller, object, spaces),
-    }
+            decoded::<SERVICES, _>(|| service::command::decode(operation, call))?,
+        ),
+    })
 }
 
 /// Does [`decode`] for operations of the core.
 #[inline(always)]
 fn core<R: RelaxStrategy>(
-    operation: Operation,
+    operation: CoreOperation,
     call: &Hypercall,
     caller: PartitionId,
     number: u8,
@@ -150,34 +143,33 @@ fn core<R: RelaxStrategy>(
     let [x1, x2, x3, ..] = call.arguments;
     let object = PartitionId(number);
     Ok(Command::Core(match operation {
-        Operation::EventWait => {
+        CoreOperation::EventWait => {
             return Ok(Command::Wait(WaitCommand::Events(
                 object,
                 (x2 != 0).then_some(x2),
             )));
         }
-        Operation::TimerSleep => return Ok(Command::Wait(WaitCommand::Sleep(x2))),
-        Operation::CapabilityRevoke => return Ok(Command::Wait(WaitCommand::Revoke(x1, false))),
-        Operation::CapabilityDelete => return Ok(Command::Wait(WaitCommand::Revoke(x1, true))),
-        Operation::Null => CoreCommand::Null,
-        Operation::Version => CoreCommand::Version,
-        Operation::PartitionStatus => CoreCommand::Status(object),
-        Operation::PartitionStart => CoreCommand::Start(object, options(x2)?),
-        Operation::PartitionStop => CoreCommand::Stop(object),
-        Operation::PartitionRestart => CoreCommand::Restart(object, options(x2)?),
-        Operation::PartitionKick => CoreCommand::Kick(object),
-        Operation::EventPoll => CoreCommand::Poll(object),
-        Operation::EventSignal => CoreCommand::Signal(object, x2),
-        Operation::TimerNow => CoreCommand::Now,
-        Operation::ConsoleWrite => CoreCommand::Write(object, write_length(x2)?, bytes_from(call, 2)),
-        Operation::ConsoleRead => CoreCommand::Read(object),
-        Operation::CapabilityDerive => CoreCommand::Derive(x1, rights(x2)?),
-        Operation::CapabilityGrant => CoreCommand::Grant(object, x2, rights(x3)?),
-        Operation::CapabilityInspect => CoreCommand::Inspect(spaces.look_up(caller, x1)?),
-        Operation::CapabilityFind => CoreCommand::Find(bytes_from(call, 1)),
-        Operation::ScheduleStatus => CoreCommand::ScheduleStatus(PcpuId(number)),
-        Operation::ScheduleChange => CoreCommand::ScheduleChange(PcpuId(number), x2),
-        _ => return Err(Error::NotSupported),
+        CoreOperation::TimerSleep => return Ok(Command::Wait(WaitCommand::Sleep(x2))),
+        CoreOperation::CapabilityRevoke => return Ok(Command::Wait(WaitCommand::Revoke(x1, false))),
+        CoreOperation::CapabilityDelete => return Ok(Command::Wait(WaitCommand::Revoke(x1, true))),
+        CoreOperation::Null => CoreCommand::Null,
+        CoreOperation::Version => CoreCommand::Version,
+        CoreOperation::PartitionStatus => CoreCommand::Status(object),
+        CoreOperation::PartitionStart => CoreCommand::Start(object, options(x2)?),
+        CoreOperation::PartitionStop => CoreCommand::Stop(object),
+        CoreOperation::PartitionRestart => CoreCommand::Restart(object, options(x2)?),
+        CoreOperation::PartitionKick => CoreCommand::Kick(object),
+        CoreOperation::EventPoll => CoreCommand::Poll(object),
+        CoreOperation::EventSignal => CoreCommand::Signal(object, x2),
+        CoreOperation::TimerNow => CoreCommand::Now,
+        CoreOperation::ConsoleWrite => CoreCommand::Write(object, write_length(x2)?, bytes_from(call, 2)),
+        CoreOperation::ConsoleRead => CoreCommand::Read(object),
+        CoreOperation::CapabilityDerive => CoreCommand::Derive(x1, rights(x2)?),
+        CoreOperation::CapabilityGrant => CoreCommand::Grant(object, x2, rights(x3)?),
+        CoreOperation::CapabilityInspect => CoreCommand::Inspect(spaces.look_up(caller, x1)?),
+        CoreOperation::CapabilityFind => CoreCommand::Find(bytes_from(call, 1)),
+        CoreOperation::ScheduleStatus => CoreCommand::ScheduleStatus(PcpuId(number)),
+        CoreOperation::ScheduleChange => CoreCommand::ScheduleChange(PcpuId(number), x2),
     }))
 }
 

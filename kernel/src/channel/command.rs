@@ -2,6 +2,7 @@
 //! A channel by its number, and the commands about one.
 
 use crate::table::Id;
+use bulkhead_abi::hypercall::ChannelOperation;
 
 /// A channel, by its number in the system image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,4 +21,12 @@ pub enum ChannelCommand {
     Place,
     /// Ring at these sides of the channel (a bitmap, 0 for all), but not at the caller's own.
     Doorbell(u64),
+}
+
+/// Returns the command that a hypercall about a channel is.
+pub(crate) const fn decode(operation: ChannelOperation, sides: u64) -> ChannelCommand {
+    match operation {
+        ChannelOperation::ChannelPlace => ChannelCommand::Place,
+        ChannelOperation::ChannelDoorbell => ChannelCommand::Doorbell(sides),
+    }
 }

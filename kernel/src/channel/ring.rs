@@ -10,12 +10,10 @@
 use crate::channel::MAY_WRITE;
 use crate::channel::command::{ChannelCommand, ChannelId};
 use crate::dispatch::Pcpu;
-use crate::function::FunctionFacts;
 use crate::mailbox::bit;
-use crate::parts::{Part, has};
+use crate::parts::{PartOf, each_part};
 use bulkhead_abi::Error;
 use bulkhead_arch_api::{Arch, Drivers, PartitionId, VirtualLine};
-use bulkhead_devices::ivshmem::Function;
 use bulkhead_image::layout::{NONE, SIDE_FUNCTION, SIDE_WRITES, SideRecord};
 use bulkhead_sched::PcpuPolicy;
 
@@ -64,14 +62,11 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Ringing<'_, '_, '_, A, D, P> {
     }
 
     fn ring_at(&mut self, partition: PartitionId, channel: ChannelId, side: &SideRecord) {
-        if has(Part::Functions) && side.flags.get() & SIDE_FUNCTION != 0 {
-            let system = self.pcpu.system;
-            let is_it =
-                |(_, facts): &(_, &FunctionFacts)| facts.partition == partition && facts.channel == channel;
-            if let Some((id, facts)) = system.functions().find(is_it) {
-                self.pcpu.functions().with_function(id, facts, Function::ring);
-            }
-        } else if side.virtual_line.get() != NONE {
+        let mut has_rung = false;
+        if side.flags.get() & SIDE_FUNCTION != 0 {
+            each_part!(self.pcpu, part => has_rung = has_rung || part.rings(partition, channel));
+        }
+        if !has_rung && side.virtual_line.get() != NONE {
             let due = self
                 .pcpu
                 .machine

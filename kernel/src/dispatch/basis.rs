@@ -220,7 +220,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                     self.end_revoked(slot, rest.index);
                 }
             }
-            Activity::Ready => self.upcalls().look_for_upcall(slot),
+            Activity::Ready => self.vcpu_goes_on(slot),
             _ => {}
         }
     }

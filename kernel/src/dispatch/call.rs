@@ -3,16 +3,22 @@
 
 use super::Pcpu;
 use crate::cap::Named;
+use crate::channel::command::ChannelCommand;
 use crate::command::{Command, CoreCommand, WaitCommand};
 use crate::event::EventWait;
 use crate::hypercall::{READ_LEN, decode, is_malformed, read_results};
 use crate::lent::command::LentCommand;
 use crate::local::Activity;
+use crate::lock::command::LockCommand;
 use crate::partition::{Launch, Request};
+use crate::parts::{CHANNELS, LENT, LOCKS, PORTS, PartOf, SERVICES, UPCALLS, each_part, of};
+use crate::port::command::PortCommand;
+use crate::service::command::Service;
+use crate::upcall::command::UpcallWish;
 use bulkhead_abi::hypercall::ABI_VERSION;
 use bulkhead_abi::status::StartOptions;
 use bulkhead_abi::{Error, HealthClass, StartCause};
-use bulkhead_arch_api::{Arch, Drivers, Hypercall, PartitionId, Reply, Ticks, VcpuId};
+use bulkhead_arch_api::{Arch, Drivers, GuestPhys, Hypercall, PartitionId, Reply, Ticks, VcpuId};
 use bulkhead_sched::{PcpuPolicy, Slot};
 
 /// No index: nothing is left to revoke but holds. By now the slot may have another capability.
@@ -59,38 +65,39 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Command::Core(CoreCommand::Null) => Some(Ok([0; 4])),
             Command::Core(ref command) => Some(self.carry_out_core(caller, command)),
             Command::Wait(ref command) => self.wait_or_work(slot, vcpu, caller, named, command),
-            #[cfg(feature = "upcalls")]
-            Command::Upcall(gate, ref wish) => {
+            Command::Upcall(gate, wish) => {
                 let at = Named {
                     it: gate,
                     index: named,
                 };
-                self.upcalls().want_upcall(slot, vcpu, at, wish)
+                self.upcalls()
+                    .want_upcall(slot, vcpu, at, &of::<UPCALLS, UpcallWish>(wish))
             }
-            #[cfg(feature = "ports")]
-            Command::Port(ref command) => self.ports().call_at_port(slot, vcpu, named, command),
-            #[cfg(feature = "locks")]
+            Command::Port(command) => {
+                self.ports()
+                    .call_at_port(slot, vcpu, named, &of::<PORTS, PortCommand>(command))
+            }
             Command::Lock(lock, command) => {
                 let at = Named {
                     it: lock,
                     index: named,
                 };
-                self.locks().call_at_lock(slot, vcpu, at, command)
+                self.locks()
+                    .call_at_lock(slot, vcpu, at, of::<LOCKS, LockCommand>(command))
             }
-            #[cfg(feature = "channels")]
             Command::Channel(channel, command) => {
+                let command = of::<CHANNELS, ChannelCommand>(command);
                 Some(self.channels().call_at_channel(caller, channel, command))
             }
-            #[cfg(feature = "lent")]
-            Command::Lent(device, LentCommand::Hold(index)) => {
-                Some(self.lent().change_hold(caller, device, index))
-            }
-            #[cfg(feature = "lent")]
-            Command::Lent(device, LentCommand::Line(index, step)) => {
-                Some(self.lent().change_line(caller, device, index, step))
-            }
-            #[cfg(feature = "services")]
-            Command::Serve(server, ref step) => Some(self.services().serve(caller, server, step)),
+            Command::Lent(device, command) => Some(match of::<LENT, LentCommand>(command) {
+                LentCommand::Hold(index) => self.lent().change_hold(caller, device, index),
+                LentCommand::Line(index, step) => self.lent().change_line(caller, device, index, step),
+            }),
+            Command::Serve(server, step) => Some(self.services().serve(
+                caller,
+                server,
+                &of::<SERVICES, Service>(step),
+            )),
         }
     }
 
@@ -111,8 +118,12 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             }
             WaitCommand::Sleep(until) => self.sleep(slot, vcpu, named, until),
             WaitCommand::Revoke(index, own) => {
-                if own && let Some(outcome) = self.ports().delete_reply(caller, index) {
-                    return Some(outcome);
+                let mut given_up = None;
+                if own {
+                    each_part!(self, part => given_up = given_up.or_else(|| part.gives_up_reply(caller, index)));
+                }
+                if given_up.is_some() {
+                    return given_up;
                 }
                 match self.revoke_part(caller, index, own) {
                     Ok(None) => Some(Ok([0; 4])),
@@ -141,7 +152,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 return Ok(Some((index, own)));
             }
         }
-        let is_right = self.lent().are_holds_right(None) && self.are_waits_right();
+        let is_right = !self.ends_one_hold(None) && self.are_waits_right();
         Ok((!is_right).then_some((REVOKED, false)))
     }
 
@@ -153,7 +164,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Ok(None) => {
                 self.machine.reply(vcpu, Reply::Hypercall(Ok([0; 4])));
                 self.local.slot_mut(slot).activity = Activity::Ready;
-                self.upcalls().look_for_upcall(slot);
+                self.vcpu_goes_on(slot);
             }
             Ok(Some((index, own))) => {
                 self.local.slot_mut(slot).activity = Activity::Revoking(index, own);
@@ -161,6 +172,27 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Err(_) => self.local.slot_mut(slot).activity = Activity::Revoking(REVOKED, false),
         }
         self.look();
+    }
+
+    /// Ends one thing that a partition has only while it holds a capability ([`PartOf::ends_one_hold`]).
+    pub(crate) fn ends_one_hold(&mut self, loaded: Option<PartitionId>) -> bool {
+        let mut has_ended = false;
+        each_part!(self, part => has_ended = has_ended || part.ends_one_hold(loaded));
+        has_ended
+    }
+
+    /// Tells whether a stretch of memory may be taken away later ([`PartOf::may_take`]).
+    #[inline(always)]
+    pub(crate) fn may_take(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> bool {
+        let mut may_take = false;
+        each_part!(self, part => may_take = may_take || part.may_take(partition, guest, length));
+        may_take
+    }
+
+    /// Sees to a slot whose vCPU goes on ([`PartOf::vcpu_goes_on`]).
+    #[inline]
+    pub(crate) fn vcpu_goes_on(&mut self, slot: Slot) {
+        each_part!(self, part => part.vcpu_goes_on(slot));
     }
 
     #[inline(never)]

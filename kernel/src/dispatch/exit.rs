@@ -3,7 +3,7 @@
 
 use super::{Pcpu, SEVERAL_VCPUS};
 use crate::local::Activity;
-use crate::parts::{Part, has};
+use crate::parts::{PartOf, Rest, each_part};
 use crate::wait::{Outcome, Pause, Wait};
 use bulkhead_abi::{Error, StartCause, StartMode};
 use bulkhead_arch_api::{
@@ -65,7 +65,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 // The stop that follows is long. A guest can ask for one without end.
                 self.look();
             }
-            Exit::Host(ref call) if A::CAPS.semihosting && has(Part::Semihosting) => {
+            Exit::Host(ref call) if self.semihosting().is_there() => {
                 self.semihosting().host_call(slot, vcpu, call)
             }
             Exit::Failed { code } => self.faults().backend_failed(slot, vcpu, code),
@@ -91,15 +91,15 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Handles one access of an instruction. Returns whether it was answered.
     #[inline(never)]
     fn handle_access(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) -> bool {
-        let is_answered = self.access(vcpu, access);
-        #[cfg(feature = "services")]
-        if !is_answered && let Some(is_answered) = self.services().ask(slot, vcpu, access) {
-            return is_answered;
+        if self.access(vcpu, access) {
+            return true;
         }
-        if !is_answered {
+        let mut answer = None;
+        each_part!(self, part => answer = answer.or_else(|| part.answer(slot, vcpu, access)));
+        answer.unwrap_or_else(|| {
             self.faults().no_such_address(slot, vcpu, access);
-        }
-        is_answered
+            false
+        })
     }
 
     /// Handles an exit that has nothing to do with the vCPU that happened to run.
@@ -107,20 +107,15 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     pub(crate) fn handle_common(&mut self, exit: &Exit) {
         match *exit {
             Exit::Interrupt(line) => {
+                let mut rest = Rest::Others;
                 if self.drivers.receive_line() == Some(line) {
                     self.take_input();
-                } else if D::HAS_NETWORK
-                    && has(Part::Networks)
-                    && self.drivers.network_line() == Some(line)
-                    && !self.networks().take_frame()
-                {
-                    // The line stays masked until there is time for it.
-                    return;
                 } else {
-                    self.lent().take_line(line);
-                    self.services().tell_task(line);
+                    each_part!(self, part => if rest == Rest::Others { rest = part.take_interrupt(line) });
                 }
-                self.machine.complete(line);
+                if rest != Rest::Masked {
+                    self.machine.complete(line);
+                }
             }
             Exit::Deadline => {
                 if MAX_PCPUS > 1 {
@@ -240,7 +235,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                     }
                 }
             }
-            Activity::Ready => self.upcalls().look_for_upcall(slot),
+            Activity::Ready => self.vcpu_goes_on(slot),
             Activity::Off
             | Activity::Loading(_)
             | Activity::Revoking(..)
@@ -284,7 +279,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Activity::Idle(_) => self.local.make_ready(slot, now),
             Activity::Blocked(pause) if pause.wait.takes_turn() => self.local.make_looking(slot, pause, now),
             Activity::Blocked(pause) => self.give_up(slot, pause.wait, pause.late_error(now)),
-            Activity::Ready => self.upcalls().look_for_upcall(slot),
+            Activity::Ready => self.vcpu_goes_on(slot),
             Activity::Off
             | Activity::Loading(_)
             | Activity::Revoking(..)
@@ -319,7 +314,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             let now = self.machine.now();
             self.local.make_ready(slot, now);
         }
-        self.upcalls().look_for_upcall(slot);
+        self.vcpu_goes_on(slot);
     }
 }
 

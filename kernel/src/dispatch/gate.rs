@@ -14,6 +14,7 @@ use super::Pcpu;
 use super::basis::WATCHES;
 use crate::event::EventWait;
 use crate::local::Activity;
+use crate::parts::{PartOf, each_part};
 use crate::wait::verbs::{Facts, Rest, Verbs};
 use crate::wait::{Outcome, Wait};
 use bulkhead_abi::Error;
@@ -57,7 +58,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     ) -> Option<Outcome> {
         let gate = wait.gate;
         let until = until.map_or(Ticks::NEVER, |nanoseconds| self.system.time.at(nanoseconds));
-        self.upcalls().end_upcall(slot, vcpu);
+        each_part!(self, part => part.vcpu_is_quiet(slot, vcpu));
         let events = self.shared.partition(gate).gate.wait(vcpu);
         // Also if there are no events: the level may still be high, and would end this wait and the next one.
         self.events_taken(gate);

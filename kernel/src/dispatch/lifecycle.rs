@@ -9,7 +9,7 @@ use crate::load::{Chunk, Cursor};
 use crate::local::Activity;
 use crate::mailbox::bits;
 use crate::partition::{Effects, Request};
-use crate::parts::{Part, has};
+use crate::parts::{PartOf, each_part};
 use bulkhead_abi::log::entry::Failure;
 use bulkhead_abi::status::state_change_event;
 use bulkhead_abi::trace::Event;
@@ -59,7 +59,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Some(PartitionState::Stopped | PartitionState::Failed)
         ) {
             self.quiesce(partition);
-            self.ports().refuse_replies(partition);
+            each_part!(self, part => part.life_ended(partition));
         }
         if effects.load {
             let first = self.system.binding_of(partition, 0);
@@ -135,7 +135,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             if let Some(pause) = state.activity.pause() {
                 pause.wait.leave(self, state.vcpu);
             }
-            self.upcalls().end_upcall(slot, state.vcpu);
+            each_part!(self, part => part.vcpu_is_quiet(slot, state.vcpu));
             self.leave_seat(slot, state.vcpu);
             self.local.switch_off(slot, now);
             self.machine.detach(state.vcpu);
@@ -151,9 +151,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     pub(crate) fn load_here(&mut self, partition: PartitionId, now: Ticks) {
         if self.shared.partition(partition).state() == PartitionState::Loading {
             self.quiesce(partition);
-            self.ports().refuse_replies(partition);
-            self.services().begin_service(partition);
-            self.services().enable_task_lines(partition);
+            each_part!(self, part => part.life_ended(partition));
+            each_part!(self, part => part.life_begins(partition));
             let slot = self.system.binding_of(partition, 0).slot;
             let start = self
                 .shared
@@ -161,7 +160,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 .control(|control| control.start());
             self.shared.recorder.started(partition);
             self.local.make_loading(slot, Cursor::new(start), now);
-            self.ports().relend_to(slot);
+            each_part!(self, part => part.vcpu_is_on(slot));
         }
     }
 
@@ -185,7 +184,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 },
             );
             self.local.make_ready(slot, now);
-            self.ports().relend_to(slot);
+            each_part!(self, part => part.vcpu_is_on(slot));
         }
     }
 
@@ -234,7 +233,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 self.review(lost);
                 // Holds and waits without their capabilities go one at a time, and then the reset looks once
                 // more.
-                let next = if self.lent().are_holds_right(Some(partition)) && self.are_waits_right() {
+                let next = if !self.ends_one_hold(Some(partition)) && self.are_waits_right() {
                     next
                 } else {
                     next.or(Some(from))
@@ -256,7 +255,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 }
                 done.map(|_| ())
             }
-            Chunk::Copy { guest, .. } if self.flash().is_kept_in_flash(partition, guest) => Ok(()),
+            Chunk::Copy { guest, .. } if self.is_kept(partition, guest) => Ok(()),
             Chunk::Copy {
                 guest,
                 payload,
@@ -275,6 +274,13 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             self.faults().fail(slot, vcpu, Failure::Load, address.0);
         }
         self.look();
+    }
+
+    /// Tells whether a piece of a payload is not to be copied ([`PartOf::keeps`]).
+    fn is_kept(&mut self, partition: PartitionId, guest: GuestPhys) -> bool {
+        let mut is_kept = false;
+        each_part!(self, part => is_kept = is_kept || part.keeps(partition, guest));
+        is_kept
     }
 
     fn copy_payload(
@@ -303,21 +309,14 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         // Another pCPU may have sent output of an earlier life, and so have raised the line again after its
         // reset.
         self.change_uart(partition, Change::Reset);
-        self.flash().reset_flash(partition);
+        each_part!(self, part => part.reset(partition));
         let shared = self.shared.partition(partition);
         if let Some(input) = shared.reader.lock().input() {
             input.clear();
         }
-        if D::HAS_NETWORK
-            && has(Part::Networks)
-            && let Some(nic) = self.system.facts_of(partition).nic
-        {
-            self.networks().reset_nic(nic);
-        }
-        self.functions().reset_functions(partition);
         shared.gate.clear();
         self.events_taken(partition);
-        self.ports().raise_for_messages(partition);
+        each_part!(self, part => part.was_reset(partition));
         None
     }
 
@@ -327,12 +326,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if let Some(reset) = self.system.first_state(partition, alternative) {
             self.machine.reset(vcpu, &reset);
         }
-        if D::HAS_NETWORK
-            && has(Part::Networks)
-            && let Some(nic) = self.system.facts_of(partition).nic
-        {
-            self.networks().raise_after_reset(nic);
-        }
+        each_part!(self, part => part.goes_live(partition));
         let Some(effects) = shared.control(crate::partition::Control::loaded) else {
             // The partition is to stop again. The order may have to wait.
             self.local.block(slot, Activity::Ending);

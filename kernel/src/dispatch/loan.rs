@@ -2,7 +2,7 @@
 //! Loans of places ([`crate::local`]) between vCPUs that wait for each other at ports and for locks.
 
 use super::Pcpu;
-use crate::parts::HAS_SEATS;
+use crate::parts::{PartOf, each_part};
 use bulkhead_abi::Error;
 use bulkhead_arch_api::{Arch, Drivers, Ticks, VcpuId};
 use bulkhead_sched::{PcpuPolicy, PolicyError, Slot};
@@ -34,7 +34,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// left its wait. Requires: settled, or the vCPU is not running.
     #[inline]
     pub(crate) fn leave_seat(&mut self, slot: Slot, vcpu: VcpuId) {
-        if HAS_SEATS && self.local.loans.is_any_engaged() {
+        if self.local.loans.is_any_engaged() {
             self.leave_engaged(slot, vcpu);
         }
     }
@@ -46,8 +46,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if !self.local.loans.disengage(slot) {
             return;
         }
-        self.ports().end_call(vcpu);
-        self.locks().leave_locks(vcpu);
+        each_part!(self, part => part.vcpu_leaves(vcpu));
     }
 
     /// Ends the loan of a slot whose vCPU goes on.

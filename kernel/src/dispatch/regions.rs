@@ -6,7 +6,7 @@
 //! answers. A new trapped region is a line there, and a device of the class.
 
 use crate::dispatch::Pcpu;
-use crate::parts::{Part, has};
+use crate::parts::PartOf;
 use bulkhead_arch_api::class::DeviceRole;
 use bulkhead_arch_api::{Access, AccessKind, Arch, Drivers, PartitionId, Reply, VirtualDevice};
 use bulkhead_sched::PcpuPolicy;
@@ -66,9 +66,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         answer_by! {
             (self.system.role_of(place.device), access)
             DeviceRole::Console(_), true, BOTH, self.access_console(place, access);
-            DeviceRole::Flash, has(Part::Flash), BOTH, self.flash().access_flash(place, access);
-            DeviceRole::Bridge, has(Part::Functions), BOTH, self.functions().access_bridge(place, access);
-            DeviceRole::Network, D::HAS_NETWORK && has(Part::Networks), BOTH, self.networks().access_nic(place, access);
+            DeviceRole::Flash, self.flash().is_there(), BOTH, self.flash().access_flash(place, access);
+            DeviceRole::Bridge, self.functions().is_there(), BOTH, self.functions().access_bridge(place, access);
+            DeviceRole::Network, self.networks().is_there(), BOTH, self.networks().access_nic(place, access);
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::dispatch::Pcpu;
 use crate::dispatch::regions::Place;
-use crate::parts::{Part, has};
+use crate::parts::{Part, PartOf, has};
 use bulkhead_arch_api::class::DeviceRole;
 use bulkhead_arch_api::{
     Access, AccessKind, Arch, CopyError, Drivers, GuestPhys, PartitionId, Permissions, Reply, VirtualDevice,
@@ -113,10 +113,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Flashing<'_, '_, '_, A, D, P> {
     }
 
     /// Puts the banks of the partition's flash into array mode, and notes that their contents are there.
-    pub(crate) fn reset_flash(&mut self, partition: PartitionId) {
-        if !has(Part::Flash) {
-            return;
-        }
+    fn reset_flash(&mut self, partition: PartitionId) {
         let (system, shared) = (self.pcpu.system, self.pcpu.shared);
         for device in system.devices_of(partition) {
             if system.role_of(device) != Some(DeviceRole::Flash) {
@@ -138,13 +135,30 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Flashing<'_, '_, '_, A, D, P> {
 
     /// Tells whether a piece of a payload is not to be copied at a start: it belongs to a flash that has its
     /// contents.
-    pub(crate) fn is_kept_in_flash(&self, partition: PartitionId, guest: GuestPhys) -> bool {
-        if !has(Part::Flash) || !self.pcpu.shared.flashes.of(partition).lock().is_filled {
+    fn is_kept_in_flash(&self, partition: PartitionId, guest: GuestPhys) -> bool {
+        if !self.pcpu.shared.flashes.of(partition).lock().is_filled {
             return false;
         }
         let mut devices = self.pcpu.system.devices_of(partition).iter();
         devices.any(|device| {
             self.pcpu.system.role_of(device) == Some(DeviceRole::Flash) && device.offset_of(guest.0).is_some()
         })
+    }
+}
+
+impl<A: Arch, D: Drivers, P: PcpuPolicy> PartOf for Flashing<'_, '_, '_, A, D, P> {
+    #[inline(always)]
+    fn is_there(&self) -> bool {
+        has(Part::Flash)
+    }
+
+    #[inline(always)]
+    fn reset(&mut self, partition: PartitionId) {
+        self.reset_flash(partition);
+    }
+
+    #[inline(always)]
+    fn keeps(&mut self, partition: PartitionId, guest: GuestPhys) -> bool {
+        self.is_kept_in_flash(partition, guest)
     }
 }

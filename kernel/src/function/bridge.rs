@@ -2,10 +2,12 @@
 //! The virtual PCI host bridge of a VM: its configuration space (ECAM, PCI Express 3.0, 7.2.2) and the
 //! registers of its functions, which are the sides of channels.
 
+use crate::channel::command::ChannelId;
 use crate::dispatch::Pcpu;
 use crate::dispatch::regions::Place;
 use crate::function::{FunctionFacts, FunctionId};
 use crate::mailbox::bit;
+use crate::parts::{Part, PartOf, has};
 use bulkhead_arch_api::{Access, AccessKind, Arch, Drivers, PartitionId, Reply, VcpuSet};
 use bulkhead_devices::ivshmem::{CONFIG_SIZE, Function, REGISTERS_SIZE, nobody};
 use bulkhead_sched::PcpuPolicy;
@@ -106,7 +108,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Bridges<'_, '_, '_, A, D, P> {
     }
 
     /// Puts the functions of a VM into their first state.
-    pub(crate) fn reset_functions(&mut self, partition: PartitionId) {
+    fn reset_functions(&mut self, partition: PartitionId) {
         let system = self.pcpu.system;
         for (id, facts) in system
             .functions()
@@ -114,5 +116,28 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Bridges<'_, '_, '_, A, D, P> {
         {
             self.with_function(id, facts, |function| *function = Function::new());
         }
+    }
+}
+
+impl<A: Arch, D: Drivers, P: PcpuPolicy> PartOf for Bridges<'_, '_, '_, A, D, P> {
+    #[inline(always)]
+    fn is_there(&self) -> bool {
+        has(Part::Functions)
+    }
+
+    #[inline(always)]
+    fn reset(&mut self, partition: PartitionId) {
+        self.reset_functions(partition);
+    }
+
+    #[inline(always)]
+    fn rings(&mut self, partition: PartitionId, channel: ChannelId) -> bool {
+        let is_it =
+            |(_, facts): &(_, &FunctionFacts)| facts.partition == partition && facts.channel == channel;
+        let found = self.pcpu.system.functions().find(is_it);
+        if let Some((id, facts)) = found {
+            self.with_function(id, facts, Function::ring);
+        }
+        found.is_some()
     }
 }

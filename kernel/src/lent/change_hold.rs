@@ -4,9 +4,9 @@
 use crate::channel::command::ChannelId;
 use crate::dispatch::Pcpu;
 use crate::lent::hold::Hold;
-use crate::parts::{Part, has};
+use crate::parts::{LENT, PartOf, Rest};
 use bulkhead_abi::{Error, ObjectKind, Rights};
-use bulkhead_arch_api::{Arch, Drivers, GuestPhys, PartitionId, Permissions};
+use bulkhead_arch_api::{Arch, Drivers, GuestPhys, Line, PartitionId, Permissions};
 use bulkhead_image::layout::{SIDE_HELD, SIDE_WRITES, SideRecord};
 use bulkhead_sched::PcpuPolicy;
 
@@ -77,10 +77,8 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Lending<'_, '_, 'i, A, D, P> {
     /// loaded, or the binding of a line likewise. Returns true if there is none. No CPU can use the memory of
     /// a hold that has ended.
     #[inline]
-    pub(crate) fn are_holds_right(&mut self, loaded: Option<PartitionId>) -> bool {
-        !has(Part::Lent)
-            || (self.pcpu.shared.holds.is_empty() || !self.end_wrong_hold(loaded))
-                && self.are_lines_right(loaded)
+    fn are_holds_right(&mut self, loaded: Option<PartitionId>) -> bool {
+        (self.pcpu.shared.holds.is_empty() || !self.end_wrong_hold(loaded)) && self.are_lines_right(loaded)
     }
 
     #[inline(never)]
@@ -107,8 +105,8 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Lending<'_, '_, 'i, A, D, P> {
     /// Tells whether a stretch of memory, which the partition may access now, touches a window of this kind.
     /// Nothing that comes later may be stored there, because the memory may be taken away until then.
     #[inline]
-    pub(crate) fn can_be_taken(&self, partition: PartitionId, guest: GuestPhys, length: u64) -> bool {
-        has(Part::Lent) && !self.pcpu.shared.holds.is_empty() && self.touches_window(partition, guest, length)
+    fn can_be_taken(&self, partition: PartitionId, guest: GuestPhys, length: u64) -> bool {
+        !self.pcpu.shared.holds.is_empty() && self.touches_window(partition, guest, length)
     }
 
     #[inline(never)]
@@ -141,5 +139,28 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Lending<'_, '_, 'i, A, D, P> {
         self.pcpu
             .machine
             .protect(partition, GuestPhys(side.guest.get()), size, permissions);
+    }
+}
+
+impl<A: Arch, D: Drivers, P: PcpuPolicy> PartOf for Lending<'_, '_, '_, A, D, P> {
+    #[inline(always)]
+    fn is_there(&self) -> bool {
+        LENT
+    }
+
+    #[inline(always)]
+    fn ends_one_hold(&mut self, loaded: Option<PartitionId>) -> bool {
+        !self.are_holds_right(loaded)
+    }
+
+    #[inline(always)]
+    fn may_take(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> bool {
+        self.can_be_taken(partition, guest, length)
+    }
+
+    #[inline(always)]
+    fn take_interrupt(&mut self, line: Line) -> Rest {
+        self.take_line(line);
+        Rest::Others
     }
 }

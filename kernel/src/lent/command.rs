@@ -3,7 +3,8 @@
 
 use crate::cap::{Spaces, named};
 use crate::port_id::PortId;
-use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
+use bulkhead_abi::hypercall::LentOperation;
+use bulkhead_abi::{Error, ObjectKind, Rights};
 use bulkhead_arch_api::PartitionId;
 use spin::RelaxStrategy;
 
@@ -29,7 +30,7 @@ pub enum LineStep {
 
 /// Checks a hypercall about something that is lent. The look-up has found the slot, so the index is small.
 pub(crate) fn decode<R: RelaxStrategy>(
-    operation: Operation,
+    operation: LentOperation,
     index: u64,
     port: u64,
     caller: PartitionId,
@@ -37,14 +38,13 @@ pub(crate) fn decode<R: RelaxStrategy>(
 ) -> Result<LentCommand, Error> {
     let index = index as u8;
     Ok(match operation {
-        Operation::ChannelHold | Operation::DeviceHold => LentCommand::Hold(Some(index)),
-        Operation::ChannelRelease | Operation::DeviceRelease => LentCommand::Hold(None),
-        Operation::InterruptBind => {
+        LentOperation::ChannelHold | LentOperation::DeviceHold => LentCommand::Hold(Some(index)),
+        LentOperation::ChannelRelease | LentOperation::DeviceRelease => LentCommand::Hold(None),
+        LentOperation::InterruptBind => {
             let found = PortId(named(spaces, caller, port, ObjectKind::Port, Rights::READ)?);
             LentCommand::Line(index, LineStep::Bind(found, port as u8))
         }
-        Operation::InterruptDone => LentCommand::Line(index, LineStep::Done),
-        Operation::InterruptUnbind => LentCommand::Line(index, LineStep::Unbind),
-        _ => return Err(Error::NotSupported),
+        LentOperation::InterruptDone => LentCommand::Line(index, LineStep::Done),
+        LentOperation::InterruptUnbind => LentCommand::Line(index, LineStep::Unbind),
     })
 }

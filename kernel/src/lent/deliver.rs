@@ -7,7 +7,6 @@ use crate::dispatch::basis::{RECEIVES, Right};
 use crate::lent::change_hold::Lending;
 use crate::lent::command::LineStep;
 use crate::lent::line::{Binding, Mark, Progress};
-use crate::parts::{Part, has};
 use crate::port::PortId;
 use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::hypercall::LINE_SENDER;
@@ -134,7 +133,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Lending<'_, '_, '_, A, D, P> {
     /// loaded. Returns true if there is none. The line of a binding that has ended is masked on every pCPU.
     #[inline]
     pub(super) fn are_lines_right(&mut self, loaded: Option<PartitionId>) -> bool {
-        !has(Part::Lent) || self.pcpu.shared.lines.bindings.is_empty() || !self.end_wrong_line(loaded)
+        self.pcpu.shared.lines.bindings.is_empty() || !self.end_wrong_line(loaded)
     }
 
     #[inline(never)]
@@ -165,10 +164,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Lending<'_, '_, '_, A, D, P> {
 
     /// Takes the interrupt of a line that is lent, and masks the line. Another line is left alone.
     #[inline(never)]
-    pub(crate) fn take_line(&mut self, line: Line) {
-        if !has(Part::Lent) {
-            return;
-        }
+    pub(super) fn take_line(&mut self, line: Line) {
         let mut sides = self.pcpu.system.image.sides().iter();
         let is_it = |side: &&SideRecord| lent_line(side).is_some_and(|(lent, _)| lent == line);
         let Some(side) = sides.find(is_it) else { return };

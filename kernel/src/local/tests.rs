@@ -6,7 +6,6 @@ use super::{Activity, Local};
 use crate::load::Cursor;
 use crate::port::ReplyWait;
 use crate::trace::Tracer;
-use crate::wait::Wait;
 use bulkhead_abi::log::{Area, NONE};
 use bulkhead_arch_api::{PcpuId, Ticks, VcpuId};
 use bulkhead_sched::{
@@ -175,7 +174,7 @@ fn who_waits_without_a_loan_does_not_run_on() {
     assert!(local.lend(Slot(0), Slot(0), Ticks(3)).is_err());
     local.block(
         Slot(0),
-        Activity::waiting(Wait::Reply(ReplyWait), Ticks::NEVER, Ticks::NEVER),
+        Activity::waiting(ReplyWait.into(), Ticks::NEVER, Ticks::NEVER),
     );
     local.settle(Ticks(5));
     local.pick(Ticks(5));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The commands about a lock.
 
-use bulkhead_abi::{Error, Operation};
+use bulkhead_abi::hypercall::LockOperation;
 
 /// A command about a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,12 +14,12 @@ pub enum LockCommand {
     Release,
 }
 
-/// Checks a hypercall about a lock.
-pub(crate) fn decode(operation: Operation, until: u64) -> Result<LockCommand, Error> {
-    Ok(match operation {
-        Operation::LockTake => LockCommand::Take((until != 0).then_some(until)),
-        Operation::LockTryTake => LockCommand::TryTake,
-        Operation::LockRelease => LockCommand::Release,
-        _ => return Err(Error::NotSupported),
-    })
+/// Returns the command that a hypercall about a lock is.
+pub(crate) const fn decode(operation: LockOperation, until: u64) -> LockCommand {
+    match operation {
+        LockOperation::LockTake if until == 0 => LockCommand::Take(None),
+        LockOperation::LockTake => LockCommand::Take(Some(until)),
+        LockOperation::LockTryTake => LockCommand::TryTake,
+        LockOperation::LockRelease => LockCommand::Release,
+    }
 }

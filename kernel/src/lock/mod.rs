@@ -16,9 +16,7 @@
 
 pub(crate) mod command;
 mod pass;
-#[cfg(feature = "locks")]
 mod take;
-#[cfg(feature = "locks")]
 mod wait;
 
 use crate::parts::{Part, entries};

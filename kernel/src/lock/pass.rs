@@ -13,7 +13,7 @@ use crate::dispatch::basis::TAKES;
 use crate::local::Activity;
 use crate::lock::{LockId, taken};
 use crate::mailbox::{bit, bits};
-use crate::parts::{Part, has};
+use crate::parts::{LOCKS, PartOf};
 use crate::port::Basis;
 use bulkhead_abi::Error;
 use bulkhead_arch_api::{Arch, Drivers, VcpuId, VcpuSet};
@@ -90,10 +90,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Locks<'_, '_, '_, A, D, P> {
 
     /// Takes the locks of a vCPU from it, which is being switched off and waits for none any more. The next
     /// owners are told. Bounded by the locks.
-    pub(crate) fn leave_locks(&mut self, vcpu: VcpuId) {
-        if !has(Part::Locks) {
-            return;
-        }
+    fn leave_locks(&mut self, vcpu: VcpuId) {
         let owned = self.pcpu.shared.seats.of(vcpu).lock().owned;
         for lock in bits(owned).map(LockId) {
             self.take_from(vcpu, lock);
@@ -134,5 +131,17 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Locks<'_, '_, '_, A, D, P> {
         // The waiters of other pCPUs lend to the owner that it had.
         self.pcpu.wake_all(waiters);
         true
+    }
+}
+
+impl<A: Arch, D: Drivers, P: PcpuPolicy> PartOf for Locks<'_, '_, '_, A, D, P> {
+    #[inline(always)]
+    fn is_there(&self) -> bool {
+        LOCKS
+    }
+
+    #[inline(always)]
+    fn vcpu_leaves(&mut self, vcpu: VcpuId) {
+        self.leave_locks(vcpu);
     }
 }

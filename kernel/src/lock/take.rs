@@ -11,8 +11,8 @@ use crate::lock::pass::Locks;
 use crate::lock::{LockId, LockWait, Taking, taken};
 use crate::mailbox::bit;
 use crate::port::Basis;
+use crate::wait::Outcome;
 use crate::wait::verbs::Verbs;
-use crate::wait::{Outcome, Wait};
 use bulkhead_abi::Error;
 use bulkhead_arch_api::{Arch, Drivers, VcpuId};
 use bulkhead_sched::{PcpuPolicy, Slot};
@@ -67,7 +67,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Locks<'_, '_, '_, A, D, P> {
         };
         self.pcpu
             .local
-            .block(slot, Activity::waiting(Wait::Lock(wait), until, timer));
+            .block(slot, Activity::waiting(wait.into(), until, timer));
         None
     }
 

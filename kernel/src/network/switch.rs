@@ -10,11 +10,12 @@
 use crate::dispatch::Pcpu;
 use crate::dispatch::regions::Place;
 use crate::network::{Address, Frames, NicFacts, NicId, NicWindow, OUTSIDE, word_at};
-use crate::parts::{Part, has};
+use crate::parts::{Part, PartOf, Rest, has};
 use bulkhead_abi::PartitionState;
 use bulkhead_abi::log::Kind;
 use bulkhead_arch_api::{
-    Access, AccessKind, Arch, Drivers, Exit, FrameWords, HostPhys, Reply, VcpuId, VcpuSet,
+    Access, AccessKind, Arch, Drivers, Exit, FrameWords, HostPhys, Line, PartitionId, Reply, Ticks, VcpuId,
+    VcpuSet,
 };
 use bulkhead_devices::nic::{Adapter, Arrival, FRAME_MAX, counted, is_counter};
 use bulkhead_sched::PcpuPolicy;
@@ -79,7 +80,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
     /// Runs a vCPU, with its interface, if it has one, at hand.
     #[inline(always)]
     pub(crate) fn run_vcpu(&mut self, vcpu: VcpuId) -> Exit {
-        if D::HAS_NETWORK && has(Part::Networks) && self.pcpu.system.has_nic(vcpu) {
+        if self.is_there() && self.pcpu.system.has_nic(vcpu) {
             self.run_beside_nic(vcpu)
         } else {
             self.pcpu.machine.run_answering(vcpu, &self.pcpu.short)
@@ -261,7 +262,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
 
     /// Takes a frame after an interrupt of the board's interface. Returns false if there is no time for
     /// another frame.
-    pub(crate) fn take_frame(&mut self) -> bool {
+    fn take_frame(&mut self) -> bool {
         let began = self.pcpu.machine.now();
         if let Some(received) = self.pcpu.drivers.next_frame()
             && let Some(bytes) = received
@@ -283,7 +284,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
 
     /// Opens the board's interface again: there is time again for frames from outside.
     #[inline(never)]
-    pub(crate) fn listen_again(&mut self) {
+    fn listen_again(&mut self) {
         if let Some(line) = self.pcpu.drivers.network_line() {
             self.pcpu.machine.complete(line);
         }
@@ -292,7 +293,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
     /// Raises the interrupt line of the interface of a partition that starts anew, if its output is high
     /// after a reset. The interrupts of the partition's vCPU are reset already.
     #[inline(never)]
-    pub(crate) fn raise_after_reset(&mut self, nic: NicId) {
+    fn raise_after_reset(&mut self, nic: NicId) {
         let facts = self.pcpu.system.nic(nic);
         if self.pcpu.shared.nics.of(nic).lock().device.level()
             && let Some(line) = facts.device.interrupt()
@@ -302,9 +303,48 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
     }
 
     /// Puts the interface of a partition that starts anew into its state after a reset.
-    pub(crate) fn reset_nic(&mut self, nic: NicId) {
+    fn reset_nic(&mut self, nic: NicId) {
         let address = self.pcpu.system.nic(nic).address;
         *self.pcpu.shared.nics.of(nic).lock() = crate::network::Nic::new(address);
+    }
+}
+
+impl<A: Arch, D: Drivers, P: PcpuPolicy> PartOf for Switching<'_, '_, '_, A, D, P> {
+    #[inline(always)]
+    fn is_there(&self) -> bool {
+        D::HAS_NETWORK && has(Part::Networks)
+    }
+
+    #[inline(always)]
+    fn reset(&mut self, partition: PartitionId) {
+        if let Some(nic) = self.pcpu.system.facts_of(partition).nic {
+            self.reset_nic(nic);
+        }
+    }
+
+    #[inline(always)]
+    fn goes_live(&mut self, partition: PartitionId) {
+        if let Some(nic) = self.pcpu.system.facts_of(partition).nic {
+            self.raise_after_reset(nic);
+        }
+    }
+
+    #[inline(always)]
+    fn take_interrupt(&mut self, line: Line) -> Rest {
+        if self.pcpu.drivers.network_line() != Some(line) {
+            Rest::Others
+        } else if self.take_frame() {
+            Rest::Unmasked
+        } else {
+            Rest::Masked
+        }
+    }
+
+    #[inline(always)]
+    fn work(&mut self, now: Ticks) {
+        if self.pcpu.local.take_intake(now) {
+            self.listen_again();
+        }
     }
 }
 

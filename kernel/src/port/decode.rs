@@ -2,24 +2,23 @@
 //! The checks of hypercalls about ports and replies.
 
 use crate::cap::{ReplyIndex, Spaces, rights};
-use crate::command::Command;
 use crate::port::command::{Answering, Buffer, CallMode, Gift, Message, PortCommand};
 use crate::port_id::PortId;
-use bulkhead_abi::hypercall::{MAX_MESSAGE, MESSAGE_ALIGN, SEND_REPLACES};
-use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
+use bulkhead_abi::hypercall::{MAX_MESSAGE, MESSAGE_ALIGN, PortOperation, SEND_REPLACES};
+use bulkhead_abi::{Error, ObjectKind, Rights};
 use bulkhead_arch_api::{GuestPhys, Hypercall, PartitionId, VcpuId};
 use spin::RelaxStrategy;
 
 /// Checks a hypercall about ports and replies. The object was found, with these rights.
 #[inline(never)]
 pub(crate) fn decode<R: RelaxStrategy>(
-    operation: Operation,
+    operation: PortOperation,
     call: &Hypercall,
     caller: PartitionId,
     object: u8,
     held: Rights,
     spaces: &Spaces<R>,
-) -> Result<Command, Error> {
+) -> Result<PortCommand, Error> {
     let [x1, x2, x3, x4, x5, x6] = call.arguments;
     let port = PortId(object);
     let until = |time: u64| (time != 0).then_some(time);
@@ -29,40 +28,39 @@ pub(crate) fn decode<R: RelaxStrategy>(
             ..message(x2, x3)?
         })
     };
-    Ok(Command::Port(match operation {
-        Operation::PortSend => {
+    Ok(match operation {
+        PortOperation::PortSend => {
             let message = Message {
                 replaces: x4 & SEND_REPLACES != 0,
                 ..given(gift(x4 & !SEND_REPLACES, caller, held, spaces)?)?
             };
             PortCommand::Send(port, message)
         }
-        Operation::PortReceive => PortCommand::Receive(port, buffer(x2, x3, until(x4))?, true),
-        Operation::PortTryReceive => PortCommand::Receive(port, buffer(x2, x3, None)?, false),
-        Operation::PortSendReceive | Operation::PortSendReceiveDonate => {
+        PortOperation::PortReceive => PortCommand::Receive(port, buffer(x2, x3, until(x4))?, true),
+        PortOperation::PortTryReceive => PortCommand::Receive(port, buffer(x2, x3, None)?, false),
+        PortOperation::PortSendReceive | PortOperation::PortSendReceiveDonate => {
             let mode = CallMode {
-                donates: operation == Operation::PortSendReceiveDonate,
+                donates: operation == PortOperation::PortSendReceiveDonate,
                 reply_rights: Rights::WRITE.union(held.intersection(Rights::GRANT)),
             };
             PortCommand::Call(port, message(x2, x3)?, buffer(x4, x5, until(x6))?, mode)
         }
-        Operation::PortReceiveDonate => {
+        PortOperation::PortReceiveDonate => {
             let reply = match x5 {
                 0 => None,
                 index => Some((answering(index, caller, spaces)?, message(x2, x4)?)),
             };
             PortCommand::ReplyReceive(port, reply, buffer(x2, x3, until(x6))?)
         }
-        Operation::PortResume => PortCommand::Resume(until(x2)),
-        Operation::PortReply => {
+        PortOperation::PortResume => PortCommand::Resume(until(x2)),
+        PortOperation::PortReply => {
             let answering = Answering {
                 caller: VcpuId(object),
                 index: ReplyIndex(x1 as u32),
             };
             PortCommand::Reply(answering, given(gift(x4, caller, held, spaces)?)?)
         }
-        _ => return Err(Error::NotSupported),
-    }))
+    })
 }
 
 /// Checks the index of the capability by which a reply is sent. The reply itself finds out whether the call

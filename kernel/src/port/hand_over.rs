@@ -18,6 +18,7 @@
 use crate::cap::{HeldReply, Named, ReplyIndex};
 use crate::dispatch::basis::{CALLS, RECEIVES, Right};
 use crate::local::Activity;
+use crate::parts::{PORTS, of};
 use crate::port::life::Ports;
 use crate::port::{CALL, CallState, MessageWait, PortId, ReplyWait};
 use crate::wait::{Pause, Wait};
@@ -73,7 +74,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Ports<'_, '_, '_, A, D, P> {
         let there = self.waiting(server)?;
         let is_waiting = matches!(
             self.pcpu.local.slot(there).activity,
-            Activity::Blocked(Pause { wait: Wait::Message(wait), .. }) if wait.port == port
+            Activity::Blocked(Pause { wait: Wait::Message(wait), .. }) if of::<PORTS, MessageWait>(wait).port == port
         );
         if !is_waiting {
             return None;
@@ -123,7 +124,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Ports<'_, '_, '_, A, D, P> {
         let until = self.pcpu.deadline_of((until != 0).then_some(until));
         self.pcpu
             .local
-            .wait(slot, Activity::waiting(Wait::Reply(ReplyWait), until, own_time));
+            .wait(slot, Activity::waiting(ReplyWait.into(), until, own_time));
         let results = [length, facts.shown(own), u64::from(reply.0), 0];
         Some((self.go_on(there, server, results), now))
     }
@@ -200,7 +201,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Ports<'_, '_, '_, A, D, P> {
         let until = self.pcpu.deadline_of((until != 0).then_some(until));
         self.pcpu.local.wait(
             slot,
-            Activity::waiting(Wait::Message(MessageWait { port }), until, own_time),
+            Activity::waiting(MessageWait { port }.into(), until, own_time),
         );
         Some((self.go_on(there, caller, [length, 0, 0, 0]), now))
     }
@@ -208,7 +209,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Ports<'_, '_, '_, A, D, P> {
     /// Tells whether a partition itself may write all of a buffer, for as long as it waits.
     #[inline(always)]
     fn is_buffer(&mut self, own: PartitionId, to: GuestPhys, size: u64) -> bool {
-        self.pcpu.machine.may_access(own, to, size, true) && !self.pcpu.lent().can_be_taken(own, to, size)
+        self.pcpu.machine.may_access(own, to, size, true) && !self.pcpu.may_take(own, to, size)
     }
 
     /// Returns the slot of a vCPU, if the vCPU is on this pCPU and goes straight on when its wait ends.

@@ -9,7 +9,7 @@
 use crate::cap::ReplyIndex;
 use crate::dispatch::Pcpu;
 use crate::local::Activity;
-use crate::parts::{HAS_SEATS, Part, has};
+use crate::parts::{PORTS, PartOf};
 use crate::port::{CallState, PortId};
 use crate::wait::Outcome;
 use bulkhead_abi::Error;
@@ -17,7 +17,7 @@ use bulkhead_arch_api::{Arch, Drivers, PartitionId, VcpuId, VcpuSet};
 use bulkhead_sched::{PcpuPolicy, Slot};
 
 /// Tells whether a vCPU is blocked in a call.
-const fn is_calling(activity: Activity) -> bool {
+fn is_calling(activity: Activity) -> bool {
     matches!(activity, Activity::Blocked(pause) if pause.wait.is_call())
 }
 
@@ -38,7 +38,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Ports<'_, '_, '_, A, D, P> {
     /// Destroys a capability to reply by, and ends the call. Returns `None` if the index names
     /// another kind.
     #[inline]
-    pub(crate) fn delete_reply(&mut self, holder: PartitionId, index: u64) -> Option<Outcome> {
+    fn delete_reply(&mut self, holder: PartitionId, index: u64) -> Option<Outcome> {
         let index = ReplyIndex::of(index)?;
         let was_its = self.refuse_reply(holder, index.caller(), Some(index));
         Some(was_its.then_some([0; 4]).ok_or(Error::Revoked))
@@ -66,10 +66,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Ports<'_, '_, '_, A, D, P> {
 
     /// Ends the calls that a partition has received and has not answered. None of its vCPUs runs. Bounded by
     /// the slots of a capability space.
-    pub(crate) fn refuse_replies(&mut self, partition: PartitionId) {
-        if !has(Part::Ports) {
-            return;
-        }
+    fn refuse_replies(&mut self, partition: PartitionId) {
         let shared = self.pcpu.shared;
         for caller in shared.capabilities.replies(partition) {
             self.refuse_reply(partition, caller, None);
@@ -87,10 +84,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Ports<'_, '_, '_, A, D, P> {
 
     /// Raises the events of messages that wait in ports for a partition which begins a new life: the events
     /// of its last life are gone. Bounded by the ports.
-    pub(crate) fn raise_for_messages(&mut self, partition: PartitionId) {
-        if !has(Part::Ports) {
-            return;
-        }
+    fn raise_for_messages(&mut self, partition: PartitionId) {
         for (_, number) in self.pcpu.system.image.ports().iter().zip(0_u8..) {
             let port = PortId(number);
             if let Some((receiver, events)) = self.pcpu.system.port(port).told
@@ -130,8 +124,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Ports<'_, '_, '_, A, D, P> {
     /// Lets a slot, which is switched on or loads its partition, have the places of the callers of this pCPU
     /// that wait for its vCPU, or for any vCPU of its partition if it loads. Bounded by the slots in use.
     #[inline]
-    pub(crate) fn relend_to(&mut self, slot: Slot) {
-        if HAS_SEATS && self.pcpu.local.loans.is_any_engaged() {
+    fn relend_to(&mut self, slot: Slot) {
+        if self.pcpu.local.loans.is_any_engaged() {
             self.relend_callers(slot);
         }
     }
@@ -161,5 +155,37 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Ports<'_, '_, '_, A, D, P> {
         if let Some(server) = self.server_of(self.pcpu.local.slot(slot).vcpu) {
             let _without = self.pcpu.lend_to(slot, server);
         }
+    }
+}
+
+impl<A: Arch, D: Drivers, P: PcpuPolicy> PartOf for Ports<'_, '_, '_, A, D, P> {
+    #[inline(always)]
+    fn is_there(&self) -> bool {
+        PORTS
+    }
+
+    #[inline(always)]
+    fn life_ended(&mut self, partition: PartitionId) {
+        self.refuse_replies(partition);
+    }
+
+    #[inline(always)]
+    fn was_reset(&mut self, partition: PartitionId) {
+        self.raise_for_messages(partition);
+    }
+
+    #[inline(always)]
+    fn vcpu_is_on(&mut self, slot: Slot) {
+        self.relend_to(slot);
+    }
+
+    #[inline(always)]
+    fn vcpu_leaves(&mut self, vcpu: VcpuId) {
+        self.end_call(vcpu);
+    }
+
+    #[inline(always)]
+    fn gives_up_reply(&mut self, caller: PartitionId, index: u64) -> Option<Outcome> {
+        self.delete_reply(caller, index)
     }
 }

@@ -212,7 +212,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Ports<'_, '_, '_, A, D, P> {
                 .pcpu
                 .machine
                 .may_access(partition, buffer.to, u64::from(least), true)
-            && !self.pcpu.lent().can_be_taken(partition, buffer.to, least.into());
+            && !self.pcpu.may_take(partition, buffer.to, least.into());
         is_right.then_some(()).ok_or(Error::InvalidArgument)
     }
 

@@ -25,14 +25,10 @@
 //! have given up: at most as many as the port holds, each in constant time.
 
 pub(crate) mod command;
-#[cfg(feature = "ports")]
 pub(crate) mod decode;
-#[cfg(feature = "ports")]
 mod hand_over;
 mod life;
-#[cfg(feature = "ports")]
 mod message;
-#[cfg(feature = "ports")]
 mod wait;
 
 use crate::cap::{Capability, HeldReply, Named};

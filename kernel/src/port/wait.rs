@@ -6,8 +6,8 @@ use crate::local::Activity;
 use crate::port::command::Buffer;
 use crate::port::life::Ports;
 use crate::port::{CallState, MessageWait, PortId, ReplyWait};
+use crate::wait::Outcome;
 use crate::wait::verbs::{Facts, Verbs};
-use crate::wait::{Outcome, Wait};
 use bulkhead_abi::Error;
 use bulkhead_abi::trace::BlockReason;
 use bulkhead_arch_api::{Arch, Drivers, VcpuId};
@@ -29,7 +29,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Ports<'_, '_, '_, A, D, P> {
         };
         self.pcpu
             .local
-            .block(slot, Activity::waiting(Wait::Message(wait), until, timer));
+            .block(slot, Activity::waiting(wait.into(), until, timer));
         None
     }
 
@@ -41,7 +41,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Ports<'_, '_, '_, A, D, P> {
             if let Some(timer) = self.pcpu.interruption(vcpu) {
                 self.pcpu
                     .local
-                    .block(slot, Activity::waiting(Wait::Reply(ReplyWait), until, timer));
+                    .block(slot, Activity::waiting(ReplyWait.into(), until, timer));
                 return None;
             }
             outcome = Some(ReplyWait.give_up(self.pcpu, vcpu, Error::Interrupted));

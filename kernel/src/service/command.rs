@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The commands of servers, and the checks of their arguments.
 
-use bulkhead_abi::hypercall::{KEPT_GROUP, KEPT_WORDS, MAX_COPY, OWN_MEMORY};
-use bulkhead_abi::{Error, Operation};
+use bulkhead_abi::Error;
+use bulkhead_abi::hypercall::{KEPT_GROUP, KEPT_WORDS, MAX_COPY, OWN_MEMORY, ServiceOperation};
 use bulkhead_arch_api::{GuestPhys, Hypercall};
 
 /// A step in serving clients.
@@ -44,7 +44,7 @@ pub struct Transfer {
 
 /// Checks a hypercall of a server.
 #[inline(never)]
-pub(crate) fn decode(operation: Operation, call: &Hypercall) -> Result<Service, Error> {
+pub(crate) fn decode(operation: ServiceOperation, call: &Hypercall) -> Result<Service, Error> {
     let [_, x2, x3, x4, x5, x6] = call.arguments;
     let window = || u8::try_from(x2).map_err(|_| Error::InvalidArgument);
     let group = || {
@@ -54,11 +54,11 @@ pub(crate) fn decode(operation: Operation, call: &Hypercall) -> Result<Service, 
             .ok_or(Error::InvalidArgument)
     };
     Ok(match operation {
-        Operation::ServiceTake => Service::Take,
-        Operation::ServiceAnswer => Service::Answer(x2, x3),
-        Operation::ServiceNews => Service::News,
-        Operation::ServiceInterrupt => Service::Interrupt(window()?, x3 as u32, x4 as u32),
-        Operation::ServiceRead | Operation::ServiceWrite => {
+        ServiceOperation::ServiceTake => Service::Take,
+        ServiceOperation::ServiceAnswer => Service::Answer(x2, x3),
+        ServiceOperation::ServiceNews => Service::News,
+        ServiceOperation::ServiceInterrupt => Service::Interrupt(window()?, x3 as u32, x4 as u32),
+        ServiceOperation::ServiceRead | ServiceOperation::ServiceWrite => {
             let length = u16::try_from(x4).map_err(|_| Error::InvalidArgument)?;
             if usize::from(length) > MAX_COPY {
                 return Err(Error::InvalidArgument);
@@ -68,15 +68,14 @@ pub(crate) fn decode(operation: Operation, call: &Hypercall) -> Result<Service, 
                 there: GuestPhys(x3),
                 here: GuestPhys(x5),
                 length,
-                is_write: operation == Operation::ServiceWrite,
+                is_write: operation == ServiceOperation::ServiceWrite,
             })
         }
-        Operation::ServiceReach => {
+        ServiceOperation::ServiceReach => {
             let window = window()?;
             Service::Reach((window != OWN_MEMORY).then_some(window), GuestPhys(x3))
         }
-        Operation::ServiceKeep => Service::Keep(window()?, group()?, [x4, x5, x6]),
-        Operation::ServiceKept => Service::Kept(window()?, group()?),
-        _ => return Err(Error::NotSupported),
+        ServiceOperation::ServiceKeep => Service::Keep(window()?, group()?, [x4, x5, x6]),
+        ServiceOperation::ServiceKept => Service::Kept(window()?, group()?),
     })
 }

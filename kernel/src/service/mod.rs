@@ -22,7 +22,6 @@
 
 pub(crate) mod command;
 mod serve;
-#[cfg(feature = "services")]
 mod wait;
 
 use crate::parts::{Part, entries};

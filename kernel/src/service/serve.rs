@@ -3,7 +3,7 @@
 
 use crate::dispatch::Pcpu;
 use crate::mailbox::{bit, bits};
-use crate::parts::{Part, has};
+use crate::parts::{PartOf, Rest, SERVICES};
 use crate::service::command::{Service, Transfer};
 use crate::service::{Services, WindowId};
 use bulkhead_abi::Error;
@@ -13,7 +13,7 @@ use bulkhead_arch_api::{
 };
 use bulkhead_devices::virtio_mmio::{INTERRUPT_ACKNOWLEDGE, INTERRUPT_STATUS, Interrupt, QUEUE_NOTIFY};
 use bulkhead_image::layout::{MEMORY_DEVICE, MEMORY_WRITE, NONE, SERVED_WRITES, ServedRecord};
-use bulkhead_sched::PcpuPolicy;
+use bulkhead_sched::{PcpuPolicy, Slot};
 
 type Answer = Result<[u64; 4], Error>;
 
@@ -96,10 +96,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Serving<'_, '_, 'i, A, D, P> {
 
     /// Prepares the new life of a partition: a client's new life closes its windows, a server's new life lets
     /// its clients wait again. The work is bounded by the number of windows. No vCPU of the partition runs.
-    pub(crate) fn begin_service(&mut self, partition: PartitionId) {
-        if !has(Part::Services) {
-            return;
-        }
+    fn begin_service(&mut self, partition: PartitionId) {
         let system = self.pcpu.system;
         for (record, number) in system.image.served().iter().zip(0_u8..) {
             let (server, window) = (server_of(record), WindowId(number));
@@ -157,8 +154,8 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Serving<'_, '_, 'i, A, D, P> {
     }
 
     /// Lets the devices of a task interrupt this pCPU, which is the pCPU of the task's vCPU.
-    pub(crate) fn enable_task_lines(&mut self, partition: PartitionId) {
-        if !has(Part::Services) || self.pcpu.system.facts_of(partition).kind != PartitionKind::Task {
+    fn enable_task_lines(&mut self, partition: PartitionId) {
+        if self.pcpu.system.facts_of(partition).kind != PartitionKind::Task {
             return;
         }
         let interrupts = self.pcpu.system.image.interrupts().iter();
@@ -168,10 +165,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Serving<'_, '_, 'i, A, D, P> {
     }
 
     /// Raises the event of an interrupt of a task's device. The work grows with the interrupts of the image.
-    pub(crate) fn tell_task(&mut self, line: Line) {
-        if !has(Part::Services) {
-            return;
-        }
+    fn tell_task(&mut self, line: Line) {
         let mut interrupts = self.pcpu.system.image.interrupts().iter();
         if let Some(record) = interrupts.find(|record| record.line.get() == line.0) {
             let owner = PartitionId(record.partition.get() as u8);
@@ -184,9 +178,6 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Serving<'_, '_, 'i, A, D, P> {
     /// clients the capability is for.
     #[inline(never)]
     pub(crate) fn serve(&mut self, holder: PartitionId, server: PartitionId, step: &Service) -> Answer {
-        if !has(Part::Services) {
-            return Err(Error::NotSupported);
-        }
         match *step {
             Service::Take => self.take_access(server),
             Service::Answer(number, value) => self.answer(server, number, value),
@@ -386,6 +377,30 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Serving<'_, '_, 'i, A, D, P> {
             copied.map_err(|_| Error::OutOfReach)?;
         }
         Ok(())
+    }
+}
+
+impl<A: Arch, D: Drivers, P: PcpuPolicy> PartOf for Serving<'_, '_, '_, A, D, P> {
+    #[inline(always)]
+    fn is_there(&self) -> bool {
+        SERVICES
+    }
+
+    #[inline(always)]
+    fn life_begins(&mut self, partition: PartitionId) {
+        self.begin_service(partition);
+        self.enable_task_lines(partition);
+    }
+
+    #[inline(always)]
+    fn take_interrupt(&mut self, line: Line) -> Rest {
+        self.tell_task(line);
+        Rest::Others
+    }
+
+    #[inline(always)]
+    fn answer(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) -> Option<bool> {
+        self.ask(slot, vcpu, access)
     }
 }
 

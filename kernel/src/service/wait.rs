@@ -6,8 +6,8 @@ use crate::local::Activity;
 use crate::service::serve::Serving;
 use crate::service::serve::{client_of, server_of};
 use crate::service::{AccessWait, WindowId};
+use crate::wait::Outcome;
 use crate::wait::verbs::{Deadline, Facts, Verbs};
-use crate::wait::{Outcome, Wait};
 use bulkhead_abi::Error;
 use bulkhead_abi::trace::BlockReason;
 use bulkhead_arch_api::{Access, AccessKind, AddressSpace, Arch, Drivers, Reply, Ticks, VcpuId, VcpuSet};
@@ -18,7 +18,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Serving<'_, '_, '_, A, D, P> {
     /// Lets the server of a window answer an access. Returns whether the access is answered already, or
     /// `None` if it is to no window.
     #[inline(never)]
-    pub(crate) fn ask(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) -> Option<bool> {
+    pub(super) fn ask(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) -> Option<bool> {
         let partition = self.pcpu.system.binding(vcpu).partition;
         if access.space != AddressSpace::Memory {
             return None;
@@ -38,10 +38,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Serving<'_, '_, '_, A, D, P> {
         let _interrupted_at = self.pcpu.machine.pause(vcpu);
         let timeout = self.pcpu.system.time.duration(record.timeout_ns.get());
         let until = self.pcpu.machine.now().plus(timeout);
-        self.pcpu.local.block(
-            slot,
-            Activity::waiting(Wait::Access(AccessWait), until, Ticks::NEVER),
-        );
+        self.pcpu
+            .local
+            .block(slot, Activity::waiting(AccessWait.into(), until, Ticks::NEVER));
         Some(false)
     }
 

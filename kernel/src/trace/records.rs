@@ -48,7 +48,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 }
 
 /// Returns the reason why a vCPU is not ready, if there is one to record.
-const fn block_reason(activity: Activity) -> Option<BlockReason> {
+fn block_reason(activity: Activity) -> Option<BlockReason> {
     match activity {
         Activity::Off => Some(BlockReason::Off),
         Activity::Ending => Some(BlockReason::Ending),

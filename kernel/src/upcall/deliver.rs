@@ -10,7 +10,7 @@ use crate::cap::Named;
 use crate::dispatch::Pcpu;
 use crate::dispatch::basis::WATCHES;
 use crate::local::{Activity, Upcall};
-use crate::parts::{Part, has};
+use crate::parts::{PartOf, UPCALLS};
 use crate::upcall::command::UpcallWish;
 use bulkhead_abi::Error;
 use bulkhead_abi::hypercall::UPCALL_WORDS;
@@ -59,7 +59,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Calling<'_, '_, '_, A, D, P> {
         at: Named<PartitionId>,
         wish: &UpcallWish,
     ) -> Result<bool, Error> {
-        if !A::HAS_UPCALLS {
+        if !self.is_there() {
             return Err(Error::NotSupported);
         }
         let Named { it: gate, index } = at;
@@ -72,7 +72,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Calling<'_, '_, '_, A, D, P> {
                 .pcpu
                 .machine
                 .may_access(caller, wish.frame, FRAME as u64, true)
-                || self.pcpu.lent().can_be_taken(caller, wish.frame, FRAME as u64))
+                || self.pcpu.may_take(caller, wish.frame, FRAME as u64))
         {
             return Err(Error::InvalidArgument);
         }
@@ -120,8 +120,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Calling<'_, '_, '_, A, D, P> {
 
     /// Makes a task that is ready and waits for an upcall be interrupted, if there is a reason to.
     #[inline]
-    pub(crate) fn look_for_upcall(&mut self, slot: Slot) {
-        if A::HAS_UPCALLS && has(Part::Upcalls) && self.pcpu.local.upcalls.is_watching(slot) {
+    fn look_for_upcall(&mut self, slot: Slot) {
+        if self.pcpu.local.upcalls.is_watching(slot) {
             self.look_at_upcall(slot);
         }
     }
@@ -164,9 +164,26 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Calling<'_, '_, '_, A, D, P> {
     }
 
     /// Takes back the upcall that a task waits for, if there is one.
-    pub(crate) fn end_upcall(&mut self, slot: Slot, vcpu: VcpuId) {
+    fn end_upcall(&mut self, slot: Slot, vcpu: VcpuId) {
         if let Some(upcall) = self.pcpu.local.set_upcall(slot, None) {
             self.pcpu.shared.partition(upcall.gate).gate.leave(vcpu);
         }
+    }
+}
+
+impl<A: Arch, D: Drivers, P: PcpuPolicy> PartOf for Calling<'_, '_, '_, A, D, P> {
+    #[inline(always)]
+    fn is_there(&self) -> bool {
+        UPCALLS && A::HAS_UPCALLS
+    }
+
+    #[inline(always)]
+    fn vcpu_goes_on(&mut self, slot: Slot) {
+        self.look_for_upcall(slot);
+    }
+
+    #[inline(always)]
+    fn vcpu_is_quiet(&mut self, slot: Slot, vcpu: VcpuId) {
+        self.end_upcall(slot, vcpu);
     }
 }

@@ -8,17 +8,16 @@
 //! **Verbs.** The kernel asks a wait four things (`wait::verbs`): its outcome, what its deadline means, to
 //! give up, and to leave when its partition stops. Each feature has the verbs of its own waits, so the rest
 //! of the kernel names no wait but by them. A new wait is a struct and its verbs in the folder of the
-//! feature, a variant here, and a line in `wait::verbs`. A build that lacks a part has no such variant.
+//! feature, a variant here, and a line in `wait::verbs`. A build that lacks a part has no value of such a
+//! variant ([`If`]).
 
 pub(crate) mod verbs;
 
 use crate::event::EventWait;
-#[cfg(feature = "locks")]
 use crate::lock::LockWait;
 pub use crate::outcome::Outcome;
-#[cfg(feature = "ports")]
+use crate::parts::{If, Is, LOCKS, PORTS, Presence, SERVICES};
 use crate::port::{MessageWait, ReplyWait};
-#[cfg(feature = "services")]
 use crate::service::AccessWait;
 use crate::time::SleepWait;
 use bulkhead_abi::Error;
@@ -33,17 +32,36 @@ pub enum Wait {
     /// A time.
     Sleep(SleepWait),
     /// A message.
-    #[cfg(feature = "ports")]
-    Message(MessageWait),
+    Message(If<PORTS, MessageWait>),
     /// The reply to a call.
-    #[cfg(feature = "ports")]
-    Reply(ReplyWait),
+    Reply(If<PORTS, ReplyWait>),
     /// A lock.
-    #[cfg(feature = "locks")]
-    Lock(LockWait),
+    Lock(If<LOCKS, LockWait>),
     /// The answer to an access.
-    #[cfg(feature = "services")]
-    Access(AccessWait),
+    Access(If<SERVICES, AccessWait>),
+}
+
+/// Makes a [`Wait`] of each kind of wait that belongs to a part. A build without the part has no command that
+/// waits so; there the wait would have no end but its deadline.
+macro_rules! waits_of_parts {
+    ($($has:ident: $variant:ident($wait:ident);)*) => {
+        $(
+            impl From<$wait> for Wait {
+                #[inline(always)]
+                fn from(wait: $wait) -> Self {
+                    let lacking = Self::Sleep(SleepWait { index: 0 });
+                    Is::<$has>::make(|| Ok(wait), lacking).map_or_else(|lacking| lacking, Self::$variant)
+                }
+            }
+        )*
+    };
+}
+
+waits_of_parts! {
+    PORTS: Message(MessageWait);
+    PORTS: Reply(ReplyWait);
+    LOCKS: Lock(LockWait);
+    SERVICES: Access(AccessWait);
 }
 
 /// The wait of a blocked vCPU, and the two times that end it.

@@ -5,6 +5,10 @@
 use super::Wait;
 use crate::dispatch::Pcpu;
 use crate::dispatch::basis::Right;
+use crate::lock::LockWait;
+use crate::parts::{LOCKS, PORTS, SERVICES, of};
+use crate::port::{MessageWait, ReplyWait};
+use crate::service::AccessWait;
 use crate::wait::Outcome;
 use bulkhead_abi::Error;
 use bulkhead_abi::trace::BlockReason;
@@ -81,14 +85,22 @@ macro_rules! ask {
         match $wait {
             Wait::Events($of) => $answer,
             Wait::Sleep($of) => $answer,
-            #[cfg(feature = "ports")]
-            Wait::Message($of) => $answer,
-            #[cfg(feature = "ports")]
-            Wait::Reply($of) => $answer,
-            #[cfg(feature = "locks")]
-            Wait::Lock($of) => $answer,
-            #[cfg(feature = "services")]
-            Wait::Access($of) => $answer,
+            Wait::Message($of) => {
+                let $of = of::<PORTS, MessageWait>($of);
+                $answer
+            }
+            Wait::Reply($of) => {
+                let $of = of::<PORTS, ReplyWait>($of);
+                $answer
+            }
+            Wait::Lock($of) => {
+                let $of = of::<LOCKS, LockWait>($of);
+                $answer
+            }
+            Wait::Access($of) => {
+                let $of = of::<SERVICES, AccessWait>($of);
+                $answer
+            }
         }
     };
 }
@@ -110,19 +122,20 @@ const fn takes_turn<W: Facts>(_wait: W) -> bool {
 
 impl Wait {
     /// Returns the reason that the trace gives for the block.
-    pub(crate) const fn reason(self) -> BlockReason {
+    #[inline(always)]
+    pub(crate) fn reason(self) -> BlockReason {
         ask!(self, wait => reason(wait))
     }
 
     /// Tells whether the vCPU has called, and waits for the reply.
     #[inline(always)]
-    pub(crate) const fn is_call(self) -> bool {
+    pub(crate) fn is_call(self) -> bool {
         ask!(self, wait => is_call(wait))
     }
 
     /// Tells whether the vCPU ends the wait in its own time ([`Deadline::TakesTurn`]).
     #[inline(always)]
-    pub(crate) const fn takes_turn(self) -> bool {
+    pub(crate) fn takes_turn(self) -> bool {
         ask!(self, wait => takes_turn(wait))
     }
 
