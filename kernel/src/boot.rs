@@ -588,9 +588,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 direct: facts.direct,
             };
             self.machine.adopt(vcpu, &plan);
-            if A::SHORTENS {
-                self.shorten(vcpu, binding.partition);
-            }
+            self.shorten(vcpu, binding.partition);
             if let Some(counters) = self.shared.recorder.vcpu(vcpu) {
                 self.local.add(vcpu, counters);
             }

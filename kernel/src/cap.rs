@@ -38,7 +38,6 @@
 //! so does not outlive the capability ([`crate::dispatch`], file `basis`).
 
 use crate::mailbox::bit;
-use crate::parts::{Part, has};
 use bulkhead_abi::hypercall::{CAPABILITY_SLOTS, SELF_CAPABILITY};
 use bulkhead_abi::size::TablePlace;
 use bulkhead_abi::{Error, ObjectKind, Rights};
@@ -163,7 +162,7 @@ impl ReplyIndex {
     #[must_use]
     #[inline(always)]
     pub const fn of(index: u64) -> Option<Self> {
-        if has(Part::Ports) && index >> 31 == 1 {
+        if index >> 31 == 1 {
             Some(Self(index as u32))
         } else {
             None
@@ -693,7 +692,7 @@ impl Derivations {
 
 /// Tells whether the content of a slot is a capability to reply by.
 const fn is_reply(word: u16) -> bool {
-    has(Part::Ports) && word & KIND == (ObjectKind::Reply as u16) << 4
+    word & KIND == (ObjectKind::Reply as u16) << 4
 }
 
 /// Returns the capability to reply to a call of `caller`.

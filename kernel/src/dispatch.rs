@@ -46,7 +46,6 @@ use crate::local::{Activity, Local};
 use crate::mailbox::{Mailbox, Post, bit, bits};
 use crate::parts::{PartOf, each_part};
 use crate::policy;
-#[cfg(feature = "ports")]
 use crate::port::is_handed_over;
 use crate::shared::Shared;
 use crate::system::System;
@@ -189,7 +188,6 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
                 self.touch_uart(vcpu, access).then_some((slot, vcpu))
             }
             // Mostly one vCPU calls another one, or answers it.
-            #[cfg(feature = "ports")]
             Exit::Hypercall(ref call) if is_handed_over(call.operation) && !self.local.tracer.is_on() => {
                 self.ports().call_or_hand_over(slot, vcpu, call)
             }
@@ -204,6 +202,11 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
     /// Returns `None` if `decide` has to find the next step. Requires: no new decision is wanted.
     #[inline(always)]
     fn block_and_switch(&mut self, slot: Slot, vcpu: VcpuId, until: Ticks) -> Option<(Slot, VcpuId)> {
+        // Where size counts, `decide` holds the only copy of the way.
+        if IS_SMALL {
+            self.handle_idle(slot, vcpu, until);
+            return None;
+        }
         if self.local.tracer.is_on() {
             return self.block_and_switch_traced(slot, vcpu, until);
         }
@@ -214,10 +217,6 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
     /// that the first one asks only once whether anything is traced.
     #[inline(never)]
     fn block_and_switch_traced(&mut self, slot: Slot, vcpu: VcpuId, until: Ticks) -> Option<(Slot, VcpuId)> {
-        if IS_SMALL {
-            self.handle_traced(slot, vcpu, &Exit::Idle { until });
-            return None;
-        }
         self.block_and_go_on::<true>(slot, vcpu, until)
     }
 
@@ -230,11 +229,6 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
         until: Ticks,
     ) -> Option<(Slot, VcpuId)> {
         self.idle(slot, until);
-        // Where size counts, `decide` holds the only copy of the code below.
-        if IS_SMALL {
-            self.local.reschedule = true;
-            return None;
-        }
         let now = self.machine.now();
         if TRACED {
             self.local.tracer.idle(now, vcpu);
@@ -461,15 +455,13 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
     /// more orders. Bounded by the slots.
     #[inline(always)]
     fn take_mail(&mut self, now: Ticks) -> bool {
-        if SEVERAL_VCPUS {
-            // Mostly there are only starts. Then nothing else has to be looked for.
-            let starts = self.mailbox.take_starts();
-            if starts != 0 {
-                for slot in bits(starts).map(Slot) {
-                    self.start_one(slot, now);
-                }
-                return false;
+        // Mostly there are only starts. Then nothing else has to be looked for.
+        let starts = self.mailbox.take_starts();
+        if starts != 0 {
+            for slot in bits(starts).map(Slot) {
+                self.start_one(slot, now);
             }
+            return false;
         }
         self.take_all_mail(now)
     }
@@ -478,7 +470,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
     fn take_all_mail(&mut self, now: Ticks) -> bool {
         let post = self.mailbox.take();
         let has_more = (post.halt || post.stop | post.load != 0) && self.take_order(&post, now);
-        if SEVERAL_VCPUS && post.start != 0 {
+        if post.start != 0 {
             for slot in bits(post.start).map(Slot) {
                 self.start_one(slot, now);
             }

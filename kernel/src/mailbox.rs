@@ -18,7 +18,7 @@
 //! decision and before it runs or waits. The signal itself (an interrupt) stays pending until it is taken. So
 //! the signal is not lost between (c) and the first instruction of the partition either.
 
-use bulkhead_arch_api::PartitionId;
+use bulkhead_arch_api::{MAX_VCPUS_PER_PARTITION, PartitionId};
 use bulkhead_sched::{Slot, SlotSet};
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 
@@ -43,7 +43,8 @@ pub fn bits(bits: u32) -> impl Iterator<Item = u8> {
 
 /// Bits of [`Mailbox::marks`]: the kinds of mail that were posted.
 const WAKE: u32 = 1;
-const START: u32 = 1 << 1;
+/// Where a partition has one vCPU, there is no such mail: the life of the partition switches the vCPU on.
+const START: u32 = if MAX_VCPUS_PER_PARTITION > 1 { 1 << 1 } else { 0 };
 const STOP: u32 = 1 << 2;
 const LOAD: u32 = 1 << 3;
 const SCHEDULE: u32 = 1 << 4;
@@ -223,6 +224,9 @@ impl Mailbox {
     /// Empties the mailbox if it has only slots to switch on. Returns these slots, or none.
     #[inline]
     pub fn take_starts(&self) -> u32 {
+        if START == 0 {
+            return 0;
+        }
         let only = self
             .marks
             .compare_exchange(START, 0, Ordering::AcqRel, Ordering::Relaxed);

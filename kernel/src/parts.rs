@@ -10,7 +10,7 @@
 //! nothing. A part says once whether it is there.
 
 use crate::channel::command::ChannelId;
-use crate::wait::Outcome;
+use crate::outcome::Outcome;
 pub(crate) use bulkhead_abi::parts::Part;
 use bulkhead_abi::{Error, parts::PARTS};
 use bulkhead_arch_api::{Access, GuestPhys, Line, PartitionId, Ticks, VcpuId};

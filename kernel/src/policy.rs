@@ -10,13 +10,11 @@ use crate::mailbox::bit;
 use crate::system::System;
 use crate::time::Timebase;
 use bulkhead_arch_api::{PartitionId, PcpuId};
-#[cfg(feature = "own-policy")]
 use bulkhead_image::layout::POLICY_OWN;
 use bulkhead_image::layout::{
     POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF, POLICY_PINNED, PcpuRecord, SERVER_CONSTANT_BANDWIDTH,
     SERVER_DEFERRABLE, SERVER_SPORADIC, VcpuRecord, WINDOW_PERIOD_START, WindowRecord,
 };
-#[cfg(feature = "own-policy")]
 use bulkhead_sched::OwnParameters;
 use bulkhead_sched::{
     Arinc653Parameters, Domain, DomainsParameters, EdfParameters, FixedPriorityParameters, MAX_DOMAINS,
@@ -76,7 +74,6 @@ pub(crate) fn kind(record: &PcpuRecord, time: &Timebase) -> PolicyParameters<'st
             domains: &[],
             quantum,
         }),
-        #[cfg(feature = "own-policy")]
         own if own & POLICY_OWN != 0 => PolicyParameters::Own(OwnParameters { quantum }),
         _ => PolicyParameters::FixedPriority(FixedPriorityParameters { quantum }),
     }

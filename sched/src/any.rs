@@ -58,7 +58,6 @@ pub enum PolicyParameters<'a> {
     /// [`Domains`].
     Domains(DomainsParameters<'a>),
     /// An [`crate::OwnPolicy`].
-    #[cfg(feature = "own-policy")]
     Own(crate::OwnParameters),
 }
 
@@ -130,10 +129,6 @@ impl AnyPolicy {
                 Self::made(|| AnyKind::Domains(Domains::blank(quantum)))
             }
             // A policy that this build lacks has no use for its parameters, and `install` says so.
-            #[cfg(any(
-                not(all(feature = "edf", feature = "arinc653", feature = "domains")),
-                feature = "own-policy"
-            ))]
             _ => Self::nobody(),
         }
     }

@@ -3,8 +3,8 @@
 
 use crate::workspace::{self, Package, packages, root};
 use crate::{
-    Findings, Outcome, borders, circles, classes, dependencies, english, figures, parts, porting, size, spdx,
-    stack, toolchain, tuples, unsafety,
+    Findings, Outcome, borders, circles, classes, dependencies, english, figures, forks, parts, porting,
+    size, spdx, stack, toolchain, tuples, unsafety,
 };
 use std::process::Command;
 use std::time::Instant;
@@ -19,6 +19,7 @@ pub fn run() -> Outcome {
         ("dependency rule", dependencies::check),
         ("circles of files", circles::check),
         ("borders of parts", borders::check),
+        ("forks of the kernel", forks::check),
         ("tuples as parameters", tuples::check),
         ("unsafe budget", unsafety::check),
         ("licence lines", spdx::check),

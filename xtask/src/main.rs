@@ -13,6 +13,7 @@ mod classes;
 mod dependencies;
 mod english;
 mod figures;
+mod forks;
 mod parts;
 mod picture;
 mod porting;
@@ -56,6 +57,12 @@ enum Command {
     },
     /// Parts of the kernel that name another part, against the list in `xtask/src/borders.rs`
     Borders,
+    /// Places of the kernel that ask a constant of the build, against the number in `xtask/src/forks.rs`
+    Forks {
+        /// List the places instead
+        #[arg(long)]
+        list: bool,
+    },
     /// Parameters of functions that are tuples, against `tuples-budget.toml`
     Tuples {
         /// List the places in this folder or file instead
@@ -139,6 +146,8 @@ fn main() -> ExitCode {
         Command::Circles { folder: None } => circles::check(),
         Command::Circles { folder: Some(folder) } => circles::list(folder),
         Command::Borders => borders::check(),
+        Command::Forks { list: false } => forks::check(),
+        Command::Forks { list: true } => forks::list(),
         Command::Tuples { folder: None } => tuples::check(),
         Command::Tuples { folder: Some(folder) } => tuples::list(folder),
         Command::Unsafe => unsafety::check(),

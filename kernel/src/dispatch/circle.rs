@@ -17,7 +17,6 @@
 //! the first vCPU on the way waits for no other vCPU.
 
 use super::Pcpu;
-use crate::parts::{Part, has};
 use crate::port::{Basis, CallState, PortId};
 use bulkhead_arch_api::{Arch, Drivers, MAX_VCPUS, VcpuId};
 use bulkhead_sched::PcpuPolicy;
@@ -62,9 +61,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if let Some((port, number)) = port {
             return self.only_server(port).map(|server| (server, number));
         }
-        if has(Part::Locks)
-            && let Basis::Lock(at) = basis
-        {
+        if let Basis::Lock(at) = basis {
             let state = self.shared.locks.of(at.it).lock();
             if state.waiters().contains(vcpu) {
                 return state.owner().map(|owner| (owner, number));

@@ -253,7 +253,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
             return;
         }
         let awaited = self.change_uart(partition, Change::Byte(byte));
-        if A::CAPS.semihosting && awaited != 0 {
+        if awaited != 0 {
             self.wake_all(VcpuSet::of(facts.first));
         }
     }

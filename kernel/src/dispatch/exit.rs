@@ -24,6 +24,17 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
     }
 
+    /// Handles an [`Exit::Idle`], and leaves the choice of another vCPU to the next decision.
+    #[inline(always)]
+    pub(crate) fn handle_idle(&mut self, slot: Slot, vcpu: VcpuId, until: Ticks) {
+        if self.local.tracer.is_on() {
+            self.handle_traced(slot, vcpu, &Exit::Idle { until });
+        } else {
+            self.idle(slot, until);
+            self.local.reschedule = true;
+        }
+    }
+
     /// Handles an exit, and records it.
     #[inline(never)]
     pub(crate) fn handle_traced(&mut self, slot: Slot, vcpu: VcpuId, exit: &Exit) {
@@ -47,7 +58,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 target,
                 entry,
                 argument,
-            } => self.cpu_on(vcpu, target, entry, argument),
+            } if SEVERAL_VCPUS => self.cpu_on(vcpu, target, entry, argument),
             _ => self.handle_rest(slot, vcpu, exit),
         }
     }
@@ -58,8 +69,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Exit::Access(ref access) => self.handle_accesses(slot, vcpu, access),
             Exit::Register(ref access) if A::SHORTENS => _ = self.touch_uart(vcpu, access),
             Exit::Fault(ref report) => self.faults().fault(slot, vcpu, report),
-            Exit::CpuPower { target } => self.cpu_power(vcpu, target),
-            Exit::CpuOff => self.cpu_off(slot, vcpu),
+            Exit::CpuPower { .. } | Exit::CpuOff if SEVERAL_VCPUS => match *exit {
+                Exit::CpuPower { target } => self.cpu_power(vcpu, target),
+                _ => self.cpu_off(slot, vcpu),
+            },
             Exit::Reset(kind) => {
                 self.end_own(slot, own_wish(kind));
                 // The stop that follows is long. A guest can ask for one without end.
@@ -147,9 +160,6 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     fn cpu_power(&mut self, vcpu: VcpuId, target: u8) {
-        if !SEVERAL_VCPUS {
-            return;
-        }
         let partition = self.system.binding(vcpu).partition;
         let power = self
             .shared
@@ -160,9 +170,6 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     #[inline(never)]
     fn cpu_on(&mut self, vcpu: VcpuId, target: u8, entry: GuestPhys, argument: u64) {
-        if !SEVERAL_VCPUS {
-            return;
-        }
         let own = self.system.binding(vcpu);
         let result = self
             .shared

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Carries out the orders of the control blocks of partitions: stop, load, start, and the end of the system.
 
+use super::Pcpu;
 use super::device::Change;
 use super::report::TOLD_AT_ONCE;
-use super::{Pcpu, SEVERAL_VCPUS};
 use crate::boot::{end_if_all_stopped, end_system};
 use crate::load::{Chunk, Cursor};
 use crate::local::Activity;
@@ -190,9 +190,6 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Handles a running vCPU that has switched itself off.
     pub(crate) fn cpu_off(&mut self, slot: Slot, vcpu: VcpuId) {
-        if !SEVERAL_VCPUS {
-            return;
-        }
         let binding = self.system.binding(vcpu);
         self.local.block(slot, Activity::Off);
         self.leave_seat(slot, vcpu);

@@ -11,7 +11,7 @@
 use super::basis::{RECEIVES, Right};
 use crate::cap::Spaces;
 use crate::channel::command::ChannelId;
-use crate::parts::{Part, has};
+use crate::parts::PORTS;
 use crate::port::{Letter, PortId, Room};
 use crate::shared::Shared;
 use crate::system::System;
@@ -149,9 +149,12 @@ impl<A: Arch> ShortCalls<A> for Short<'_, '_, A::Relax> {
         let caller = self.system.binding(vcpu).partition;
         let [operation, index, ..] = *registers;
         let results = match operation as u16 {
-            SEND if has(Part::Ports) => return self.send(machine, caller, registers),
-            RECEIVE | TRY_RECEIVE if has(Part::Ports) => {
-                return self.receive(machine, vcpu, caller, registers);
+            SEND | RECEIVE | TRY_RECEIVE if PORTS => {
+                return if operation as u16 == SEND {
+                    self.send(machine, caller, registers)
+                } else {
+                    self.receive(machine, vcpu, caller, registers)
+                };
             }
             VERSION => [u64::from(ABI_VERSION), 0, 0, 0],
             STATUS => {

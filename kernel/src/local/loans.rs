@@ -49,16 +49,22 @@ impl Loans {
         was
     }
 
+    /// Returns a set of slots, which is empty in a build where no vCPU waits for another one.
+    #[inline(always)]
+    const fn there(slots: u32) -> u32 {
+        if HAS_SEATS { slots } else { 0 }
+    }
+
     /// Tells whether any slot may have something to leave at ports. A slot that lends has.
     #[inline]
     pub(crate) const fn is_any_engaged(&self) -> bool {
-        HAS_SEATS && self.engaged != 0
+        Self::there(self.engaged) != 0
     }
 
     /// Tells whether a slot lends its place.
     #[inline]
     pub(crate) const fn is_lending(&self, slot: Slot) -> bool {
-        HAS_SEATS && self.lent & bit(slot.0) != 0
+        Self::there(self.lent) & bit(slot.0) != 0
     }
 
     /// Notes that `from` lends its place to `to`.
@@ -143,8 +149,7 @@ impl<P: PcpuPolicy> Local<P> {
     #[inline]
     pub fn hand_over(&mut self, from: Slot, to: Slot, now: Ticks) -> bool {
         let ran = now.since(self.since).0;
-        // A decision that must be checked is taken the usual way.
-        if !P::IS_TRUSTED || !self.policy.hand_over((from, to), ran, now.0, &mut self.in_force) {
+        if !Self::may_hand_over() || !self.policy.hand_over((from, to), ran, now.0, &mut self.in_force) {
             return false;
         }
         self.loans.begin(from, to);
@@ -157,12 +162,19 @@ impl<P: PcpuPolicy> Local<P> {
     #[inline]
     pub fn hand_back(&mut self, from: Slot, to: Slot, now: Ticks) -> bool {
         let ran = now.since(self.since).0;
-        if !P::IS_TRUSTED || !self.policy.hand_back((from, to), ran, now.0, &mut self.in_force) {
+        if !Self::may_hand_over() || !self.policy.hand_back((from, to), ran, now.0, &mut self.in_force) {
             return false;
         }
         self.loans.end(from);
         self.pass_on(to, from, now);
         true
+    }
+
+    /// Tells whether a place may change hands without a decision. A decision that must be checked is taken the
+    /// usual way.
+    #[inline(always)]
+    const fn may_hand_over() -> bool {
+        P::IS_TRUSTED
     }
 
     /// Counts the time of `from`, after which `to` runs.
