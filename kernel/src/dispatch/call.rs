@@ -118,12 +118,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             }
             WaitCommand::Sleep(until) => self.sleep(slot, vcpu, named, until),
             WaitCommand::Revoke(index, own) => {
-                let mut given_up = None;
                 if own {
-                    each_part!(self, part => given_up = given_up.or_else(|| part.gives_up_reply(caller, index)));
-                }
-                if given_up.is_some() {
-                    return given_up;
+                    each_part!(self, part => if let Some(answer) = part.gives_up_reply(caller, index) {
+                        return Some(answer);
+                    });
                 }
                 match self.revoke_part(caller, index, own) {
                     Ok(None) => Some(Ok([0; 4])),
@@ -176,17 +174,19 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Ends one thing that a partition has only while it holds a capability ([`PartOf::ends_one_hold`]).
     pub(crate) fn ends_one_hold(&mut self, loaded: Option<PartitionId>) -> bool {
-        let mut has_ended = false;
-        each_part!(self, part => has_ended = has_ended || part.ends_one_hold(loaded));
-        has_ended
+        each_part!(self, part => if part.ends_one_hold(loaded) {
+            return true;
+        });
+        false
     }
 
     /// Tells whether a stretch of memory may be taken away later ([`PartOf::may_take`]).
     #[inline(always)]
     pub(crate) fn may_take(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> bool {
-        let mut may_take = false;
-        each_part!(self, part => may_take = may_take || part.may_take(partition, guest, length));
-        may_take
+        each_part!(self, part => if part.may_take(partition, guest, length) {
+            return true;
+        });
+        false
     }
 
     /// Sees to a slot whose vCPU goes on ([`PartOf::vcpu_goes_on`]).

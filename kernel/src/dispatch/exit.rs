@@ -107,12 +107,11 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if self.access(vcpu, access) {
             return true;
         }
-        let mut answer = None;
-        each_part!(self, part => answer = answer.or_else(|| part.answer(slot, vcpu, access)));
-        answer.unwrap_or_else(|| {
-            self.faults().no_such_address(slot, vcpu, access);
-            false
-        })
+        each_part!(self, part => if let Some(is_answered) = part.answer(slot, vcpu, access) {
+            return is_answered;
+        });
+        self.faults().no_such_address(slot, vcpu, access);
+        false
     }
 
     /// Handles an exit that has nothing to do with the vCPU that happened to run.

@@ -275,9 +275,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Tells whether a piece of a payload is not to be copied ([`PartOf::keeps`]).
     fn is_kept(&mut self, partition: PartitionId, guest: GuestPhys) -> bool {
-        let mut is_kept = false;
-        each_part!(self, part => is_kept = is_kept || part.keeps(partition, guest));
-        is_kept
+        each_part!(self, part => if part.keeps(partition, guest) {
+            return true;
+        });
+        false
     }
 
     fn copy_payload(

@@ -170,8 +170,8 @@ impl<P: PcpuPolicy> Local<P> {
         true
     }
 
-    /// Tells whether a place may change hands without a decision. A decision that must be checked is taken the
-    /// usual way.
+    /// Tells whether a place may change hands without a decision. A decision that must be checked is taken
+    /// the usual way.
     #[inline(always)]
     const fn may_hand_over() -> bool {
         P::IS_TRUSTED

@@ -66,6 +66,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Ports<'_, '_, '_, A, D, P> {
 
     /// Ends the calls that a partition has received and has not answered. None of its vCPUs runs. Bounded by
     /// the slots of a capability space.
+    #[inline(never)]
     fn refuse_replies(&mut self, partition: PartitionId) {
         let shared = self.pcpu.shared;
         for caller in shared.capabilities.replies(partition) {
