@@ -103,7 +103,7 @@ codes! {
     DoesNotFit = "E064", "Image, ramdisk and device tree do not fit into the partition's memory together.";
     BadOverlay = "E065", "A device tree overlay cannot be compiled or applied.";
     NoImage = "E066", "A partition has nothing to run.";
-    TooManyMappings = "E067", "A partition needs more mappings, pieces of payloads or alternatives than a system image holds.";
+    TooManyMappings = "E067", "A partition needs more mappings, pieces of payloads or alternatives than a system image holds, or a board more tables than the hypervisor has.";
     ModulesWithoutKernel = "E070", "`modules` is given, but not for a kernel and a RAM disk of Debian's.";
     Attachment = "E071", "A disk or a network cannot be attached to the emulator as asked.";
     NotForClass = "E081", "Something is given that has no meaning on the class of the board.";

@@ -16,7 +16,9 @@ use crate::{cache, layout, tables};
 use bulkhead_abi::size::own;
 use bulkhead_arch_api::{HostPhys, MAX_PCPUS, MemoryKind, Permissions};
 use bulkhead_arch_paging::vmsa::HypervisorStage1;
-use bulkhead_arch_paging::{Attributes, Geometry, MapError, Mapping, PAGE_SIZE, TableMemory, Tree};
+use bulkhead_arch_paging::{
+    Attributes, Geometry, MapError, Mapping, OWN_TABLES_AARCH64, PAGE_SIZE, TableMemory, Tree,
+};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -45,7 +47,7 @@ const fn attributes(write: bool, execute: bool, kind: MemoryKind) -> Attributes 
 
 /// Tables: one root, and for each of binary, image, RAM ends and devices up to three levels. The host tool
 /// counts the tables of a class binary for one system (`manifest/src/compile/own_map.rs`).
-const TABLE_COUNT: usize = own("translation", 32);
+const TABLE_COUNT: usize = own("translation", OWN_TABLES_AARCH64);
 
 /// The tables, the root first.
 #[repr(C, align(4096))]

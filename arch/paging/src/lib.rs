@@ -36,6 +36,11 @@ mod memory;
 mod tree;
 pub mod vmsa;
 
+/// The most tables of the hypervisor's own translation on class `aarch64`, the root included.
+pub const OWN_TABLES_AARCH64: usize = 32;
+/// The most tables of the hypervisor's own translation on class `x86_64`, the root included.
+pub const OWN_TABLES_X86_64: usize = 40;
+
 pub use estimate::tables_needed;
 pub use format::{Attributes, Entry, Format};
 pub use geometry::{ENTRIES, Geometry, GeometryError, LAST_LEVEL, PAGE_SIZE, span_of};

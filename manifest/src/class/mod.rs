@@ -89,6 +89,11 @@ pub(crate) trait Host: Sync {
     /// Returns the room that is kept for the class binary while its size is not known. Places do not change
     /// when the size becomes known, unless the binary is larger than this room.
     fn binary_reserve(&self) -> u64;
+    /// Returns the most tables of the hypervisor's own translation. Any number is enough for a class without
+    /// such tables.
+    fn own_tables(&self) -> usize {
+        usize::MAX
+    }
     /// Moves the memory of channels to where it is on the board, if no address is translated. Channels
     /// without room are reported.
     fn place_channels(

@@ -9,6 +9,7 @@ use super::CompileError;
 use super::devices::register_records;
 use super::own_map;
 use super::records::records;
+use crate::class;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::system::System;
 
@@ -48,6 +49,25 @@ pub(crate) fn fits_tables(system: &System, report: &mut Report) -> Option<()> {
         return None;
     }
     Some(())
+}
+
+/// Reports a board that the hypervisor cannot map with the tables that a class binary has.
+pub(crate) fn fits_own_map(system: &System, report: &mut Report) -> Option<()> {
+    let most = class::host(system.board.class).own_tables();
+    let tables = own_map::tables(system, &records(system).ok()?);
+    if tables <= most {
+        return Some(());
+    }
+    let message = format!(
+        "the hypervisor needs {tables} tables to map RAM and devices of board `{}`, more than {most}",
+        system.board.name
+    );
+    let place = system.manifest.board.as_ref().map(|board| board.place);
+    report.push(
+        Diagnostic::at(Code::TooManyMappings, place.unwrap_or_default(), message)
+            .help("give the board fewer stretches of RAM, or let them begin and end at multiples of 2 MiB"),
+    );
+    None
 }
 
 /// Returns the number of records in each table of the system's image, for a class binary that is built for

@@ -5,7 +5,7 @@ use super::guests;
 use crate::board::Board;
 use crate::class;
 use crate::compile;
-use crate::compile::limits::fits_tables;
+use crate::compile::limits::{fits_own_map, fits_tables};
 use crate::diagnostic::Report;
 use crate::guest::{Context, Guest};
 use crate::model::capability::capabilities;
@@ -37,6 +37,7 @@ impl Draft<'_> {
         let mut system = self.system(report)?;
         let reserve = class::host(system.board.class).binary_reserve();
         system.plan = compile::plan(&system, reserve, None, report)?;
+        fits_own_map(&system, report)?;
         Some(system)
     }
 

@@ -86,6 +86,10 @@ impl Host for Aarch64 {
         2 << 20
     }
 
+    fn own_tables(&self) -> usize {
+        bulkhead_arch_paging::OWN_TABLES_AARCH64
+    }
+
     fn own_memory(&self, _board: &Board, plan: &Plan) -> Vec<(&'static str, Window, &'static str)> {
         vec![("hypervisor, payloads", plan.hypervisor, "rwx")]
     }

@@ -114,6 +114,10 @@ impl Host for X86 {
         4 << 20
     }
 
+    fn own_tables(&self) -> usize {
+        bulkhead_arch_paging::OWN_TABLES_X86_64
+    }
+
     fn own_memory(&self, _board: &Board, plan: &Plan) -> Vec<(&'static str, Window, &'static str)> {
         vec![("hypervisor, payloads", plan.hypervisor, "rwx")]
     }
