@@ -28,8 +28,11 @@
 //! All fields are atomics: any bytes are a value of this type, and
 //! readers on other CPUs see whole numbers. Numbers have the byte order of the CPU.
 
+pub mod ending;
 pub mod entry;
 pub mod line;
+#[cfg(any(test, feature = "read"))]
+pub mod read;
 pub mod registers;
 pub mod text;
 

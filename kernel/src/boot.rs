@@ -22,6 +22,7 @@ use crate::system::{System, windows};
 use crate::terminal::Reader;
 use crate::time::Timebase;
 use bulkhead_abi::hypercall::SELF_CAPABILITY;
+use bulkhead_abi::log::ending::{Ending, LOCKDOWN};
 use bulkhead_abi::log::entry::{IS_NOT_STARTED, IS_TASK};
 use bulkhead_abi::log::text::PLACED_VCPUS;
 use bulkhead_abi::log::{Entry, Kind};
@@ -645,7 +646,7 @@ pub fn lockdown<A: Arch, D: Drivers>(
 ) -> ! {
     if shared.claim_end() {
         halt_others(machine, shared);
-        let mut line = LogLine::of("LOCKDOWN: ");
+        let mut line = LogLine::of(LOCKDOWN);
         line.bytes(reason.as_bytes());
         shared.recorder.lockdown(machine, &line);
         last_words(machine, drivers, shared, &line);
@@ -668,11 +669,11 @@ pub(crate) fn end_system<A: Arch, D: Drivers>(
     machine: &mut A,
     drivers: &mut D,
     shared: &Shared<'_, A::Relax>,
-    reason: &str,
+    reason: Ending,
 ) -> ! {
     if shared.claim_end() {
         halt_others(machine, shared);
-        last_words(machine, drivers, shared, &LogLine::of(reason));
+        last_words(machine, drivers, shared, &LogLine::of(reason.name()));
         machine.power_off();
     }
     machine.stop()
@@ -699,7 +700,7 @@ pub(crate) fn end_if_all_stopped<A: Arch, D: Drivers>(
     system: &System<'_>,
 ) {
     if all_stopped(shared, system) {
-        end_system(machine, drivers, shared, "all partitions stopped");
+        end_system(machine, drivers, shared, Ending::AllStopped);
     }
 }
 

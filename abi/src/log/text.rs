@@ -23,7 +23,7 @@ pub const PLACED_VCPUS: u8 = 8;
 /// The fact that holds the number of the event, and the action in the bits from 32 on.
 pub const EVENT: u8 = 4;
 /// The fact that holds the error of a hypercall.
-const ERROR: u8 = 2;
+pub(super) const ERROR: u8 = 2;
 
 const _: () = assert!(NAME_LEN <= VALUE_LEN);
 
@@ -39,7 +39,7 @@ pub trait Names {
 }
 
 /// The flags that decide whether a text is there, by the letter that stands for each.
-const FLAGS: [(u8, u8); 8] = [
+pub(super) const FLAGS: [(u8, u8); 8] = [
     (b'A', HAS_ADDRESS),
     (b'V', HAS_VIRTUAL),
     (b'L', LIMIT_REACHED),
@@ -56,7 +56,7 @@ const OF_REGISTERS: &str = "registers: partition={p} vcpu={v}";
 impl Kind {
     /// Returns the template of its lines, in three parts. `{` and `}` enclose a value ([`Entry::add_value`]),
     /// `<` and `>` a text that is there under a condition ([`Entry::is`]). Their first byte says which.
-    const fn template(self) -> [&'static str; 3] {
+    pub(super) const fn template(self) -> [&'static str; 3] {
         match self {
             Self::Text => ["{b}", "", ""],
             Self::Partition => [
@@ -94,7 +94,7 @@ impl Kind {
     }
 
     /// Returns the names of its details, from the detail 1 on, each with a line feed after it.
-    const fn details(self) -> &'static str {
+    pub(super) const fn details(self) -> &'static str {
         match self {
             Self::State => PartitionState::NAMES,
             Self::Failed => Failure::NAMES,
@@ -154,7 +154,7 @@ impl Entry {
 
     /// Tells whether a condition of a template holds: a capital letter if its flag is set, a small one if its
     /// flag is not set, a digit if `detail` is greater.
-    fn is(&self, condition: u8) -> bool {
+    pub(super) fn is(&self, condition: u8) -> bool {
         let letter = condition.to_ascii_uppercase();
         match FLAGS.iter().find(|(flag_letter, _)| *flag_letter == letter) {
             Some((_, flag)) => (self.flags & flag != 0) == (condition == letter),
@@ -162,7 +162,7 @@ impl Entry {
         }
     }
 
-    fn fact(&self, index: u8) -> u64 {
+    pub(super) fn fact(&self, index: u8) -> u64 {
         self.facts.get(usize::from(index)).copied().unwrap_or(0)
     }
 
@@ -234,7 +234,7 @@ fn add_name(names: &str, number: u8, to: &mut PieceLine) {
 
 /// Returns the bytes before the first `end`, and those after it.
 #[inline(never)]
-fn split(text: &[u8], end: u8) -> (&[u8], &[u8]) {
+pub(super) fn split(text: &[u8], end: u8) -> (&[u8], &[u8]) {
     let mut rest = text;
     while let [byte, behind @ ..] = rest {
         if *byte == end {

@@ -3,6 +3,7 @@
 
 use crate::sysreg::read_register;
 use crate::{console, crash, layout, mmu, parking};
+use bulkhead_abi::lockdown;
 
 /// MPIDR_EL1: affinity fields (Arm DDI 0487 D19.2.101).
 const MPIDR_AFFINITY: u64 = 0xFF_00FF_FFFF;
@@ -28,16 +29,16 @@ pub(crate) fn own_hardware_id() -> u64 {
 /// Fills the translation tables of EL2. Runs with the MMU off.
 pub(crate) extern "C" fn build_tables() {
     if mmu::build().is_err() {
-        halt("LOCKDOWN: the hypervisor's own memory does not fit its tables");
+        halt(lockdown!("the hypervisor's own memory does not fit its tables"));
     }
 }
 
 /// Ends the start of a CPU that was entered below EL2 (or above). Runs with the MMU off.
 pub(crate) extern "C" fn wrong_level(_level: u64) {
     console::find_unmapped(system_image());
-    crash::refuse(
-        "LOCKDOWN: not entered at EL2; the firmware or emulator must start this image in hypervisor mode",
-    );
+    crash::refuse(lockdown!(
+        "not entered at EL2; the firmware or emulator must start this image in hypervisor mode"
+    ));
 }
 
 /// Ends this CPU with a reason, before the kernel could.

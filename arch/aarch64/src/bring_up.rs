@@ -11,6 +11,7 @@ use crate::machine::Machine;
 use crate::state::{Auxiliary, NO_WALKS_AARCH32};
 use crate::sysreg::{read_register, write_guest_register};
 use crate::{boot, console, debug, digest::CpuDigest, layout, mmu, short_trace, space, state, timer};
+use bulkhead_abi::lockdown;
 use bulkhead_arch_api::{HostPhys, MAX_PCPUS, PcpuId, class};
 use bulkhead_arch_paging::MapError;
 use bulkhead_image::layout::{
@@ -38,14 +39,16 @@ impl Machine {
 
     fn on_board(image: &Image<'_>) -> Self {
         if image.board().load_address.get() != layout::load_address() {
-            boot::halt("LOCKDOWN: loaded at the wrong address");
+            boot::halt(lockdown!("loaded at the wrong address"));
         }
         if image.board().log_base.get() != layout::log_address() {
-            boot::halt("LOCKDOWN: the log's place is not directly below the load address");
+            boot::halt(lockdown!(
+                "the log's place is not directly below the load address"
+            ));
         }
         let board = BOARD.call_once(|| survey(image));
         if map_board(image).is_err() {
-            boot::halt("LOCKDOWN: the board's map does not fit the tables or the CPU");
+            boot::halt(lockdown!("the board's map does not fit the tables or the CPU"));
         }
         let mut machine = Self::new(boot_pcpu(board));
         init_interrupts(image);
@@ -73,7 +76,7 @@ impl Machine {
         no_fine_controls();
         space::enable();
         if !irq::init_pcpu(&mut self.irq, self.pcpu, boot::own_hardware_id()) {
-            boot::halt("LOCKDOWN: no GIC redistributor for this pCPU");
+            boot::halt(lockdown!("no GIC redistributor for this pCPU"));
         }
         short_trace::init(self);
     }
@@ -138,7 +141,7 @@ fn boot_pcpu(board: &Board) -> PcpuId {
     let own = boot::own_hardware_id();
     match board.hardware_ids.iter().position(|id| *id == own) {
         Some(0) => PcpuId(0),
-        _ => boot::halt("LOCKDOWN: the boot CPU is not pCPU 0 of the board"),
+        _ => boot::halt(lockdown!("the boot CPU is not pCPU 0 of the board")),
     }
 }
 
@@ -185,7 +188,9 @@ fn controller<'i>(image: &Image<'i>, role: u32) -> Option<&'i ControllerRecord> 
 fn init_interrupts(image: &Image<'_>) {
     let gic = controller(image, ROLE_INTERRUPTS).filter(|record| record.compatible.get() == CONTROLLER_GIC);
     let (Some(gic), Some(timer)) = (gic, controller(image, ROLE_TIMER)) else {
-        boot::halt("LOCKDOWN: no timer, or not the GIC this hypervisor is for, in the board's tables");
+        boot::halt(lockdown!(
+            "no timer, or not the GIC this hypervisor is for, in the board's tables"
+        ));
     };
     let mut windows = [(0, 0); 4];
     for ((window, base), size) in windows.iter_mut().zip(&gic.base).zip(&gic.size) {

@@ -10,6 +10,7 @@ use crate::parking::park;
 use crate::stacks::{EMERGENCY_SIZE, EMERGENCY_STACKS, GUARD_SIZE, STACK_SIZE, STACKS};
 use crate::sysreg::read_register;
 use crate::{console, irq, layout, log};
+use bulkhead_abi::log::ending::{BASE, ELR, EXCEPTION_BY_VECTOR};
 use bulkhead_abi::log::line::Line;
 use bulkhead_abi::log::{AREA_SIZE, CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, NONE, STACK_WORDS};
 use bulkhead_arch_api::MAX_PCPUS;
@@ -48,14 +49,14 @@ pub(crate) extern "C" fn crash(registers: &[u64; 31], vector: u64, stack: u64) -
     claim();
     let (syndrome, pc) = (read_register!("esr_el2"), read_register!("elr_el2"));
     let address = read_register!("far_el2");
-    let mut line = Line::<ROOM>::of("LOCKDOWN: exception in the hypervisor: vector=");
+    let mut line = Line::<ROOM>::of(EXCEPTION_BY_VECTOR);
     line.hex(vector);
     line.text(" esr=").hex(syndrome);
-    line.text(" elr=").hex(pc);
+    line.text(ELR).hex(pc);
     line.text(" far=").hex(address);
     line.text(" sp=").hex(stack);
     // An address in the binary's ELF file is the ELR less this address.
-    line.text(" base=").hex(layout::load_address());
+    line.text(BASE).hex(layout::load_address());
     leave(CRASH_EXCEPTION, own_pcpu(), line.as_bytes(), |record| {
         record.syndrome.store(syndrome, Ordering::Relaxed);
         record.address.store(address, Ordering::Relaxed);

@@ -11,6 +11,7 @@ use crate::protection::{self, Plain, Space, SpaceTable};
 use crate::system::{self, CPUID, ID_PFR0, MPU_TYPE, MVFR0, NVIC_IPR, PID4, SYST_CALIB};
 use crate::window::Loan;
 use crate::{arrival, console, fp, log};
+use bulkhead_abi::lockdown;
 use bulkhead_arch_api::class::DriverFacts;
 use bulkhead_arch_api::{Exit, Line, MAX_PARTITIONS, Ticks, VcpuSet, class};
 use bulkhead_arch_armv7m_core::{MAX_MPU_REGIONS, Model};
@@ -198,13 +199,15 @@ impl Machine {
     fn adopt_board(&mut self, image: &Image<'static>) {
         crash::remember_devices(image.registers());
         if image.board().log_base.get() != log::address() {
-            halt("LOCKDOWN: the log's place is not where this hypervisor has it");
+            halt(lockdown!("the log's place is not where this hypervisor has it"));
         }
         let timer = image.controllers().iter().find(|record| {
             record.role.get() == ROLE_TIMER && record.compatible.get() == CONTROLLER_DUAL_TIMER
         });
         let Some(timer) = timer else {
-            halt("LOCKDOWN: no timer this hypervisor can use in the board's tables");
+            halt(lockdown!(
+                "no timer this hypervisor can use in the board's tables"
+            ));
         };
         let window = |index: usize| {
             let place = timer.base.get(index).zip(timer.size.get(index));
@@ -223,7 +226,9 @@ impl Machine {
         lines::set_priorities(line.get());
         self.irq.own(line.get());
         let Ok(lookalikes) = <[u32]>::ref_from_bytes(image.lookalikes().as_bytes()) else {
-            halt("LOCKDOWN: the table of what looks like a replaced instruction is not where words can be");
+            halt(lockdown!(
+                "the table of what looks like a replaced instruction is not where words can be"
+            ));
         };
         self.lookalikes = lookalikes;
         let board = image.board();

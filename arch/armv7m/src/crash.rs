@@ -7,6 +7,7 @@
 
 use crate::system::{self, BFAR, CFSR, HFSR};
 use crate::{console, log};
+use bulkhead_abi::log::ending::{EXCEPTION, PC};
 use bulkhead_abi::log::line::Line;
 use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, STACK_WORDS};
 use bulkhead_arch_support::{Mmio, physical, tell_panic};
@@ -75,11 +76,11 @@ fn leave(kind: u32, message: &[u8], details: impl FnOnce(&Crash)) {
 pub(crate) extern "C" fn crash(stack: u32, number: u32) -> ! {
     let (cause, hard) = (system::read(CFSR), system::read(HFSR));
     let pc = stack_word(stack as usize + FRAME_PC).unwrap_or(0);
-    let mut line = Line::<ROOM>::of("LOCKDOWN: exception ");
+    let mut line = Line::<ROOM>::of(EXCEPTION);
     line.hex(number.into());
     line.text(" in the hypervisor: cfsr=").hex(cause.into());
     line.text(" hfsr=").hex(hard.into());
-    line.text(" pc=").hex(pc.into());
+    line.text(PC).hex(pc.into());
     line.text(" sp=").hex(stack.into());
     leave(CRASH_EXCEPTION, line.as_bytes(), |record| {
         record

@@ -9,6 +9,7 @@ use crate::machine::Machine;
 use crate::regions::SpaceTable;
 use crate::sysreg::{self, PID, PIT, TCR, TSR, ZPR};
 use crate::{console, layout};
+use bulkhead_abi::lockdown;
 use bulkhead_arch_api::{Exit, MAX_PARTITIONS, Ticks, class};
 use bulkhead_image::layout::{CONTROLLER_PPC_TIMER, NONE, ROLE_TIMER};
 use bulkhead_image::{Image, ImageError, Portable};
@@ -62,16 +63,20 @@ impl Machine {
     fn adopt_board(&mut self, image: &Image<'static>) {
         let board = image.board();
         if board.load_address.get() != layout::load_address() as u64 {
-            halt("LOCKDOWN: loaded at the wrong address");
+            halt(lockdown!("loaded at the wrong address"));
         }
         if board.log_base.get() != layout::log_address() as u64 {
-            halt("LOCKDOWN: the log's place is not directly below the load address");
+            halt(lockdown!(
+                "the log's place is not directly below the load address"
+            ));
         }
         let timer = image.controllers().iter().find(|record| {
             record.role.get() == ROLE_TIMER && record.compatible.get() == CONTROLLER_PPC_TIMER
         });
         let Some(timer) = timer else {
-            halt("LOCKDOWN: no timer this hypervisor can use in the board's tables");
+            halt(lockdown!(
+                "no timer this hypervisor can use in the board's tables"
+            ));
         };
         self.hertz = timer.clock_hz.get().max(1);
         self.is_emulated = board.stop_after_ms.get() != NONE;

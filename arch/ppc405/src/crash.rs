@@ -7,6 +7,7 @@
 
 use crate::context::Trap;
 use crate::{console, layout, log};
+use bulkhead_abi::log::ending::{INTERRUPT, PC};
 use bulkhead_abi::log::line::Line;
 use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, STACK_WORDS};
 use bulkhead_arch_support::{physical, tell_panic};
@@ -41,11 +42,11 @@ fn leave(kind: u32, message: &[u8], details: impl FnOnce(&Crash)) {
 
 /// Ends the run at an interrupt that belongs to no partition.
 pub(crate) fn interrupted(vector: u32, pc: u32, trap: &Trap) -> ! {
-    let mut line = Line::<ROOM>::of("LOCKDOWN: interrupt ");
+    let mut line = Line::<ROOM>::of(INTERRUPT);
     line.hex(vector.into());
     line.text(" in the hypervisor: esr=").hex(trap.syndrome.into());
     line.text(" dear=").hex(trap.address.into());
-    line.text(" pc=").hex(pc.into());
+    line.text(PC).hex(pc.into());
     let stack = &raw const line as usize & !3;
     leave(CRASH_EXCEPTION, line.as_bytes(), |record| {
         record.syndrome.store(trap.syndrome.into(), Ordering::Relaxed);

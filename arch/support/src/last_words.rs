@@ -3,6 +3,7 @@
 
 use bulkhead_abi::framing::{HYPERVISOR_CONSOLE, RS, US};
 use bulkhead_abi::log::Header;
+use bulkhead_abi::log::ending::PANIC;
 use bulkhead_abi::log::line::{Line, STAMP_LEN, stamp};
 use core::panic::PanicInfo;
 use core::sync::atomic::Ordering;
@@ -50,7 +51,7 @@ pub fn since_boot(header: &Header, counter: u64) -> u64 {
 
 /// Tells of a panic in a line.
 pub fn tell_panic<const ROOM: usize>(line: &mut Line<ROOM>, info: &PanicInfo<'_>) {
-    line.text("LOCKDOWN: panic in the hypervisor");
+    line.text(PANIC);
     if let Some(location) = info.location() {
         line.text(" at ").text(location.file());
         line.text(" line ").decimal(location.line().into());

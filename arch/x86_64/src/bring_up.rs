@@ -11,6 +11,7 @@ use crate::machine::Machine;
 use crate::physical::Stopwatch;
 use crate::sysreg::{self, counter, read_port8, read_port32, write_port8};
 use crate::{boot, console, descriptors, layout, mmu, physical};
+use bulkhead_abi::lockdown;
 use bulkhead_arch_api::{HostPhys, MAX_PCPUS, PcpuId, class};
 use bulkhead_arch_paging::MapError;
 use bulkhead_arch_x86_64_core::rtc;
@@ -118,7 +119,7 @@ impl Machine {
         descriptors::fill_handlers();
         descriptors::load(0);
         if mmu::build().is_err() {
-            halt("LOCKDOWN: the hypervisor's own memory does not fit its tables");
+            halt(lockdown!("the hypervisor's own memory does not fit its tables"));
         }
         let bytes = boot::system_image();
         console::find(bytes);
@@ -130,17 +131,19 @@ impl Machine {
 
     fn on_board(image: &Image<'_>) -> Self {
         if image.board().load_address.get() != layout::load_address() {
-            halt("LOCKDOWN: loaded at the wrong address");
+            halt(lockdown!("loaded at the wrong address"));
         }
         if image.board().log_base.get() != layout::log_address() {
-            halt("LOCKDOWN: the log's place is not directly below the load address");
+            halt(lockdown!(
+                "the log's place is not directly below the load address"
+            ));
         }
         if map_board(image).is_err() {
-            halt("LOCKDOWN: the board's map does not fit the tables or the CPU");
+            halt(lockdown!("the board's map does not fit the tables or the CPU"));
         }
         let mut board = survey(image);
         if board.hardware_ids.first() != Some(&physical::own_initial_id()) {
-            halt("LOCKDOWN: the boot CPU is not pCPU 0 of the board");
+            halt(lockdown!("the boot CPU is not pCPU 0 of the board"));
         }
         let (hertz, timer) = measure(board.power, board.apics[0]);
         board = with_rates(board, hertz, timer);
@@ -184,10 +187,10 @@ fn spaces() -> u32 {
         [0; 4]
     };
     if features & 1 << 2 == 0 || nested & 1 == 0 || spaces < 3 {
-        halt("LOCKDOWN: the CPU has no AMD-V with nested paging");
+        halt(lockdown!("the CPU has no AMD-V with nested paging"));
     }
     if sysreg::read_msr(sysreg::VM_CR) & sysreg::SVM_DISABLED != 0 {
-        halt("LOCKDOWN: the firmware has locked AMD-V");
+        halt(lockdown!("the firmware has locked AMD-V"));
     }
     spaces
 }
@@ -201,7 +204,9 @@ fn survey(image: &Image<'_>) -> Board {
     let apic = controller(image, ROLE_INTERRUPTS, CONTROLLER_APIC);
     let timer = controller(image, ROLE_TIMER, CONTROLLER_ACPI_TIMER);
     let (Some(apic), Some(timer)) = (apic, timer) else {
-        halt("LOCKDOWN: no timer or no APICs this hypervisor can use in the board's tables");
+        halt(lockdown!(
+            "no timer or no APICs this hypervisor can use in the board's tables"
+        ));
     };
     let mut hardware_ids = [u64::MAX; MAX_PCPUS];
     for (slot, record) in hardware_ids.iter_mut().zip(image.pcpus()) {
@@ -270,7 +275,9 @@ fn measure(power: u16, apic: u64) -> (u64, u64) {
         looks += 1;
     }
     if passed == 0 || last == first {
-        halt("LOCKDOWN: the PM timer or the APIC's timer of the board's tables does not count");
+        halt(lockdown!(
+            "the PM timer or the APIC's timer of the board's tables does not count"
+        ));
     }
     let in_second = |ticks: u64| {
         let hertz = (u128::from(ticks) * u128::from(PM_HERTZ) / u128::from(passed)) as u64;

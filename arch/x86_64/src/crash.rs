@@ -9,6 +9,7 @@
 use crate::parking::park;
 use crate::stacks::{GUARD_SIZE, STACK_SIZE, STACKS};
 use crate::{console, log, physical, sysreg};
+use bulkhead_abi::log::ending::EXCEPTION_BY_VECTOR;
 use bulkhead_abi::log::line::Line;
 use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, NONE, STACK_WORDS};
 use bulkhead_arch_api::MAX_PCPUS;
@@ -62,7 +63,7 @@ pub(crate) extern "C" fn crash(frame: &Frame) -> ! {
     }
     claim();
     let address = sysreg::fault_address();
-    let mut line = Line::<ROOM>::of("LOCKDOWN: exception in the hypervisor: vector=");
+    let mut line = Line::<ROOM>::of(EXCEPTION_BY_VECTOR);
     line.hex(frame.vector);
     line.text(" code=").hex(frame.code);
     line.text(" rip=").hex(frame.rip);

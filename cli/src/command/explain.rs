@@ -26,7 +26,7 @@ pub(super) fn run(args: &ExplainArgs) -> Result<Code, Problem> {
     for line in reader.split(b'\n') {
         let line = line.map_err(Problem::io(&name))?;
         let line = String::from_utf8_lossy(&line);
-        if let Some(explanation) = explainer.line(&line) {
+        if let Some(explanation) = explainer.kept_line(&line) {
             found += 1;
             super::print(&format!("{}\n{explanation}\n", line.trim_end()))?;
         }

@@ -8,14 +8,12 @@
 //!
 //! | file | |
 //! |---|---|
-//! | `crash` | the hypervisor's own end, read back from its line |
 //! | `registers` | the registers after a report, which come line by line |
 //! | `symbols` | the line of the program |
 //! | `address` | the meaning of an address of a partition |
 //! | `remedy` | the probable remedy |
 
 mod address;
-mod crash;
 mod registers;
 mod remedy;
 mod symbols;
@@ -23,6 +21,8 @@ mod symbols;
 use crate::build::prepare::Prepared;
 use crate::class::{self, Code, Untaken};
 use crate::serial::health::Event;
+use crate::serial::own;
+use bulkhead_abi::log::ending::crash_place;
 use bulkhead_manifest::System;
 use bulkhead_manifest::system::{Mapping, Partition};
 use registers::Registers;
@@ -128,10 +128,17 @@ impl<'a> Explainer<'a> {
         self.explain_untaken(&registers, bytes)
     }
 
-    /// Explains a line, if it is a health report that has not been explained yet, or the hypervisor's own
+    /// Explains a line of a text that was kept, as [`Explainer::line`] does, if the line is the hypervisor's.
+    pub fn kept_line(&mut self, line: &str) -> Option<String> {
+        let partitions = self.system.partitions();
+        let is_console = |name: &str| partitions.iter().any(|partition| partition.name() == name);
+        self.line(own::text(line, &is_console)?)
+    }
+
+    /// Explains a line of the hypervisor's, if it is a health report that has not been explained yet, or the hypervisor's own
     /// end. Lines of the explanation begin with `  `.
     pub fn line(&mut self, text: &str) -> Option<String> {
-        if let Some(at) = crash::place(text) {
+        if let Some(at) = crash_place(text) {
             return Some(self.explain_crash(at));
         }
         if self.registers.line(text) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The registers after a health report. They come in several lines, each with some of them:
-//! `registers: partition=NAME vcpu=0 r0=0x1 r1=0x2 ...`. The last register of a report is the processor
-//! state, which can have a line of its own.
+//! The registers after a health report. They come in several lines, each with some of them. The last register
+//! of a report is the processor state, which can have a line of its own.
 
+use bulkhead_abi::log::Kind;
+use bulkhead_abi::log::read::Told;
 use bulkhead_abi::log::registers::COMMON;
 use std::collections::BTreeMap;
 
@@ -17,29 +18,21 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// Reads a line. Returns whether that was the last one of a vCPU's registers.
+    /// Reads a line of the hypervisor's. Returns whether that was the last one of a vCPU's registers.
     pub fn line(&mut self, text: &str) -> bool {
-        let Some((_, fields)) = text.split_once("registers: partition=") else {
+        let Some(told) = Told::read(text).filter(|told| told.kind() == Kind::Registers) else {
             return false;
         };
-        let mut words = fields.split_ascii_whitespace();
-        let partition = words.next().unwrap_or_default().to_owned();
-        let vcpu = words
-            .next()
-            .and_then(|word| word.strip_prefix("vcpu=")?.parse().ok())
-            .unwrap_or(0);
+        let of = (told.partition().to_owned(), u32::from(told.entry().vcpu));
         // A report that comes in between is another one's.
-        if self.of != (partition.clone(), vcpu) || self.values.contains_key(LAST) {
+        if self.of != of || self.values.contains_key(LAST) {
             *self = Self {
-                of: (partition, vcpu),
+                of,
                 values: BTreeMap::new(),
             };
         }
-        for (name, value) in words.filter_map(|word| word.split_once("=0x")) {
-            if let Ok(value) = u64::from_str_radix(value, 16) {
-                self.values.insert(name.to_owned(), value);
-            }
-        }
+        let values = told.registers().map(|(name, value)| (name.to_owned(), value));
+        self.values.extend(values);
         self.values.contains_key(LAST)
     }
 
@@ -66,7 +59,7 @@ mod tests {
     #[test]
     fn the_registers_of_two_vcpus_do_not_mix() {
         let mut registers = Registers::default();
-        assert!(!registers.line("0.1 bulkhead | registers: partition=a vcpu=1 r0=0x1 elr=0x40000008"));
+        assert!(!registers.line("registers: partition=a vcpu=1 r30=0x1 far=0x0 elr=0x40000008"));
         assert!(registers.line("registers: partition=a vcpu=1 sp=0x0 pc=0x200 state=0x3c5"));
         assert_eq!((registers.partition(), registers.vcpu()), ("a", 1));
         assert_eq!(registers.value("elr"), Some(0x4000_0008));

@@ -5,13 +5,17 @@ use crate::log::log_area::LogArea;
 use crate::serial::consoles::ConsoleLine;
 use crate::serial::framing::VirtualTime;
 use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
+use bulkhead_abi::log::ending::{Ending, lockdown_reason};
+use bulkhead_abi::log::entry::IS_AGAIN;
+use bulkhead_abi::log::read::Told;
+use bulkhead_abi::{HealthAction, PartitionState};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// A health event or a change of state, in the hypervisor's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// `health: partition=NAME vcpu=N class=CLASS ... action=ACTION`.
+    /// A health event.
     Health {
         /// Partition.
         partition: String,
@@ -23,16 +27,16 @@ pub enum Report {
         /// line.
         number: u32,
     },
-    /// `partition NAME: STATE`.
+    /// A change of state.
     State {
         /// Partition.
         partition: String,
         /// The state that the partition entered.
-        state: String,
+        state: PartitionState,
         /// The number of the start, if the line says it. Not every start has a line.
         start: Option<u32>,
     },
-    /// `LOCKDOWN: REASON`.
+    /// The hypervisor locked itself down, for a reason.
     Lockdown(String),
     /// The time limit in the system image was reached.
     TimeLimit,
@@ -41,8 +45,6 @@ pub enum Report {
 /// The age of the counters, in microseconds before the last line of a console, from which on it is told.
 const STALE_US: u64 = 1000;
 
-const STATES: &[&str] = &["stopped", "loading", "running", "failed", "stopping"];
-
 impl Report {
     /// Reads a line. Returns `None` if the line is no report, or is not the hypervisor's.
     #[must_use]
@@ -50,36 +52,28 @@ impl Report {
         if line.console != HYPERVISOR_CONSOLE {
             return None;
         }
-        if let Some(fields) = line.text.strip_prefix("health: ") {
-            let field = |name: &str| {
-                fields
-                    .split(' ')
-                    .find_map(|field| Some(field.strip_prefix(name)?.strip_prefix('=')?.to_owned()))
-            };
-            return Some(Self::Health {
-                partition: field("partition")?,
-                class: field("class")?,
-                action: field("action").unwrap_or_default(),
-                number: field("event").and_then(|number| number.parse().ok()).unwrap_or(1),
-            });
-        }
-        if let Some(reason) = line.text.strip_prefix("LOCKDOWN: ") {
+        if let Some(reason) = lockdown_reason(line.text) {
             return Some(Self::Lockdown(reason.to_owned()));
         }
-        if line.text.contains("time limit") {
+        if line.text == Ending::TimeLimit.name() {
             return Some(Self::TimeLimit);
         }
-        let (partition, state) = line.text.strip_prefix("partition ")?.split_once(": ")?;
-        // The words after the state are about the start: its number, its mode, its payloads.
-        let (state, more) = state.split_once(", ").unwrap_or((state, ""));
-        let known = STATES.contains(&state);
-        let mut words = more.split(", ");
-        let start = words.find_map(|word| word.strip_prefix("start ")?.parse().ok());
-        known.then(|| Self::State {
-            partition: partition.to_owned(),
-            state: state.to_owned(),
-            start,
-        })
+        let told = Told::read(line.text)?;
+        let partition = told.partition().to_owned();
+        match (told.class(), told.state()) {
+            (Some(class), _) => Some(Self::Health {
+                partition,
+                class: class.name().to_owned(),
+                action: told.action().map_or("", HealthAction::name).to_owned(),
+                number: told.number(),
+            }),
+            (None, Some(state)) => Some(Self::State {
+                partition,
+                state,
+                start: (told.entry().flags & IS_AGAIN != 0).then(|| told.number().saturating_add(1)),
+            }),
+            (None, None) => None,
+        }
     }
 }
 
@@ -109,7 +103,7 @@ impl Seen {
 pub struct Summary {
     /// Of each partition and class, with the actions in their order: events of a class are counted together.
     health: BTreeMap<(String, String), (Seen, Vec<String>)>,
-    states: BTreeMap<String, (String, Seen)>,
+    states: BTreeMap<String, (&'static str, Seen)>,
     /// When each partition ran first, in microseconds after boot.
     since: BTreeMap<String, u64>,
     /// The reason why the hypervisor locked itself down, if it did.
@@ -138,17 +132,18 @@ impl Summary {
                 state,
                 start,
             }) => {
-                if state == "running" {
+                let runs = state == PartitionState::Running;
+                if runs {
                     self.since.entry(partition.clone()).or_insert(line.time.micros);
                 }
                 let entry = self.states.entry(partition).or_default();
-                if state == "running" {
+                if runs {
                     entry.1.line(start);
                 } else if let Some(start) = start {
                     // It may have no line of its own that says that it runs.
                     entry.1.number = entry.1.number.max(start);
                 }
-                entry.0 = state;
+                entry.0 = state.name();
             }
             Some(Report::Lockdown(reason)) => self.lockdown = self.lockdown.take().or(Some(reason)),
             Some(Report::TimeLimit) => self.time_limit = true,
@@ -248,7 +243,8 @@ mod tests {
 
     #[test]
     fn reports_are_the_hypervisors_only() {
-        let text = "health: partition=rogue vcpu=0 class=memory address=0x80000000 action=restart";
+        let text = "health: partition=rogue vcpu=0 class=memory address=0x80000000 pc=0x40 syndrome=0x1 line=3 \
+                    event=1 action=restart";
         assert_eq!(Report::read(line("rogue", text)), None);
         let expected = Report::Health {
             partition: "rogue".into(),
@@ -304,10 +300,10 @@ mod tests {
     fn figures_without_the_log_area_are_at_least_those_of_the_last_line() {
         let mut summary = Summary::default();
         for text in [
-            "health: partition=high vcpu=0 class=memory pc=0x40 line=3 event=256 action=restart",
+            "health: partition=high vcpu=0 class=memory pc=0x40 syndrome=0x1 line=3 event=256 action=restart",
             "partition high: loading, start 257",
             "partition high: running",
-            "health: partition=high vcpu=0 class=memory pc=0x40 line=3 event=512 action=restart",
+            "health: partition=high vcpu=0 class=memory pc=0x40 syndrome=0x1 line=3 event=512 action=restart",
             "partition high: loading, start 513, warm",
         ] {
             summary.line(line("bulkhead", text));
@@ -333,7 +329,7 @@ mod tests {
         }
         summary.line(line(
             "bulkhead",
-            "health: partition=rogue vcpu=0 class=memory action=restart",
+            "health: partition=rogue vcpu=0 class=memory pc=0x40 syndrome=0x1 line=3 event=1 action=restart",
         ));
         assert_eq!(summary.starts("rogue"), 2);
         let text = summary.text(

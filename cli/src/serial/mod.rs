@@ -5,4 +5,5 @@ pub mod consoles;
 pub mod framing;
 pub mod health;
 pub mod line;
+pub mod own;
 pub mod pattern;

@@ -10,6 +10,7 @@ use crate::local::Activity;
 use crate::mailbox::bits;
 use crate::partition::{Effects, Request};
 use crate::parts::{PartOf, each_part};
+use bulkhead_abi::log::ending::Ending;
 use bulkhead_abi::log::entry::Failure;
 use bulkhead_abi::status::state_change_event;
 use bulkhead_abi::trace::Event;
@@ -116,7 +117,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             &mut self.machine,
             &mut self.drivers,
             self.shared,
-            "stopping: time limit",
+            Ending::TimeLimit,
         );
     }
 
