@@ -38,7 +38,9 @@ const RULES: &[(&str, &[&str])] = &[
     ),
     // An instrument of the hypervisor's developers: no user's tool depends on it.
     ("bench", &["cli", "image", "manifest", "sched", "arch/api"]),
-    ("xtask", &["cli", "bench", "tests", "abi", "manifest"]),
+    // The stack of a class binary, from its machine code.
+    ("stack", &["abi"]),
+    ("xtask", &["cli", "bench", "stack", "tests", "abi", "manifest"]),
     ("tests", &["cli", "bench", "abi"]),
     ("arch/api", &["abi"]),
     // The framing of the console, for a line from the last moment.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The words of the hypervisor's end: the kernel and the backends write them, the host tool reads them.
 //!
-//! These lines are texts and no [entries](super::entry). A backend that fails may have no log yet, and a crash
-//! must not rest on more than a line in a buffer and a UART.
+//! These lines are texts and no [entries](super::entry). A backend that fails may have no log yet, and a
+//! crash must not rest on more than a line in a buffer and a UART.
 
 /// Makes the line of a lockdown, with its reason.
 #[macro_export]

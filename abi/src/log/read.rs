@@ -97,7 +97,7 @@ impl<'t> Told<'t> {
         HealthAction::from_number((self.fact(EVENT) >> 32) as u8)
     }
 
-    /// Returns the number of the health event among those of its kind.
+    /// Returns the number of the health event among the events of its kind.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.fact(EVENT) as u32

@@ -600,7 +600,7 @@ fn ask_once(answer: &Mutex<Option<String>>, arguments: &[&str]) -> Result<String
 }
 
 /// Runs cargo. The output of cargo matters only if cargo fails.
-fn run(command: &mut Command) -> Result<(), Problem> {
+pub(super) fn run(command: &mut Command) -> Result<(), Problem> {
     let output = command
         .stdin(std::process::Stdio::null())
         .output()

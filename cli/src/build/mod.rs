@@ -17,6 +17,7 @@ pub mod payload;
 pub mod payloads;
 pub mod policies;
 pub mod prepare;
+mod stack;
 pub mod tables;
 pub mod target_spec;
 pub mod variant;

@@ -478,11 +478,13 @@ impl Needs {
         if self.programs.iter().any(|program| program == name) {
             return self.workspace.class_binary(system.board(), name);
         }
+        let mut own_policy = None;
         let workspace = if variant::is_tailored(name) {
+            own_policy = OwnCrate::of(system, folder)?;
             let tailoring = Tailoring {
                 parts: parts::set_of(used),
                 tables: tables(system)?,
-                own_policy: OwnCrate::of(system, folder)?,
+                own_policy: own_policy.clone(),
             };
             self.workspace.tailored(name, tailoring)
         } else {
@@ -494,7 +496,11 @@ impl Needs {
         } else {
             workspace.build(&program, progress)?;
         }
-        workspace.class_binary(system.board(), name)
+        let file = workspace.class_binary(system.board(), name)?;
+        if let Some(own) = &own_policy {
+            self.workspace.check_stack(own, &file, progress)?;
+        }
+        Ok(file)
     }
 
     /// Returns the file of a name. Every file is there already, unless the name is not known.

@@ -8,12 +8,12 @@
 //! | `[0.000338] TEXT` | `bulkhead log` |
 //! | `TEXT` | the file of the console, by `bulkhead run --log` |
 //!
-//! A line of another console is none, whatever it says.
+//! A line of another console is none of these, also with the same text.
 
 use bulkhead_abi::framing::{HYPERVISOR_CONSOLE, RS, US};
 
-/// Returns the text of a line, if the line is the hypervisor's own. `is_console` tells whether a partition has
-/// a name: such a name after the time is the tag of that partition.
+/// Returns the text of a line, if the line is the hypervisor's own. `is_console` tells whether a partition
+/// has a name: such a name after the time is the tag of that partition.
 #[must_use]
 pub fn text<'t>(line: &'t str, is_console: &dyn Fn(&str) -> bool) -> Option<&'t str> {
     let line = line.trim_end_matches(['\r', '\n']);

@@ -10,6 +10,8 @@ pub(super) struct X86;
 
 /// Bytes of an address that a call pushes.
 const RETURN: u32 = 8;
+/// Bytes of a page. A function touches each page of a large frame in turn.
+const PAGE: u32 = 4096;
 /// Bytes that the CPU pushes for an interrupt in 64-bit mode, and at most for its alignment (AMD64 manual 2,
 /// 8.9.3).
 const FRAME: u32 = 40 + 8;
@@ -109,6 +111,17 @@ fn taken_by(mnemonic: &str, operands: &str) -> Result<u32, String> {
                 .ok_or_else(unknown)?;
             Ok(if by > i32::MAX as u32 { 0 } else { by })
         }
+        // A frame of several pages is taken page by page, in a loop that ends at the address in r11.
+        "sub" if operands.starts_with("r11,") => {
+            let by = operands.split_once(',').and_then(|(_, by)| number(by));
+            Ok(by.filter(|by| by.is_multiple_of(PAGE)).unwrap_or(0))
+        }
+        "lea" if operands.starts_with("r11, [rsp - ") => {
+            let by = operands
+                .strip_prefix("r11, [rsp - ")
+                .map(|by| by.trim_end_matches(']'));
+            by.and_then(number).ok_or_else(unknown)
+        }
         // 128 have a shorter instruction as a negative number.
         "add" if operands.starts_with("rsp,") => {
             let by = operands
@@ -137,6 +150,9 @@ mod tests {
 
     #[test]
     fn an_instruction_takes_what_the_manual_says() {
+        assert_eq!(taken_by("sub", "r11, 0x10000"), Ok(0x10000));
+        assert_eq!(taken_by("lea", "r11, [rsp - 0x3000]"), Ok(0x3000));
+        assert_eq!(taken_by("sub", "r11, 0x18"), Ok(0));
         assert_eq!(taken_by("push", "rbx"), Ok(8));
         assert_eq!(taken_by("sub", "rsp, 0x58"), Ok(88));
         assert_eq!(taken_by("sub", "rax, 0x58"), Ok(0));
