@@ -2,8 +2,8 @@
 //! The stack of a class binary with a policy of the user's own.
 //!
 //! The stack of a class is large enough for the code of this repository, which its tests hold. A policy of
-//! the user's own is on the stack with its state, and its calls come on top of the calls of the hypervisor. So a
-//! class binary with such a policy is measured after it is built, by a program of the repository.
+//! the user's own is on the stack with its state, and its calls come on top of the calls of the hypervisor.
+//! So a class binary with such a policy is measured after it is built, by a program of the repository.
 
 use crate::build::artifacts::{Workspace, run};
 use crate::build::own_policy::OwnCrate;
