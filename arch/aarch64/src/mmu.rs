@@ -96,10 +96,6 @@ impl TableMemory for Pool {
         // The tables are zero as loaded, and are never given back.
         Some(HostPhys((&raw const TABLES) as u64 + next as u64 * PAGE_SIZE))
     }
-
-    fn forget(&mut self, _input: u64, _size: u64) {
-        // Nothing is ever unmapped from EL2's tree.
-    }
 }
 
 /// Fills the tables with the mappings that the hypervisor itself needs. Runs with the MMU off: no atomic

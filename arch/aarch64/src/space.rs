@@ -2,7 +2,7 @@
 //! Address spaces of partitions: stage-2 translation, and the hypervisor's own way to their memory.
 //!
 //! A space is a tree of `arch/paging` in memory that the system image sets aside. The boot pCPU builds the
-//! tree before any vCPU runs. After that the tree is only read, except by [`Spaces::revoke`]. The VMID of a
+//! tree before any vCPU runs. After that the tree is only read, except by [`Spaces::protect`]. The VMID of a
 //! partition is its number plus one; VMID 0 belongs to no partition. The guest-physical size is 40 bits, or
 //! the size that the CPU has if that is less.
 //!
@@ -379,19 +379,6 @@ impl Spaces for Machine {
         Ok(())
     }
 
-    fn revoke(&mut self, partition: PartitionId, guest: GuestPhys, size: u64) {
-        let Some(tree) = tree_of(partition) else { return };
-        if let Some(piece) = LARGEST.get(usize::from(partition.0)) {
-            piece.size.store(0, Ordering::Release);
-        }
-        // The invalidations are for the VMID in VTTBR_EL2: no other partition's state may be current then.
-        self.unload();
-        enter(of(partition));
-        // If no tables are left, the block in question stays mapped as a whole. The kernel finds such a block
-        // by `translate`.
-        let _kept_whole = tree.unmap(&mut Pool, guest.0, size);
-    }
-
     fn protect(&mut self, partition: PartitionId, guest: GuestPhys, size: u64, permissions: Permissions) {
         let Some(tree) = tree_of(partition) else { return };
         if let Some(piece) = LARGEST.get(usize::from(partition.0))
@@ -407,10 +394,6 @@ impl Spaces for Machine {
         }
         // The image's check has shown that the window can be mapped.
         let _in_range = tree.protect(&mut Pool, guest.0, size, permissions);
-    }
-
-    fn translate(&self, partition: PartitionId, guest: GuestPhys) -> Option<HostPhys> {
-        look_up(partition, guest).map(|found| found.output)
     }
 
     fn copy_in(&self, partition: PartitionId, guest: GuestPhys, bytes: &mut [u8]) -> Result<(), CopyError> {

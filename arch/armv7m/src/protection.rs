@@ -116,7 +116,10 @@ impl Space {
     /// Returns the first of these bytes whose rights are not enough.
     #[inline(never)]
     pub(crate) fn first_refused(&self, address: u64, bytes: u64, enough: fn(Rights) -> bool) -> Option<u64> {
-        let last = address.saturating_add(bytes);
+        // A stretch across the end of all addresses begins nowhere.
+        let Some(last) = address.checked_add(bytes) else {
+            return Some(address);
+        };
         let mut at = address;
         while at < last {
             let here = u32::try_from(at).ok().and_then(|at| self.stretch(at));

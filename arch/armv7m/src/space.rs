@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Spaces of partitions as the kernel asks for them: built, revoked, copied in and out of, cleared.
+//! Spaces of partitions as the kernel asks for them: built, copied in and out of, cleared.
 
 use crate::lines;
 use crate::machine::Machine;
@@ -110,23 +110,6 @@ impl Spaces for Machine {
         } else {
             Err(BuildError::TablesExhausted)
         }
-    }
-
-    fn revoke(&mut self, partition: PartitionId, guest: GuestPhys, size: u64) {
-        let Some(space) = self.spaces.get(partition) else {
-            return;
-        };
-        let mut plan = space.loaded.plan();
-        plan.leave_out(guest.0, size);
-        let space = Space::new(&plan, self.lookalikes);
-        let _is_built = self.spaces.set(partition, space, &mut self.pool);
-        self.reload_space(partition);
-    }
-
-    fn translate(&self, partition: PartitionId, guest: GuestPhys) -> Option<HostPhys> {
-        let address = u32::try_from(guest.0).ok()?;
-        let rights = self.spaces.get(partition)?.rights(address);
-        (!rights.is_none()).then_some(HostPhys(guest.0))
     }
 
     fn copy_in(&self, partition: PartitionId, guest: GuestPhys, bytes: &mut [u8]) -> Result<(), CopyError> {

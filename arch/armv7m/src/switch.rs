@@ -10,7 +10,7 @@ use crate::machine::Machine;
 use crate::system::{self, CCR, CFSR, PENDED, SHCSR};
 use crate::trapped::Trapped;
 use crate::{context::Pending, fp};
-use bulkhead_arch_api::{Clock, Exit, PartitionId, ResetKind, Ticks, VcpuId};
+use bulkhead_arch_api::{Clock, Exit, ResetKind, Ticks, VcpuId};
 use bulkhead_arch_armv7m_core::status::IMPRECISERR;
 use bulkhead_arch_armv7m_core::{Fault, Late};
 
@@ -159,19 +159,6 @@ impl Machine {
             Exit::Interrupt(line) => Exit::Interrupt(line),
             Exit::Deadline => Exit::Deadline,
             other => other,
-        }
-    }
-
-    /// Loads the space of a partition again after a change.
-    pub(crate) fn reload_space(&mut self, partition: PartitionId) {
-        let current = self.current.filter(|_| {
-            self.current
-                .and_then(|vcpu| self.contexts.get(vcpu))
-                .is_some_and(|context| context.partition == partition)
-        });
-        if let Some(trapped) = current.and_then(|vcpu| self.trapped(vcpu)) {
-            trapped.space.load(trapped.core.guest_regions().as_ref());
-            self.plain = trapped.plain();
         }
     }
 }

@@ -62,6 +62,8 @@ pub enum Need {
     Levels,
     /// A vCPU that switches itself off.
     SwitchingOff,
+    /// Rights that change while a partition runs ([`bulkhead_arch_api::ClassFacts::protects`]).
+    Protection,
 }
 
 /// The purpose of a partition. Each has its own number and its own vCPU, which has the same.
@@ -73,8 +75,6 @@ pub enum Role {
     Task,
     /// Another VM.
     Other,
-    /// A VM that loses part of its memory for good.
-    Robbed,
     /// Its space is never built.
     Refused,
 }
@@ -234,9 +234,9 @@ pub const fn checks<B: Bench>() -> [Check<B>; 29] {
         "a copy stops at the first byte that is not the partition's" Nothing => memory::copy_bounds::<B>,
         "clearing clears what it says and nothing else" Nothing => memory::clears::<B>,
         "clearing in parts gets to the end" Nothing => memory::clears_in_parts::<B>,
-        "addresses translate inside regions and nowhere else" Nothing => memory::translates::<B>,
+        "a partition may access its regions and nothing else" Nothing => memory::accesses::<B>,
         "a bad space is refused" Nothing => memory::refuses::<B>,
-        "what is revoked is gone, what is beside it is not" Nothing => memory::revokes::<B>,
+        "rights go and come back, what is beside them stays" Protection => memory::protects::<B>,
         "guest and hypervisor see the same memory" Nothing => memory::guest_sees_memory::<B>,
         "a guest cannot write what it may only read" Nothing => memory::read_only::<B>,
         "a guest does not reach another partition's memory" Nothing => memory::foreign::<B>,
@@ -272,14 +272,23 @@ pub enum Verdict {
 pub fn run_all<B: Bench>(bench: &mut B, mut report: impl FnMut(&mut B, &'static str, Verdict)) {
     let mut ground = Ground::new(bench);
     for check in checks::<B>() {
-        let verdict = match (ground.bench.lacks(check.need), check.need) {
-            (Some(why), need) if need != Need::Nothing => Verdict::NotOfThisClass(why),
-            _ => match (check.run)(&mut ground) {
+        let verdict = match lacks(ground.bench, check.need) {
+            Some(why) => Verdict::NotOfThisClass(why),
+            None => match (check.run)(&mut ground) {
                 Ok(()) => Verdict::Passed,
                 Err(reason) => Verdict::Failed(reason),
             },
         };
         report(ground.bench, check.name, verdict);
+    }
+}
+
+/// Returns the reason why the class does not have that, if it does not.
+fn lacks<B: Bench>(bench: &B, need: Need) -> Option<&'static str> {
+    match need {
+        Need::Nothing => None,
+        Need::Protection if !<B::Machine as Arch>::CAPS.protects => Some("rights to memory never change"),
+        _ => bench.lacks(need),
     }
 }
 

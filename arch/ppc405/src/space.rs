@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Spaces of partitions as the kernel asks for them: built, revoked, copied in and out of, cleared.
+//! Spaces of partitions as the kernel asks for them: built, copied in and out of, cleared.
 
 use crate::machine::Machine;
 use crate::sysreg;
@@ -64,24 +64,6 @@ impl Spaces for Machine {
             }
         }
         plan.regions.iter().try_for_each(|region| space.add(region))
-    }
-
-    fn revoke(&mut self, partition: PartitionId, guest: GuestPhys, size: u64) {
-        if let Some(space) = self.spaces.get_mut(partition)
-            && size != 0
-        {
-            space.remove(guest.0 as u32, (size - 1) as u32);
-        }
-        self.buffer.clear();
-        let vcpu = self.current;
-        if let Some((context, space, _)) = vcpu.and_then(|vcpu| self.guest(vcpu)) {
-            context.short.main = space.main();
-        }
-    }
-
-    fn translate(&self, partition: PartitionId, guest: GuestPhys) -> Option<HostPhys> {
-        let (stretch, _) = self.stretch(partition, guest.0)?;
-        Some(HostPhys(stretch.host(guest.0 as u32).into()))
     }
 
     fn copy_in(&self, partition: PartitionId, guest: GuestPhys, bytes: &mut [u8]) -> Result<(), CopyError> {

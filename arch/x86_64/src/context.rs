@@ -107,8 +107,6 @@ pub(crate) struct Context {
     pub(crate) starting: (u8, u8),
     /// Its address space must be forgotten at the next entry.
     pub(crate) forget: bool,
-    /// Mappings that were taken away when it forgot last.
-    pub(crate) seen_revoked: u64,
     /// The upper half of the task priority, as the control block has it.
     pub(crate) task_priority: u8,
     /// An exit that was found outside a run.
@@ -150,7 +148,6 @@ impl Context {
             debug: None,
             starting: (0, 0),
             forget: true,
-            seen_revoked: 0,
             task_priority: 0,
             early: None,
         }

@@ -82,10 +82,6 @@ impl TableMemory for Pool {
         // The tables are zero as loaded, and are never given back.
         Some(HostPhys(root() + next as u64 * PAGE_SIZE))
     }
-
-    fn forget(&mut self, _input: u64, _size: u64) {
-        // Nothing is ever unmapped from the hypervisor's tree.
-    }
 }
 
 fn root() -> u64 {

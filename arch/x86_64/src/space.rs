@@ -2,7 +2,7 @@
 //! Address spaces of partitions: nested paging, and the hypervisor's own way to their memory.
 //!
 //! A space is a tree of `arch/paging` in memory that the system image sets aside. The boot pCPU builds the
-//! tree before any vCPU runs. After that the tree is only read, except by [`Spaces::revoke`].
+//! tree before any vCPU runs. After that the tree is only read.
 //!
 //! A task runs in 64-bit mode, which cannot be without translation tables of its own. They are made here: an
 //! identity map of the first 512 GiB, at [`TASK_ROOT`], where the map itself does not reach. Its rights are
@@ -39,8 +39,6 @@ static ROOTS: [AtomicU64; MAX_PARTITIONS] = [const { AtomicU64::new(0) }; MAX_PA
 /// The largest stretch of each partition's memory that is in one piece: where the partition sees it, where it
 /// is, and bytes of it. A look there needs no walk.
 static RUNS: [[AtomicU64; 3]; MAX_PARTITIONS] = [const { [const { AtomicU64::new(0) }; 3] }; MAX_PARTITIONS];
-/// Times a mapping was taken away. A vCPU that runs next forgets what its processor remembers.
-static REVOKED: AtomicU64 = AtomicU64::new(0);
 /// Tables of the pool that are in use.
 static USED: AtomicUsize = AtomicUsize::new(0);
 
@@ -53,11 +51,6 @@ const GEOMETRY: Geometry = match Geometry::single_root(48) {
 pub(crate) fn root_of(partition: PartitionId) -> u64 {
     let root = ROOTS.get(usize::from(partition.0));
     root.map_or(0, |root| root.load(Ordering::Acquire))
-}
-
-/// Returns how often a mapping was taken away.
-pub(crate) fn revoked() -> u64 {
-    REVOKED.load(Ordering::Acquire)
 }
 
 fn tree_of(partition: PartitionId) -> Option<Tree<Nested>> {
@@ -156,12 +149,6 @@ impl TableMemory for Pool {
         let table = base + taken.ok()? as u64 * PAGE_SIZE;
         clear(table, PAGE_SIZE);
         Some(HostPhys(table))
-    }
-
-    fn forget(&mut self, _input: u64, _size: u64) {
-        // Every vCPU forgets its space before it runs again. The kernel revokes only what belongs to vCPUs
-        // that are stopped.
-        REVOKED.fetch_add(1, Ordering::AcqRel);
     }
 }
 
@@ -266,25 +253,6 @@ impl Spaces for Machine {
             platform::note_device(partition, &device);
         }
         Ok(())
-    }
-
-    fn revoke(&mut self, partition: PartitionId, guest: GuestPhys, size: u64) {
-        if let Some([first, _, run]) = RUNS.get(usize::from(partition.0)) {
-            let own = first.load(Ordering::Relaxed);
-            if guest.0 < own.saturating_add(run.load(Ordering::Relaxed)) && own < guest.0.saturating_add(size)
-            {
-                run.store(0, Ordering::Release);
-            }
-        }
-        if let Some(tree) = tree_of(partition) {
-            // If no tables are left, the block in question stays mapped as a whole. The kernel finds such a
-            // block by `translate`.
-            let _kept_whole = tree.unmap(&mut Pool, guest.0, size);
-        }
-    }
-
-    fn translate(&self, partition: PartitionId, guest: GuestPhys) -> Option<HostPhys> {
-        look_up(partition, guest).map(|found| found.output)
     }
 
     fn copy_in(&self, partition: PartitionId, guest: GuestPhys, bytes: &mut [u8]) -> Result<(), CopyError> {

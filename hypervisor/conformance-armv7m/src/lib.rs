@@ -96,7 +96,7 @@ impl Bench for Board {
 
     fn lacks(&self, need: Need) -> Option<&'static str> {
         match need {
-            Need::Nothing => None,
+            Need::Nothing | Need::Protection => None,
             Need::Signals => Some("there is one pCPU"),
             Need::Wide => Some("the bus is 32 bits wide"),
             // Arm DDI 0403E.e, B3.4.1.

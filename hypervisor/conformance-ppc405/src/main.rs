@@ -64,7 +64,7 @@ impl Bench for Board {
 
     fn lacks(&self, need: Need) -> Option<&'static str> {
         match need {
-            Need::Nothing | Need::Levels => None,
+            Need::Nothing | Need::Levels | Need::Protection => None,
             Need::Signals => Some("there is one pCPU"),
             Need::Wide => Some("a general register has 32 bits"),
             Need::SwitchingOff => Some("a processor of this class has nobody to ask for that"),

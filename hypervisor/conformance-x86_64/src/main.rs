@@ -87,7 +87,7 @@ impl Bench for Board {
 
     fn lacks(&self, need: Need) -> Option<&'static str> {
         match need {
-            Need::Nothing | Need::Signals => None,
+            Need::Nothing | Need::Signals | Need::Protection => None,
             // Intel SDM 3A, 11.8.4.
             Need::Levels => Some("a local APIC keeps what has come until it is taken"),
             Need::Wide => Some("the VMs of the checks are in 32-bit mode"),
