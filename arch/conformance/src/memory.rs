@@ -147,11 +147,23 @@ pub(crate) fn clears_in_parts<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
     is_clear(ground, STRETCH, 5)
 }
 
-/// Checks that a partition may load a byte, and store it, as `rights` say.
-fn may<B: Bench>(ground: &mut Ground<'_, B>, guest: GuestPhys, rights: (bool, bool)) -> bool {
+/// The rights of a partition to a byte of its space, as the kernel asks for them.
+#[derive(PartialEq)]
+enum Rights {
+    None,
+    Load,
+    LoadAndStore,
+    StoreOnly,
+}
+
+fn rights<B: Bench>(ground: &mut Ground<'_, B>, guest: GuestPhys) -> Rights {
     let machine = ground.machine();
-    let [load, store] = [false, true].map(|is_store| machine.may_access(VM.partition(), guest, 1, is_store));
-    (load, store) == rights
+    match [false, true].map(|is_store| machine.may_access(VM.partition(), guest, 1, is_store)) {
+        [false, false] => Rights::None,
+        [true, false] => Rights::Load,
+        [true, true] => Rights::LoadAndStore,
+        [false, true] => Rights::StoreOnly,
+    }
 }
 
 pub(crate) fn accesses<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
@@ -159,13 +171,13 @@ pub(crate) fn accesses<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
     for offset in [0, 1, PAGE - 1, PAGE, RAM_SIZE - 1] {
         let inside = ground.address(VM, At::Ram(offset));
         ensure(
-            may(ground, inside, (true, true)),
+            rights(ground, inside) == Rights::LoadAndStore,
             "a partition may not access its RAM",
         )?;
     }
     let constant = ground.address(VM, At::Constant(8));
     ensure(
-        may(ground, constant, (true, false)),
+        rights(ground, constant) == Rights::Load,
         "a partition has other rights to its second region than it was given",
     )?;
     for nothing in [
@@ -176,7 +188,7 @@ pub(crate) fn accesses<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
         GuestPhys(u64::MAX),
     ] {
         ensure(
-            may(ground, nothing, (false, false)),
+            rights(ground, nothing) == Rights::None,
             "a partition may access an address outside all regions",
         )?;
     }
@@ -247,7 +259,7 @@ pub(crate) fn protects<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
     let address = ground.address(VM, PROTECTED);
     ground.machine().protect(of, page, PAGE, NOTHING);
     ensure(
-        may(ground, address, (false, false)),
+        rights(ground, address) == Rights::None,
         "a partition may access what it has no rights to",
     )?;
     store(ground, VM, PROTECTED, b"kept").map_err(|_| "a copy asks for the partition's rights")?;
@@ -256,8 +268,8 @@ pub(crate) fn protects<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
         Exit::Fault(_) => {}
         _ => return Err("the guest still reads what it has no rights to"),
     }
-    let rights = ground.space(VM).constant.permissions;
-    ground.machine().protect(of, page, PAGE, rights);
+    let before = ground.space(VM).constant.permissions;
+    ground.machine().protect(of, page, PAGE, before);
     ground.start(VM, &[Step::Load(PROTECTED, 4), Step::Call(7)])?;
     let Exit::Hypercall(call) = ground.run(VM)? else {
         return Err("rights that came back made the guest exit");

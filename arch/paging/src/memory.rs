@@ -38,9 +38,9 @@ pub trait TableMemory {
 
     /// Makes all CPUs forget every translation of the `size` input addresses from `input` on. Called after a
     /// change of an entry's rights; returns when no CPU can use the old entry any more (Arm stage 2:
-    /// `DSB ISHST`, `TLBI IPAS2E1IS`, `DSB ISH`, `TLBI VMALLE1IS`, `DSB ISH`, `ISB`, DDI 0487 chapter D8, "TLB
-    /// maintenance"). Mapping alone changes nothing that a CPU could remember: the memory of a tree that is
-    /// never protected keeps the default.
+    /// `DSB ISHST`, `TLBI IPAS2E1IS`, `DSB ISH`, `TLBI VMALLE1IS`, `DSB ISH`, `ISB`, DDI 0487 chapter D8,
+    /// "TLB maintenance"). Mapping alone changes nothing that a CPU could remember. So the memory of a tree
+    /// that is never protected keeps the default.
     fn forget(&mut self, _input: u64, _size: u64) {}
 
     /// Makes all CPUs forget every translation of the `size` input addresses from `input` on, which several
