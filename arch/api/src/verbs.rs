@@ -325,8 +325,8 @@ pub trait Spaces {
     /// Changes the rights of the partition to `size` bytes from `guest` on. The hypervisor's own copies do
     /// not ask. Returns when every CPU obeys. A refused load or store is an [`Exit::Access`] in a window of a
     /// virtual flash ([`crate::class::DeviceRole::Flash`]), and an [`Exit::Fault`] elsewhere. Requires: such
-    /// a window, or the side of a channel that is mapped only while it is held. Bounded by the blocks and pages
-    /// that are mapped. A class whose facts say that it does not protect keeps the default.
+    /// a window, or the side of a channel that is mapped only while it is held. Bounded by the blocks and
+    /// pages that are mapped. A class whose facts say that it does not protect keeps the default.
     fn protect(&mut self, _partition: PartitionId, _guest: GuestPhys, _size: u64, _permissions: Permissions) {
     }
     /// Copies from the partition's memory. Bounded by the length of `bytes`.

@@ -7,9 +7,10 @@
 //! contract. The same list runs on each class in its emulator, linked into a class binary of its own instead
 //! of the kernel.
 //!
-//! The trait [`Bench`] is the part that only a class can give: where a partition's memory is,
-//! guest programs (described by [`Step`]s, because each class has its own instructions), and what the class
-//! does not have ([`Need`]): a check that needs it is not run there, and the report says why. Checks share
+//! The trait [`Bench`] is all that the checks need: where a partition's memory is, guest programs (described
+//! by [`Step`]s, because each class has its own instructions), and what the class does not have ([`Need`]): a
+//! check that needs it is not run there, and the report says why. The mock has one, and a board has the one of
+//! [`start`], which is the same for all classes but for the facts of a [`Class`]. Checks share
 //! few partitions ([`Role`]), because a microcontroller has few; each starts its vCPU anew, as the kernel
 //! restarts a partition.
 //!
@@ -17,6 +18,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod board;
 mod ground;
 mod guest;
 mod memory;
@@ -30,10 +32,12 @@ use bulkhead_arch_api::{
     VcpuReset, VirtualDevice, VirtualLine,
 };
 
+pub use board::{Class, start};
 pub use ground::Ground;
-pub use guest::{Guest, controller};
-pub use program::{Dialect, RECORDS, Record, operation, write_program};
-pub use report::{Tally, report_all, run};
+pub use program::{Dialect, Record, operation};
+pub use report::Tally;
+
+use program::RECORDS;
 
 /// The result of a check: a sentence says what was wrong.
 pub type Outcome = Result<(), &'static str>;
