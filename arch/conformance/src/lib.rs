@@ -9,8 +9,8 @@
 //!
 //! The trait [`Bench`] is all that the checks need: where a partition's memory is, guest programs (described
 //! by [`Step`]s, because each class has its own instructions), and what the class does not have ([`Need`]): a
-//! check that needs it is not run there, and the report says why. The mock has one, and a board has the one of
-//! [`start`], which is the same for all classes but for the facts of a [`Class`]. Checks share
+//! check that needs it is not run there, and the report says why. The mock has one, and a board has the one
+//! of [`start`], which is the same for all classes but for the facts of a [`Class`]. Checks share
 //! few partitions ([`Role`]), because a microcontroller has few; each starts its vCPU anew, as the kernel
 //! restarts a partition.
 //!
