@@ -6,7 +6,7 @@
 //! console alone, so that the kernel can report why.
 
 use crate::board::{BOARD, Board};
-use crate::irq::{self, GicConfig};
+use crate::gic::{self, GicConfig};
 use crate::machine::Machine;
 use crate::state::{Auxiliary, NO_WALKS_AARCH32};
 use crate::sysreg::{read_register, write_guest_register};
@@ -72,7 +72,7 @@ impl Machine {
         write_guest_register!("hstr_el2", 0);
         no_fine_controls();
         space::enable();
-        if !irq::init_pcpu(&mut self.irq, self.pcpu, boot::own_hardware_id()) {
+        if !gic::init_pcpu(&mut self.irq, self.pcpu, boot::own_hardware_id()) {
             boot::halt("LOCKDOWN: no GIC redistributor for this pCPU");
         }
         short_trace::init(self);
@@ -201,5 +201,5 @@ fn init_interrupts(image: &Image<'_>) {
         physical_timer: physical_timer.get(),
     };
     // SAFETY: the image is checked and `map_board` has mapped the controllers' windows as device memory.
-    unsafe { irq::init_distributor(&config) }
+    unsafe { gic::init_distributor(&config) }
 }

@@ -8,7 +8,7 @@
 use crate::banked::Banked;
 use crate::debug::Debug;
 use crate::fp::{CPTR_TRAP, FpRegisters};
-use crate::irq::VcpuIrq;
+use crate::gic::VcpuIrq;
 use crate::state::{Auxiliary, El1State};
 use crate::timer::Timers;
 use bulkhead_abi::log::Exits;
@@ -84,7 +84,7 @@ pub(crate) struct Context {
     pub(crate) cptr: u64,
     /// Reasons for the slow switch: `RARE_*`.
     pub(crate) rare: u8,
-    /// List registers and all other state that `irq` keeps per vCPU.
+    /// List registers and all other state that `gic` keeps per vCPU.
     pub(crate) irq: VcpuIrq,
     /// Implementation-defined registers, while the vCPU is not current.
     pub(crate) auxiliary: Auxiliary,

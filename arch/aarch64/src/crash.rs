@@ -9,7 +9,7 @@
 use crate::parking::park;
 use crate::stacks::{EMERGENCY_SIZE, EMERGENCY_STACKS, GUARD_SIZE, STACK_SIZE, STACKS};
 use crate::sysreg::read_register;
-use crate::{console, irq, layout, log};
+use crate::{console, gic, layout, log};
 use bulkhead_abi::log::line::Line;
 use bulkhead_abi::log::{AREA_SIZE, CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, NONE, STACK_WORDS};
 use bulkhead_arch_api::MAX_PCPUS;
@@ -26,7 +26,7 @@ fn claim() {
     if CRASHED.swap(true, Ordering::AcqRel) {
         park();
     }
-    irq::stop_others();
+    gic::stop_others();
 }
 
 /// Makes a crash record. `details` adds everything that is known besides the message.

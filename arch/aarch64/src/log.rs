@@ -11,7 +11,7 @@ use crate::machine::Machine;
 use crate::{cache, layout};
 use bulkhead_abi::log::{Area, Exits};
 use bulkhead_abi::trace::{Entry, RECORD_SIZE};
-use bulkhead_arch_api::{Frames, Traces, VcpuId};
+use bulkhead_arch_api::{Traces, VcpuId};
 
 /// Returns the area.
 pub(crate) fn area() -> &'static Area {
@@ -33,9 +33,6 @@ pub(crate) fn keep(offset: usize, length: usize) {
         cache::clean(layout::log_address() + offset as u64, length as u64);
     }
 }
-
-/// The class has no networks of the hypervisor.
-impl Frames for Machine {}
 
 impl Traces for Machine {
     fn log_area(&self) -> &'static Area {

@@ -10,7 +10,7 @@
 //! partition's own accesses go through, and then reads or writes by address ([`physical`]).
 
 use crate::board::BOARD;
-use crate::irq::{self, Controller};
+use crate::gic::{self, Controller};
 use crate::machine::Machine;
 use crate::sysreg::{instruction, instruction_with, read_register, write_guest_register};
 use crate::{cache, flash, tables};
@@ -345,7 +345,7 @@ impl Spaces for Machine {
         for region in regions {
             map(&tree, region)?;
         }
-        if let Some((guest, host, size)) = controller.as_ref().and_then(irq::interface_mapping) {
+        if let Some((guest, host, size)) = controller.as_ref().and_then(gic::interface_mapping) {
             let region = Region {
                 guest,
                 host: HostPhys(host),
@@ -375,7 +375,7 @@ impl Spaces for Machine {
             piece.rights.store(rights, Ordering::Relaxed);
             piece.size.store(largest.size, Ordering::Release);
         }
-        irq::configure(partition, controller.as_ref());
+        gic::configure(partition, controller.as_ref());
         Ok(())
     }
 
@@ -528,6 +528,6 @@ impl Spaces for Machine {
     }
 
     fn reset_shared(&mut self, partition: PartitionId, part: u32) -> Option<u32> {
-        irq::reset_shared(partition, part)
+        gic::reset_shared(partition, part)
     }
 }

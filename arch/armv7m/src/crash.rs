@@ -5,7 +5,7 @@
 //! Nothing here uses a part that may have broken: no lock, no formatting machinery, the UART by polling. The
 //! record comes before the console, because the console may hang.
 
-use crate::system::{self, BFAR, CFSR, HFSR};
+use crate::sysreg::{self, BFAR, CFSR, HFSR};
 use crate::{console, log};
 use bulkhead_abi::log::line::Line;
 use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, STACK_WORDS};
@@ -73,7 +73,7 @@ fn leave(kind: u32, message: &[u8], details: impl FnOnce(&Crash)) {
 /// Ends the run at an exception that belongs to no partition. The vectors of such exceptions lead here, with
 /// the stack pointer as it was and the exception's number.
 pub(crate) extern "C" fn crash(stack: u32, number: u32) -> ! {
-    let (cause, hard) = (system::read(CFSR), system::read(HFSR));
+    let (cause, hard) = (sysreg::read(CFSR), sysreg::read(HFSR));
     let pc = stack_word(stack as usize + FRAME_PC).unwrap_or(0);
     let mut line = Line::<ROOM>::of("LOCKDOWN: exception ");
     line.hex(number.into());
@@ -85,7 +85,7 @@ pub(crate) extern "C" fn crash(stack: u32, number: u32) -> ! {
         record
             .syndrome
             .store(u64::from(hard) << 32 | u64::from(cause), Ordering::Relaxed);
-        record.address.store(system::read(BFAR).into(), Ordering::Relaxed);
+        record.address.store(sysreg::read(BFAR).into(), Ordering::Relaxed);
         record.pc.store(pc.into(), Ordering::Relaxed);
         record.vector.store(number.into(), Ordering::Relaxed);
         store_stack(record, stack as usize);

@@ -10,7 +10,7 @@
 //! exceptions have the same priority, so nothing interrupts the hypervisor, and nothing has to be masked.
 //!
 //! Way through the files, from the ground up; imports point from a line to the lines above it only.
-//! - **Ground**: `system`, `fp` (the processor's registers), `pool`, `context`, `protection` (spaces in the
+//! - **Ground**: `sysreg`, `fp` (the processor's registers), `pool`, `context`, `protection` (spaces in the
 //!   memory protection unit), `lines`, `counter`, `arrival`: hardware and plain data.
 //! - **Machine**: `machine` (the struct), `window`, `log`.
 //! - **Guest at a trap**: `live` (its registers and memory), `trapped` (with its processor and space).
@@ -48,7 +48,8 @@ mod protection;
 mod quick;
 mod space;
 mod switch;
-mod system;
+mod sysreg;
+
 mod trapped;
 mod traps;
 mod vcpu;

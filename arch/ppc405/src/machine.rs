@@ -7,7 +7,7 @@ use crate::context::{Context, ContextTable, Registers};
 use crate::lines::Lines;
 use crate::regions::{Space, SpaceTable};
 use bulkhead_abi::log::{RegisterFile, registers};
-use bulkhead_arch_api::{Arch, ClassFacts, Exit, MAX_PARTITIONS, PartitionId, Ticks, VcpuId, class};
+use bulkhead_arch_api::{Arch, ClassFacts, Exit, Frames, MAX_PARTITIONS, PartitionId, Ticks, VcpuId, class};
 
 /// The machine.
 pub struct Machine {
@@ -54,6 +54,9 @@ impl Arch for Machine {
     const CAPS: ClassFacts = class::PPC405;
     const FILES: &'static [&'static RegisterFile] = &[&registers::POWER];
 }
+
+/// The class has no networks of the hypervisor.
+impl Frames for Machine {}
 
 impl Machine {
     /// Returns the first vCPU of a partition, which is its only one.

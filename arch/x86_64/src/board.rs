@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Facts of the board that every pCPU needs, and the way a pCPU waits for another one.
 
-use bulkhead_arch_api::MAX_PCPUS;
+use bulkhead_arch_api::{MAX_PCPUS, PcpuId};
 use bulkhead_arch_x86_64_core::time::Ratio;
 use spin::once::Once;
 
@@ -34,6 +34,13 @@ pub(crate) struct Board {
 }
 
 pub(crate) static BOARD: Once<Board, Relax> = Once::new();
+
+/// Returns the APIC id of a pCPU that the board has.
+pub(crate) fn hardware_id(pcpu: PcpuId) -> Option<u64> {
+    let board = BOARD.get()?;
+    let id = *board.hardware_ids.get(usize::from(pcpu.0))?;
+    (id != u64::MAX).then_some(id)
+}
 
 /// The way to wait inside a spin loop.
 #[derive(Debug)]

@@ -15,7 +15,7 @@
 //! |---|---|
 //! | instructions and memory | `sysreg`, `stacks`, `layout`, `board`, `parking` |
 //! | data | `svm`, `context`, `tables`, `mmu` |
-//! | verbs of a pCPU | `console`, `log`, `crash`, `descriptors`, `machine`, `physical`, `clock`, `space` |
+//! | verbs of a pCPU | `console`, `log`, `crash`, `descriptors`, `machine`, `physical`, `clock`, `irq`, `space` |
 //! | interrupts of a VM | `platform` |
 //! | exits of a guest | `guest`, `emulate`, `ports`, `registers`, `traps` |
 //! | the current vCPU | `switch`, `vcpu`, `cpu` |
@@ -36,6 +36,7 @@ mod direct;
 mod emulate;
 mod entry;
 mod guest;
+mod irq;
 mod layout;
 mod log;
 mod machine;

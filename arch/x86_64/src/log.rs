@@ -10,7 +10,7 @@ use crate::layout;
 use crate::machine::Machine;
 use bulkhead_abi::log::{Area, Vcpu};
 use bulkhead_abi::trace::{Entry, RECORD_SIZE};
-use bulkhead_arch_api::{Frames, Traces, VcpuId};
+use bulkhead_arch_api::{Traces, VcpuId};
 
 /// Returns the area.
 pub(crate) fn area() -> &'static Area {
@@ -25,9 +25,6 @@ pub(crate) fn area() -> &'static Area {
 pub(crate) fn counters(vcpu: VcpuId) -> Option<&'static Vcpu> {
     area().vcpus.get(usize::from(vcpu.0))
 }
-
-/// The class has no networks of the hypervisor.
-impl Frames for Machine {}
 
 impl Traces for Machine {
     fn log_area(&self) -> &'static Area {
