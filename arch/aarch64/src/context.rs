@@ -16,9 +16,7 @@ use bulkhead_arch_aarch64_core::data::Load;
 use bulkhead_arch_aarch64_core::pstate::stepped;
 use bulkhead_arch_aarch64_core::transfer::{Progress, STACK_POINTER};
 use bulkhead_arch_api::class::AARCH32;
-use bulkhead_arch_api::{
-    EntryState, Exit, MAX_VCPUS, PartitionId, PartitionKind, TimeMode, VcpuId, VcpuPlan,
-};
+use bulkhead_arch_api::{Exit, MAX_VCPUS, PartitionKind, VcpuId, VcpuPlan};
 use bulkhead_arch_support::ClaimTable;
 use core::cell::UnsafeCell;
 
@@ -137,18 +135,7 @@ impl Context {
             debug: Debug::ZERO,
             id: VcpuId(0),
             is_blank: false,
-            plan: VcpuPlan {
-                partition: PartitionId(0),
-                kind: PartitionKind::Vm,
-                index: 0,
-                first: VcpuId(0),
-                count: 1,
-                time: TimeMode::Real,
-                entry_state: EntryState::USUAL,
-                idle_in_place: false,
-                semihosting: false,
-                direct: false,
-            },
+            plan: VcpuPlan::BLANK,
             exits: None,
             late: 0,
             window: NO_WINDOW,

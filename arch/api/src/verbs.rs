@@ -98,6 +98,22 @@ pub struct VcpuPlan {
     pub direct: bool,
 }
 
+impl VcpuPlan {
+    /// The plan of a vCPU that has none yet.
+    pub const BLANK: Self = Self {
+        partition: PartitionId(0),
+        kind: PartitionKind::Vm,
+        index: 0,
+        first: VcpuId(0),
+        count: 1,
+        time: TimeMode::Real,
+        entry_state: EntryState::USUAL,
+        idle_in_place: false,
+        semihosting: false,
+        direct: false,
+    };
+}
+
 /// The state in which a vCPU starts: its number in [`ClassFacts::entry_states`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryState(pub u8);

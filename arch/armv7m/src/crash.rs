@@ -8,7 +8,8 @@
 use crate::sysreg::{self, BFAR, CFSR, HFSR};
 use crate::{console, log};
 use bulkhead_abi::log::line::Line;
-use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, STACK_WORDS};
+use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash};
+use bulkhead_arch_support::crash::{self, Origin, store_stack};
 use bulkhead_arch_support::{Mmio, physical, tell_panic};
 use bulkhead_image::layout::{REGISTERS_QUIESCED, RegistersRecord};
 use core::sync::atomic::Ordering;
@@ -62,12 +63,13 @@ pub(crate) fn halt(reason: &str) -> ! {
 
 /// Makes a crash record. `details` adds everything that is known besides the message.
 fn leave(kind: u32, message: &[u8], details: impl FnOnce(&Crash)) {
-    let area = log::area();
-    area.make_if_invalid();
-    area.crash.begin(kind, 0, 0, message);
-    area.crash.base.store(0, Ordering::Relaxed);
-    details(&area.crash);
-    area.crash.complete(area.header.boots.load(Ordering::Relaxed));
+    let origin = Origin {
+        kind,
+        pcpu: 0,
+        counter: 0,
+        base: 0,
+    };
+    crash::leave(log::area(), &origin, message, details, || ());
 }
 
 /// Ends the run at an exception that belongs to no partition. The vectors of such exceptions lead here, with
@@ -88,7 +90,7 @@ pub(crate) extern "C" fn crash(stack: u32, number: u32) -> ! {
         record.address.store(sysreg::read(BFAR).into(), Ordering::Relaxed);
         record.pc.store(pc.into(), Ordering::Relaxed);
         record.vector.store(number.into(), Ordering::Relaxed);
-        store_stack(record, stack as usize);
+        store_stack(record, stack as usize, stack_word);
     });
     console::last_words(line.as_bytes());
     stop()
@@ -99,7 +101,9 @@ pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     let mut line = Line::<ROOM>::new();
     tell_panic(&mut line, info);
     let stack = &raw const line as usize & !3;
-    leave(CRASH_PANIC, line.as_bytes(), |record| store_stack(record, stack));
+    leave(CRASH_PANIC, line.as_bytes(), |record| {
+        store_stack(record, stack, stack_word)
+    });
     console::last_words(line.as_bytes());
     stop()
 }
@@ -110,18 +114,4 @@ fn stack_word(address: usize) -> Option<u32> {
     let inside = stack.contains(&address) && address & 3 == 0;
     // SAFETY: a word of the stack, which exists always.
     inside.then(|| unsafe { physical::read_word32(address) })
-}
-
-/// Stores words of the stack from `from` on.
-fn store_stack(record: &Crash, from: usize) {
-    record.sp.store(from as u64, Ordering::Relaxed);
-    let mut words = 0;
-    for (place, index) in record.stack.iter().zip(0..STACK_WORDS) {
-        let Some(word) = stack_word(from + 4 * index) else {
-            break;
-        };
-        place.store(word.into(), Ordering::Relaxed);
-        words += 1;
-    }
-    record.stack_words.store(words, Ordering::Relaxed);
 }

@@ -152,24 +152,7 @@ impl Spaces for Machine {
 
     fn forward(&mut self, register: HostPhys, size: u8, kind: AccessKind) -> u64 {
         // SAFETY: the system image's table of registers says that this is a register of a device.
-        let window = unsafe { Mmio::new(register.0 as usize, usize::from(size)) };
-        match (kind, size) {
-            (AccessKind::Read, 1) => window.read8(0).into(),
-            (AccessKind::Read, 2) => window.read16(0).into(),
-            (AccessKind::Read, _) => window.read32(0).into(),
-            (AccessKind::Write(value), 1) => {
-                window.write8(0, value as u8);
-                0
-            }
-            (AccessKind::Write(value), 2) => {
-                window.write16(0, value as u16);
-                0
-            }
-            (AccessKind::Write(value), _) => {
-                window.write32(0, value as u32);
-                0
-            }
-        }
+        unsafe { Mmio::new(register.0 as usize, usize::from(size)) }.forward(size, kind)
     }
 
     fn reset_shared(&mut self, partition: PartitionId, _part: u32) -> Option<u32> {

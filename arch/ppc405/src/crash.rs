@@ -8,7 +8,8 @@
 use crate::context::Trap;
 use crate::{console, layout, log};
 use bulkhead_abi::log::line::Line;
-use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, STACK_WORDS};
+use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash};
+use bulkhead_arch_support::crash::{self, Origin, store_stack};
 use bulkhead_arch_support::tell_panic;
 use core::sync::atomic::Ordering;
 
@@ -32,21 +33,24 @@ pub(crate) fn halt(reason: &str) -> ! {
 /// Ends the run if calls have been deeper than the stack is long. No page can be unmapped below the stack, so
 /// the words there show it, unless a call has left them out. This is called where it delays no partition:
 /// before the CPU sleeps, and for the report of a fault.
+#[inline(never)]
 pub(crate) fn check_stack() {
-    let mut words = layout::stack_guard().step_by(size_of::<u32>());
-    if !words.all(|address| layout::stack_word(address) == Some(layout::MARK)) {
-        halt("LOCKDOWN: the stack of the hypervisor has overflowed");
+    for address in layout::stack_guard().step_by(size_of::<u32>()) {
+        if layout::stack_word(address) != Some(layout::MARK) {
+            halt("LOCKDOWN: the stack of the hypervisor has overflowed");
+        }
     }
 }
 
 /// Makes a crash record. `details` adds everything that is known besides the message.
 fn leave(kind: u32, message: &[u8], details: impl FnOnce(&Crash)) {
-    let area = log::area();
-    area.make_if_invalid();
-    area.crash.begin(kind, 0, 0, message);
-    area.crash.base.store(0, Ordering::Relaxed);
-    details(&area.crash);
-    area.crash.complete(area.header.boots.load(Ordering::Relaxed));
+    let origin = Origin {
+        kind,
+        pcpu: 0,
+        counter: 0,
+        base: 0,
+    };
+    crash::leave(log::area(), &origin, message, details, || ());
 }
 
 /// Ends the run at an interrupt that belongs to no partition.
@@ -62,7 +66,7 @@ pub(crate) fn interrupted(vector: u32, pc: u32, trap: &Trap) -> ! {
         record.address.store(trap.address.into(), Ordering::Relaxed);
         record.pc.store(pc.into(), Ordering::Relaxed);
         record.vector.store(vector.into(), Ordering::Relaxed);
-        store_stack(record, stack);
+        store_stack(record, stack, layout::stack_word);
     });
     console::last_words(line.as_bytes());
     stop()
@@ -73,21 +77,9 @@ pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     let mut line = Line::<ROOM>::new();
     tell_panic(&mut line, info);
     let stack = &raw const line as usize & !3;
-    leave(CRASH_PANIC, line.as_bytes(), |record| store_stack(record, stack));
+    leave(CRASH_PANIC, line.as_bytes(), |record| {
+        store_stack(record, stack, layout::stack_word)
+    });
     console::last_words(line.as_bytes());
     stop()
-}
-
-/// Stores words of the stack from `from` on.
-fn store_stack(record: &Crash, from: usize) {
-    record.sp.store(from as u64, Ordering::Relaxed);
-    let mut words = 0;
-    for (place, index) in record.stack.iter().zip(0..STACK_WORDS) {
-        let Some(word) = layout::stack_word(from + 4 * index) else {
-            break;
-        };
-        place.store(word.into(), Ordering::Relaxed);
-        words += 1;
-    }
-    record.stack_words.store(words, Ordering::Relaxed);
 }

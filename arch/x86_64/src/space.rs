@@ -302,19 +302,7 @@ impl Spaces for Machine {
         // SAFETY: the window is one access wide. `bring_up` has mapped every window of the registers table as
         // device memory (the caller promises that this is inside one), and the image check has shown that it
         // belongs to no other partition.
-        let window = unsafe { Mmio::new(register.0 as usize, usize::from(size)) };
-        let (mut value, width) = (0, size);
-        match (kind, width) {
-            (AccessKind::Read, 1) => value = u64::from(window.read8(0)),
-            (AccessKind::Read, 2) => value = u64::from(window.read16(0)),
-            (AccessKind::Read, 4) => value = u64::from(window.read32(0)),
-            (AccessKind::Read, _) => value = window.read64(0),
-            (AccessKind::Write(value), 1) => window.write8(0, value as u8),
-            (AccessKind::Write(value), 2) => window.write16(0, value as u16),
-            (AccessKind::Write(value), 4) => window.write32(0, value as u32),
-            (AccessKind::Write(value), _) => window.write64(0, value),
-        }
-        value
+        unsafe { Mmio::new(register.0 as usize, usize::from(size)) }.forward(size, kind)
     }
 
     fn reset_shared(&mut self, partition: PartitionId, _part: u32) -> Option<u32> {
