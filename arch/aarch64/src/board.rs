@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Facts of the board that every pCPU needs, and the way a pCPU waits for another one.
+//! Facts of the board that every pCPU needs.
 
 use bulkhead_arch_api::MAX_PCPUS;
+use bulkhead_arch_translating::Relax;
 use spin::once::Once;
 
 /// Facts of the board that every pCPU needs.
@@ -17,14 +18,3 @@ pub(crate) struct Board {
 }
 
 pub(crate) static BOARD: Once<Board, Relax> = Once::new();
-
-/// The way to wait inside a spin loop.
-#[derive(Debug)]
-pub enum Relax {}
-
-impl spin::RelaxStrategy for Relax {
-    #[inline]
-    fn relax() {
-        bulkhead_arch_support::relax();
-    }
-}

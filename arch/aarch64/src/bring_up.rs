@@ -6,6 +6,7 @@
 //! console alone, so that the kernel can report why.
 
 use crate::board::{BOARD, Board};
+use crate::crash::halt;
 use crate::gic::{self, GicConfig};
 use crate::machine::Machine;
 use crate::state::{Auxiliary, NO_WALKS_AARCH32};
@@ -28,7 +29,7 @@ const CONTROLLER_GIC: u32 = if cfg!(feature = "gic-v2") {
 impl Machine {
     /// Returns the boot pCPU's machine, and the system image or its error. Called once, by `entry_points`.
     pub fn primary() -> (Self, Result<Image<'static>, ImageError>) {
-        let bytes = boot::system_image();
+        let bytes = layout::system_image();
         console::find(bytes);
         match Image::check_here(bytes, &class::AARCH64, &CpuDigest) {
             Ok(image) => (Self::on_board(&image), Ok(image)),
@@ -38,14 +39,14 @@ impl Machine {
 
     fn on_board(image: &Image<'_>) -> Self {
         if image.board().load_address.get() != layout::load_address() {
-            boot::halt("LOCKDOWN: loaded at the wrong address");
+            halt("LOCKDOWN: loaded at the wrong address");
         }
         if image.board().log_base.get() != layout::log_address() {
-            boot::halt("LOCKDOWN: the log's place is not directly below the load address");
+            halt("LOCKDOWN: the log's place is not directly below the load address");
         }
         let board = BOARD.call_once(|| survey(image));
         if map_board(image).is_err() {
-            boot::halt("LOCKDOWN: the board's map does not fit the tables or the CPU");
+            halt("LOCKDOWN: the board's map does not fit the tables or the CPU");
         }
         let mut machine = Self::new(boot_pcpu(board));
         init_interrupts(image);
@@ -73,7 +74,7 @@ impl Machine {
         no_fine_controls();
         space::enable();
         if !gic::init_pcpu(&mut self.irq, self.pcpu, boot::own_hardware_id()) {
-            boot::halt("LOCKDOWN: no GIC redistributor for this pCPU");
+            halt("LOCKDOWN: no GIC redistributor for this pCPU");
         }
         short_trace::init(self);
     }
@@ -138,7 +139,7 @@ fn boot_pcpu(board: &Board) -> PcpuId {
     let own = boot::own_hardware_id();
     match board.hardware_ids.iter().position(|id| *id == own) {
         Some(0) => PcpuId(0),
-        _ => boot::halt("LOCKDOWN: the boot CPU is not pCPU 0 of the board"),
+        _ => halt("LOCKDOWN: the boot CPU is not pCPU 0 of the board"),
     }
 }
 
@@ -185,7 +186,7 @@ fn controller<'i>(image: &Image<'i>, role: u32) -> Option<&'i ControllerRecord> 
 fn init_interrupts(image: &Image<'_>) {
     let gic = controller(image, ROLE_INTERRUPTS).filter(|record| record.compatible.get() == CONTROLLER_GIC);
     let (Some(gic), Some(timer)) = (gic, controller(image, ROLE_TIMER)) else {
-        boot::halt("LOCKDOWN: no timer, or not the GIC this hypervisor is for, in the board's tables");
+        halt("LOCKDOWN: no timer, or not the GIC this hypervisor is for, in the board's tables");
     };
     let mut windows = [(0, 0); 4];
     for ((window, base), size) in windows.iter_mut().zip(&gic.base).zip(&gic.size) {

@@ -13,7 +13,7 @@ use crate::{console, gic, layout, log};
 use bulkhead_abi::log::line::Line;
 use bulkhead_abi::log::{AREA_SIZE, CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, NONE};
 use bulkhead_arch_api::MAX_PCPUS;
-use bulkhead_arch_support::crash::{self, Origin, store_stack};
+use bulkhead_arch_support::crash::{self, Origin};
 use bulkhead_arch_support::{physical, tell_panic};
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -64,7 +64,7 @@ pub(crate) extern "C" fn crash(registers: &[u64; 31], vector: u64, stack: u64) -
         for (place, value) in record.registers.iter().zip(registers) {
             place.store(*value, Ordering::Relaxed);
         }
-        store_stack(record, stack as usize, stack_word);
+        store_stack(record, stack as usize);
     });
     console::last_words(line.as_bytes());
     park()
@@ -77,9 +77,15 @@ pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     tell_panic(&mut line, info);
     let stack = &raw const line as u64 & !7;
     leave(CRASH_PANIC, own_pcpu(), line.as_bytes(), |record| {
-        store_stack(record, stack as usize, stack_word);
+        store_stack(record, stack as usize);
     });
     console::last_words(line.as_bytes());
+    park()
+}
+
+/// Ends this CPU with a reason, before the kernel could.
+pub(crate) fn halt(reason: &str) -> ! {
+    refuse(reason);
     park()
 }
 
@@ -97,6 +103,12 @@ fn stack_word(address: usize) -> Option<u64> {
     let inside = offset < part * MAX_PCPUS && offset % part >= GUARD_SIZE;
     // SAFETY: a word of a stack, which is mapped.
     (inside && address.is_multiple_of(8)).then(|| unsafe { physical::read_word(address) })
+}
+
+/// Stores words of the stack from `from` on.
+#[inline(never)]
+fn store_stack(record: &Crash, from: usize) {
+    crash::store_stack(record, from, stack_word);
 }
 
 /// Returns the number of this pCPU, by its emergency stack.

@@ -65,7 +65,7 @@ mod undescribed;
 mod vcpu;
 mod wait;
 
-pub use board::Relax;
+pub use bulkhead_arch_translating::Relax;
 pub use console::Serial;
 pub use crash::panic;
 pub use digest::CpuDigest;

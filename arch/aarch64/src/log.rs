@@ -13,14 +13,8 @@ use bulkhead_abi::log::{Area, Exits};
 use bulkhead_abi::trace::{Entry, RECORD_SIZE};
 use bulkhead_arch_api::{Traces, VcpuId};
 
-/// Returns the area.
-pub(crate) fn area() -> &'static Area {
-    let area = layout::log_address() as *const Area;
-    // SAFETY: a board's RAM begins at least this far before the load address (checked by the host tool),
-    // `mmu::build` maps it for good, no partition may have a mapping there (checked by `bulkhead_image`), and
-    // any bytes are an Area, which is all atomics.
-    unsafe { &*area }
-}
+/// The log area.
+pub(crate) use bulkhead_arch_translating::log_area as area;
 
 /// Returns the counters of a vCPU's exits.
 pub(crate) fn exits(vcpu: VcpuId) -> Option<&'static Exits> {

@@ -2,7 +2,6 @@
 //! The handle of a pCPU: the vCPUs that it has adopted, the current one of them, and the owner of its FP
 //! registers.
 
-use crate::board::Relax;
 use crate::context::{CONTEXTS, Context};
 use crate::fp::{self, CPTR_OPEN, CPTR_TRAP};
 use crate::gic::PcpuIrq;
@@ -13,6 +12,7 @@ use bulkhead_abi::trace::Entry;
 use bulkhead_arch_api::{
     Arch, ClassFacts, Frames, MAX_PARTITIONS, MAX_VCPUS, PcpuId, VcpuId, VcpuSet, class,
 };
+use bulkhead_arch_translating::Relax;
 
 /// The place of a pCPU's records of the short ways.
 #[derive(Clone, Copy)]

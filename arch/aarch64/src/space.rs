@@ -19,10 +19,9 @@ use bulkhead_arch_api::{
     Permissions, Region, SpacePlan, Spaces, VirtualDevice,
 };
 use bulkhead_arch_paging::vmsa::Stage2;
-use bulkhead_arch_paging::{
-    Attributes, Geometry, MapError, Mapping, PAGE_SIZE, TableMemory, Translation, Tree,
-};
+use bulkhead_arch_paging::{Geometry, PAGE_SIZE, TableMemory, Translation, Tree};
 use bulkhead_arch_support::{Mmio, physical};
+use bulkhead_arch_translating::space::{self, map_region, part};
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// VTCR_EL2 (Arm DDI 0487 D19.2.161) without size and PS: inner-shareable write-back walks, 4 KiB, RES1.
@@ -202,21 +201,9 @@ fn each_run(
     partition: PartitionId,
     guest: GuestPhys,
     length: u64,
-    mut action: impl FnMut(&Translation, u64, u64),
+    action: impl FnMut(&Translation, u64, u64),
 ) -> Result<(), CopyError> {
-    let tree = tree_of(partition).ok_or(CopyError { address: guest })?;
-    let mut done = 0;
-    while done < length {
-        let at = guest.offset(done).map_err(|_| CopyError { address: guest })?;
-        let run = tree.translate_run(&Pool, at.0, length - done);
-        let Some(found) = run.filter(|found| found.attributes.kind == MemoryKind::Ram) else {
-            return Err(CopyError { address: at });
-        };
-        let bytes = found.contiguous.min(length - done);
-        action(&found, done, bytes);
-        done += bytes;
-    }
-    Ok(())
+    space::each_run(tree_of(partition), &Pool, guest, length, action)
 }
 
 /// Calls `action` with bus address, bytes done and bytes of each piece of a stretch of partition memory.
@@ -229,11 +216,6 @@ fn each_piece(
     each_run(partition, guest, length, |found, done, bytes| {
         action(found.output.0, done, bytes);
     })
-}
-
-/// Returns the part of a buffer that a piece is about.
-fn part(done: u64, bytes: u64) -> core::ops::Range<usize> {
-    done as usize..(done + bytes) as usize
 }
 
 /// Memory for tables that the system image sets aside.
@@ -299,32 +281,6 @@ impl TableMemory for Pool {
     }
 }
 
-fn build_error(error: MapError, region: &Region) -> BuildError {
-    match error {
-        MapError::OutOfTables => BuildError::TablesExhausted,
-        MapError::BadRange => BuildError::BadRegion(region.guest),
-        MapError::Overlap(address) => BuildError::Overlap(GuestPhys(address)),
-    }
-}
-
-fn map(tree: &Tree<Stage2>, region: &Region) -> Result<(), BuildError> {
-    let attributes = Attributes {
-        permissions: region.permissions,
-        kind: region.kind,
-    };
-    let (input, output, size) = (region.guest.0, region.host, region.size);
-    tree.map(
-        &mut Pool,
-        &Mapping {
-            input,
-            output,
-            size,
-            attributes,
-        },
-    )
-    .map_err(|error| build_error(error, region))
-}
-
 impl Spaces for Machine {
     fn build(
         &mut self,
@@ -343,7 +299,7 @@ impl Spaces for Machine {
         let root = Pool::take(geometry.root_tables() as usize).ok_or(BuildError::TablesExhausted)?;
         let tree = Tree::<Stage2>::new(root, geometry);
         for region in regions {
-            map(&tree, region)?;
+            map_region(&tree, &mut Pool, region)?;
         }
         if let Some((guest, host, size)) = controller.as_ref().and_then(gic::interface_mapping) {
             let region = Region {
@@ -357,7 +313,7 @@ impl Spaces for Machine {
                 },
                 kind: MemoryKind::Device,
             };
-            map(&tree, &region)?;
+            map_region(&tree, &mut Pool, &region)?;
         }
         instruction!("dsb ish");
         if let Some(slot) = ROOTS.get(usize::from(partition.0)) {

@@ -8,8 +8,9 @@
 use crate::sysreg::{self, BFAR, CFSR, HFSR};
 use crate::{console, log};
 use bulkhead_abi::log::line::Line;
-use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash};
-use bulkhead_arch_support::crash::{self, Origin, store_stack};
+use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC};
+use bulkhead_arch_one_pcpu::leave;
+use bulkhead_arch_support::crash::store_stack;
 use bulkhead_arch_support::{Mmio, physical, tell_panic};
 use bulkhead_image::layout::{REGISTERS_QUIESCED, RegistersRecord};
 use core::sync::atomic::Ordering;
@@ -56,20 +57,9 @@ pub(crate) fn stop() -> ! {
 
 /// Ends this CPU with a reason, before the kernel could.
 pub(crate) fn halt(reason: &str) -> ! {
-    leave(CRASH_LOCKDOWN, reason.as_bytes(), |_| ());
+    leave(log::area(), CRASH_LOCKDOWN, reason.as_bytes(), |_| ());
     console::last_words(reason.as_bytes());
     stop()
-}
-
-/// Makes a crash record. `details` adds everything that is known besides the message.
-fn leave(kind: u32, message: &[u8], details: impl FnOnce(&Crash)) {
-    let origin = Origin {
-        kind,
-        pcpu: 0,
-        counter: 0,
-        base: 0,
-    };
-    crash::leave(log::area(), &origin, message, details, || ());
 }
 
 /// Ends the run at an exception that belongs to no partition. The vectors of such exceptions lead here, with
@@ -83,7 +73,7 @@ pub(crate) extern "C" fn crash(stack: u32, number: u32) -> ! {
     line.text(" hfsr=").hex(hard.into());
     line.text(" pc=").hex(pc.into());
     line.text(" sp=").hex(stack.into());
-    leave(CRASH_EXCEPTION, line.as_bytes(), |record| {
+    leave(log::area(), CRASH_EXCEPTION, line.as_bytes(), |record| {
         record
             .syndrome
             .store(u64::from(hard) << 32 | u64::from(cause), Ordering::Relaxed);
@@ -101,7 +91,7 @@ pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     let mut line = Line::<ROOM>::new();
     tell_panic(&mut line, info);
     let stack = &raw const line as usize & !3;
-    leave(CRASH_PANIC, line.as_bytes(), |record| {
+    leave(log::area(), CRASH_PANIC, line.as_bytes(), |record| {
         store_stack(record, stack, stack_word)
     });
     console::last_words(line.as_bytes());

@@ -56,9 +56,10 @@ mod vcpu;
 mod window;
 mod words;
 
+pub use bulkhead_arch_one_pcpu::Relax;
 pub use console::Serial;
 pub use crash::panic;
-pub use machine::{Machine, Relax};
+pub use machine::Machine;
 
 /// Makes the class binary's function the one that `entry` jumps to.
 ///

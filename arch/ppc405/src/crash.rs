@@ -9,7 +9,8 @@ use crate::context::Trap;
 use crate::{console, layout, log};
 use bulkhead_abi::log::line::Line;
 use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash};
-use bulkhead_arch_support::crash::{self, Origin, store_stack};
+use bulkhead_arch_one_pcpu::leave;
+use bulkhead_arch_support::crash;
 use bulkhead_arch_support::tell_panic;
 use core::sync::atomic::Ordering;
 
@@ -25,7 +26,7 @@ pub(crate) fn stop() -> ! {
 
 /// Ends this CPU with a reason, before the kernel could.
 pub(crate) fn halt(reason: &str) -> ! {
-    leave(CRASH_LOCKDOWN, reason.as_bytes(), |_| ());
+    leave(log::area(), CRASH_LOCKDOWN, reason.as_bytes(), |_| ());
     console::last_words(reason.as_bytes());
     stop()
 }
@@ -42,17 +43,6 @@ pub(crate) fn check_stack() {
     }
 }
 
-/// Makes a crash record. `details` adds everything that is known besides the message.
-fn leave(kind: u32, message: &[u8], details: impl FnOnce(&Crash)) {
-    let origin = Origin {
-        kind,
-        pcpu: 0,
-        counter: 0,
-        base: 0,
-    };
-    crash::leave(log::area(), &origin, message, details, || ());
-}
-
 /// Ends the run at an interrupt that belongs to no partition.
 pub(crate) fn interrupted(vector: u32, pc: u32, trap: &Trap) -> ! {
     let mut line = Line::<ROOM>::of("LOCKDOWN: interrupt ");
@@ -61,12 +51,12 @@ pub(crate) fn interrupted(vector: u32, pc: u32, trap: &Trap) -> ! {
     line.text(" dear=").hex(trap.address.into());
     line.text(" pc=").hex(pc.into());
     let stack = &raw const line as usize & !3;
-    leave(CRASH_EXCEPTION, line.as_bytes(), |record| {
+    leave(log::area(), CRASH_EXCEPTION, line.as_bytes(), |record| {
         record.syndrome.store(trap.syndrome.into(), Ordering::Relaxed);
         record.address.store(trap.address.into(), Ordering::Relaxed);
         record.pc.store(pc.into(), Ordering::Relaxed);
         record.vector.store(vector.into(), Ordering::Relaxed);
-        store_stack(record, stack, layout::stack_word);
+        store_stack(record, stack);
     });
     console::last_words(line.as_bytes());
     stop()
@@ -77,9 +67,15 @@ pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     let mut line = Line::<ROOM>::new();
     tell_panic(&mut line, info);
     let stack = &raw const line as usize & !3;
-    leave(CRASH_PANIC, line.as_bytes(), |record| {
-        store_stack(record, stack, layout::stack_word)
+    leave(log::area(), CRASH_PANIC, line.as_bytes(), |record| {
+        store_stack(record, stack)
     });
     console::last_words(line.as_bytes());
     stop()
+}
+
+/// Stores words of the stack from `from` on.
+#[inline(never)]
+fn store_stack(record: &Crash, from: usize) {
+    crash::store_stack(record, from, layout::stack_word);
 }

@@ -8,6 +8,7 @@ use crate::lines::Lines;
 use crate::regions::{Space, SpaceTable};
 use bulkhead_abi::log::{RegisterFile, registers};
 use bulkhead_arch_api::{Arch, ClassFacts, Exit, Frames, MAX_PARTITIONS, PartitionId, Ticks, VcpuId, class};
+use bulkhead_arch_one_pcpu::Relax;
 
 /// The machine.
 pub struct Machine {
@@ -38,15 +39,6 @@ pub struct Machine {
     pub(crate) idle: Registers,
     /// Address and records of the trace.
     pub(crate) trace: (usize, usize),
-}
-
-/// The way to wait inside a spin loop. There is one pCPU and nothing interrupts it, so no code ever waits.
-#[derive(Debug)]
-pub enum Relax {}
-
-impl spin::RelaxStrategy for Relax {
-    #[inline]
-    fn relax() {}
 }
 
 impl Arch for Machine {

@@ -9,8 +9,8 @@
 //! - [`physical`]: loads and stores of bus addresses that partitions may change at any moment, which
 //!   is why they are never Rust references.
 //!
-//! and what every backend's end needs: [`crash`], [`tell_panic`], and [`last_words`], which gets a line to the
-//! console.
+//! and what every backend's end needs: [`crash`], [`tell_panic`], and [`last_words`], which gets a line to
+//! the console.
 //!
 //! It is written to compile and to be tested on the host as well.
 #![cfg_attr(not(test), no_std)]

@@ -6,11 +6,11 @@
 //! console alone, so that the kernel can report why.
 
 use crate::board::{BOARD, Board};
-use crate::boot::halt;
+use crate::crash::halt;
 use crate::machine::Machine;
 use crate::physical::Stopwatch;
 use crate::sysreg::{self, counter, read_port8, read_port32, write_port8};
-use crate::{boot, console, descriptors, layout, mmu, physical};
+use crate::{console, descriptors, layout, mmu, physical};
 use bulkhead_arch_api::{HostPhys, MAX_PCPUS, PcpuId, class};
 use bulkhead_arch_paging::MapError;
 use bulkhead_arch_x86_64_core::rtc;
@@ -120,7 +120,7 @@ impl Machine {
         if mmu::build().is_err() {
             halt("LOCKDOWN: the hypervisor's own memory does not fit its tables");
         }
-        let bytes = boot::system_image();
+        let bytes = layout::system_image();
         console::find(bytes);
         match Image::check_here(bytes, &class::X86_64, &Portable) {
             Ok(image) => (Self::on_board(&image), Ok(image)),

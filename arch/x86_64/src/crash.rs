@@ -98,8 +98,8 @@ pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     park()
 }
 
-/// Refuses to start, because something at the very beginning is wrong.
-pub(crate) fn refuse(reason: &str) -> ! {
+/// Ends this CPU with a reason, before the kernel could.
+pub(crate) fn halt(reason: &str) -> ! {
     leave(CRASH_LOCKDOWN, NONE, reason.as_bytes(), |_| ());
     console::last_words(reason.as_bytes());
     park()

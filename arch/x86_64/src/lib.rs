@@ -13,17 +13,18 @@
 //!
 //! | layer | files |
 //! |---|---|
-//! | instructions and memory | `sysreg`, `stacks`, `layout`, `board`, `parking` |
+//! | instructions and memory | `sysreg`, `stacks`, `board`, `parking`; `layout` of `bulkhead_arch_translating` |
 //! | data | `svm`, `context`, `tables`, `mmu` |
 //! | verbs of a pCPU | `console`, `log`, `crash`, `descriptors`, `machine`, `physical`, `clock`, `irq`, `space` |
 //! | interrupts of a VM | `platform` |
 //! | exits of a guest | `guest`, `emulate`, `ports`, `registers`, `traps` |
 //! | the current vCPU | `switch`, `vcpu`, `cpu` |
-//! | roof | `boot`, `bring_up`, `entry` |
+//! | roof | `bring_up`, `entry` |
 #![no_std]
 
+use bulkhead_arch_translating::layout;
+
 mod board;
-mod boot;
 mod bring_up;
 mod clock;
 mod console;
@@ -37,7 +38,6 @@ mod emulate;
 mod entry;
 mod guest;
 mod irq;
-mod layout;
 mod log;
 mod machine;
 mod mmu;
@@ -57,7 +57,7 @@ mod tables;
 mod traps;
 mod vcpu;
 
-pub use board::Relax;
+pub use bulkhead_arch_translating::Relax;
 pub use console::Serial;
 pub use crash::panic;
 pub use digest::CpuDigest;

@@ -2,10 +2,10 @@
 //! The handle of a pCPU: the vCPUs that it has adopted, the current one, and the times for which its timer
 //! is set.
 
-use crate::board::Relax;
 use crate::context::{CONTEXTS, Context};
 use bulkhead_abi::log::{RegisterFile, registers};
 use bulkhead_arch_api::{Arch, ClassFacts, Frames, MAX_VCPUS, PcpuId, Ticks, VcpuId, VcpuSet, class};
+use bulkhead_arch_translating::Relax;
 
 /// A pCPU's machine.
 pub struct Machine {

@@ -20,10 +20,9 @@ use bulkhead_arch_api::{
     PartitionId, Permissions, Region, SpacePlan, Spaces, VirtualDevice,
 };
 use bulkhead_arch_paging::long_mode::Nested;
-use bulkhead_arch_paging::{
-    Attributes, Geometry, MapError, Mapping, PAGE_SIZE, TableMemory, Translation, Tree,
-};
+use bulkhead_arch_paging::{Geometry, PAGE_SIZE, TableMemory, Translation, Tree};
 use bulkhead_arch_support::{Mmio, physical};
+use bulkhead_arch_translating::space::{self, map_region, part};
 use core::arch::asm;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -104,26 +103,9 @@ fn each_run(
     partition: PartitionId,
     guest: GuestPhys,
     length: u64,
-    mut action: impl FnMut(&Translation, u64, u64),
+    action: impl FnMut(&Translation, u64, u64),
 ) -> Result<(), CopyError> {
-    let tree = tree_of(partition).ok_or(CopyError { address: guest })?;
-    let mut done = 0;
-    while done < length {
-        let at = guest.offset(done).map_err(|_| CopyError { address: guest })?;
-        let run = tree.translate_run(&Pool, at.0, length - done);
-        let Some(found) = run.filter(|found| found.attributes.kind == MemoryKind::Ram) else {
-            return Err(CopyError { address: at });
-        };
-        let bytes = found.contiguous.min(length - done);
-        action(&found, done, bytes);
-        done += bytes;
-    }
-    Ok(())
-}
-
-/// Returns the part of a buffer that a piece is about.
-fn part(done: u64, bytes: u64) -> core::ops::Range<usize> {
-    done as usize..(done + bytes) as usize
+    space::each_run(tree_of(partition), &Pool, guest, length, action)
 }
 
 /// Memory for tables that the system image sets aside.
@@ -173,33 +155,10 @@ fn clear(from: u64, length: u64) {
     bytes(last.max(first), end);
 }
 
-fn build_error(error: MapError, region: &Region) -> BuildError {
-    match error {
-        MapError::OutOfTables => BuildError::TablesExhausted,
-        MapError::BadRange => BuildError::BadRegion(region.guest),
-        MapError::Overlap(address) => BuildError::Overlap(GuestPhys(address)),
-    }
-}
-
 /// Tells whether a region is where a partition can have one: after it is what the hypervisor puts there.
 fn is_possible(region: &Region) -> bool {
     let end = region.guest.0.checked_add(region.size);
     end.is_some_and(|end| end <= X86_64.guest_address_limit)
-}
-
-fn map(tree: &Tree<Nested>, region: &Region) -> Result<(), BuildError> {
-    let attributes = Attributes {
-        permissions: region.permissions,
-        kind: region.kind,
-    };
-    let mapping = Mapping {
-        input: region.guest.0,
-        output: region.host,
-        size: region.size,
-        attributes,
-    };
-    tree.map(&mut Pool, &mapping)
-        .map_err(|error| build_error(error, region))
 }
 
 /// Makes the translation tables of a task, whose space is built. Without them it faults at once.
@@ -220,7 +179,7 @@ pub(crate) fn build_task(partition: PartitionId) -> Result<(), BuildError> {
             },
             kind: MemoryKind::Ram,
         };
-        map(&tree, &region)?;
+        map_region(&tree, &mut Pool, &region)?;
     }
     let [root, level] = pages;
     Pool.write(root, 0, (TASK_ROOT + PAGE_SIZE) | TASK_ENTRY);
@@ -243,7 +202,7 @@ impl Spaces for Machine {
             if !is_possible(region) {
                 return Err(BuildError::BadRegion(region.guest));
             }
-            map(&tree, region)?;
+            map_region(&tree, &mut Pool, region)?;
             note_run(partition, region);
         }
         if let Some(slot) = ROOTS.get(usize::from(partition.0)) {

@@ -27,7 +27,7 @@ pub(super) struct Controller {
     pub(super) config: GicConfig,
 }
 
-static CONTROLLER: Once<Controller, crate::board::Relax> = Once::new();
+static CONTROLLER: Once<Controller, bulkhead_arch_translating::Relax> = Once::new();
 
 /// Returns the controller, or `None` before [`init_distributor`].
 #[inline]

@@ -28,32 +28,43 @@ macro_rules! address_of {
 }
 
 /// Returns the address at which the class binary runs.
-pub(crate) fn load_address() -> u64 {
+#[inline]
+#[must_use]
+pub fn load_address() -> u64 {
     address_of!(__image_start)
 }
 
 /// Returns the first address after the code. Read-only data follows.
-pub(crate) fn text_end() -> u64 {
+#[inline]
+#[must_use]
+pub fn text_end() -> u64 {
     address_of!(__text_end)
 }
 
 /// Returns the first address after read-only data. Data follows.
-pub(crate) fn constants_end() -> u64 {
+#[inline]
+#[must_use]
+pub fn constants_end() -> u64 {
     address_of!(__rodata_end)
 }
 
 /// Returns the first address after data. The stacks follow.
-pub(crate) fn data_end() -> u64 {
+#[inline]
+#[must_use]
+pub fn data_end() -> u64 {
     address_of!(__stacks_start)
 }
 
 /// Returns the address of the system image.
-pub(crate) fn image_address() -> u64 {
+#[inline]
+#[must_use]
+pub fn image_address() -> u64 {
     address_of!(__image_end)
 }
 
 /// Returns the number of bytes of the system image by its own, unchecked word, limited to the mapped bytes.
-pub(crate) fn image_length() -> u64 {
+#[must_use]
+pub fn image_length() -> u64 {
     let base = image_address() as usize;
     let mut magic = [0; MAGIC.len()];
     // SAFETY: a system image, or at least RAM, follows the class binary in the flashable file.
@@ -69,12 +80,26 @@ pub(crate) fn image_length() -> u64 {
     }
 }
 
+/// Returns the system image after the class binary. The image is as long as its own header says. Nothing
+/// else of the header is checked.
+#[must_use]
+pub fn system_image() -> &'static [u8] {
+    let (address, length) = (image_address() as *const u8, image_length() as usize);
+    // SAFETY: `own_map::map_binary` mapped these bytes read-only, and nothing of the hypervisor's or a
+    // partition's is there: the memory plan gives them to the image, and no mapping of a partition may touch
+    // them (checked by `bulkhead_image`).
+    unsafe { core::slice::from_raw_parts(address, length) }
+}
+
 /// Returns the first page after the system image.
-pub(crate) fn image_end() -> u64 {
+#[must_use]
+pub fn image_end() -> u64 {
     image_address() + image_length().next_multiple_of(PAGE_SIZE)
 }
 
 /// Returns the address of the log area, which is directly below the class binary.
-pub(crate) fn log_address() -> u64 {
+#[inline]
+#[must_use]
+pub fn log_address() -> u64 {
     load_address() - AREA_SIZE as u64
 }
