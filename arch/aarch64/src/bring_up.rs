@@ -11,11 +11,12 @@ use crate::gic::{self, GicConfig};
 use crate::machine::Machine;
 use crate::state::{Auxiliary, NO_WALKS_AARCH32};
 use crate::sysreg::{read_register, write_guest_register};
-use crate::{boot, console, debug, digest::CpuDigest, layout, mmu, short_trace, space, state, timer};
+use crate::{boot, console, debug, digest::CpuDigest, mmu, short_trace, space, state, timer};
 use bulkhead_arch_api::{HostPhys, MAX_PCPUS, PcpuId, class};
 use bulkhead_arch_paging::MapError;
+use bulkhead_arch_translating::layout::{misplaced, system_image};
 use bulkhead_image::layout::{
-    CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, ControllerRecord, MAP_DEVICE, MAP_RAM, ROLE_INTERRUPTS, ROLE_TIMER,
+    CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, ControllerRecord, MAP_DEVICE, ROLE_INTERRUPTS, ROLE_TIMER,
 };
 use bulkhead_image::{Image, ImageError};
 
@@ -29,7 +30,7 @@ const CONTROLLER_GIC: u32 = if cfg!(feature = "gic-v2") {
 impl Machine {
     /// Returns the boot pCPU's machine, and the system image or its error. Called once, by `entry_points`.
     pub fn primary() -> (Self, Result<Image<'static>, ImageError>) {
-        let bytes = layout::system_image();
+        let bytes = system_image();
         console::find(bytes);
         match Image::check_here(bytes, &class::AARCH64, &CpuDigest) {
             Ok(image) => (Self::on_board(&image), Ok(image)),
@@ -38,11 +39,8 @@ impl Machine {
     }
 
     fn on_board(image: &Image<'_>) -> Self {
-        if image.board().load_address.get() != layout::load_address() {
-            halt("LOCKDOWN: loaded at the wrong address");
-        }
-        if image.board().log_base.get() != layout::log_address() {
-            halt("LOCKDOWN: the log's place is not directly below the load address");
+        if let Some(reason) = misplaced(image.board()) {
+            halt(reason);
         }
         let board = BOARD.call_once(|| survey(image));
         if map_board(image).is_err() {
@@ -144,23 +142,13 @@ fn boot_pcpu(board: &Board) -> PcpuId {
 }
 
 fn map_board(image: &Image<'_>) -> Result<(), MapError> {
-    for record in image.map() {
-        let (base, size) = (HostPhys(record.base.get()), record.size.get());
-        match record.kind.get() {
-            MAP_RAM => mmu::map_ram(base, size)?,
-            MAP_DEVICE => mmu::map_device(base, size)?,
-            _ => {}
-        }
-    }
+    mmu::map_board(image)?;
     for record in image.controllers() {
         for (base, size) in record.base.iter().zip(&record.size) {
             if size.get() != 0 && !is_device(image, base.get(), size.get()) {
                 mmu::map_device(HostPhys(base.get()), size.get())?;
             }
         }
-    }
-    for record in image.registers() {
-        mmu::map_device(HostPhys(record.host.get()), record.size.get())?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 use bulkhead_abi::log::AREA_SIZE;
 use bulkhead_arch_paging::PAGE_SIZE;
 use bulkhead_arch_support::physical;
-use bulkhead_image::layout::{Header, MAGIC};
+use bulkhead_image::layout::{BoardRecord, Header, MAGIC};
 use core::mem::offset_of;
 
 /// Most bytes of a system image that are mapped on the word of its unchecked header.
@@ -35,9 +35,7 @@ pub fn load_address() -> u64 {
 }
 
 /// Returns the first address after the code. Read-only data follows.
-#[inline]
-#[must_use]
-pub fn text_end() -> u64 {
+pub(crate) fn text_end() -> u64 {
     address_of!(__text_end)
 }
 
@@ -49,22 +47,17 @@ pub fn constants_end() -> u64 {
 }
 
 /// Returns the first address after data. The stacks follow.
-#[inline]
-#[must_use]
-pub fn data_end() -> u64 {
+pub(crate) fn data_end() -> u64 {
     address_of!(__stacks_start)
 }
 
 /// Returns the address of the system image.
-#[inline]
-#[must_use]
-pub fn image_address() -> u64 {
+pub(crate) fn image_address() -> u64 {
     address_of!(__image_end)
 }
 
 /// Returns the number of bytes of the system image by its own, unchecked word, limited to the mapped bytes.
-#[must_use]
-pub fn image_length() -> u64 {
+pub(crate) fn image_length() -> u64 {
     let base = image_address() as usize;
     let mut magic = [0; MAGIC.len()];
     // SAFETY: a system image, or at least RAM, follows the class binary in the flashable file.
@@ -92,9 +85,18 @@ pub fn system_image() -> &'static [u8] {
 }
 
 /// Returns the first page after the system image.
-#[must_use]
-pub fn image_end() -> u64 {
+pub(crate) fn image_end() -> u64 {
     image_address() + image_length().next_multiple_of(PAGE_SIZE)
+}
+
+/// Returns the reason to stop if the class binary is not where the system image says.
+#[must_use]
+pub fn misplaced(board: &BoardRecord) -> Option<&'static str> {
+    if board.load_address.get() != load_address() {
+        return Some("LOCKDOWN: loaded at the wrong address");
+    }
+    let is_below = board.log_base.get() == log_address();
+    (!is_below).then_some("LOCKDOWN: the log's place is not directly below the load address")
 }
 
 /// Returns the address of the log area, which is directly below the class binary.

@@ -4,15 +4,17 @@
 //! The map is built in two steps. [`map_binary`] comes before anything else. It maps the class binary by its
 //! sections, and the system image after it as long as the image's header says. Nothing of the image is
 //! trusted but that length, and a false length only widens a read-only view. When the image has been checked,
-//! [`map_ram`] and [`map_device`] add the board's RAM and the devices that the hypervisor drives. Tables come
-//! from a small static pool, so that none of this depends on the image's own memory plan. Mappings are only
-//! ever added, and an entry once valid never changes, so nothing has to be forgotten.
+//! [`map_board`] and [`map_device`] add the board's RAM and the devices that the hypervisor drives. Tables
+//! come from a small static pool, so that none of this depends on the image's own memory plan. Mappings are
+//! only ever added, and an entry once valid never changes, so nothing has to be forgotten.
 //!
 //! Stacks: the first page of each pCPU's part stays unmapped, so an overflow is an exception.
 
 use crate::layout;
 use bulkhead_arch_api::{HostPhys, MemoryKind, Permissions};
 use bulkhead_arch_paging::{Attributes, Format, Geometry, MapError, Mapping, PAGE_SIZE, TableMemory, Tree};
+use bulkhead_image::Image;
+use bulkhead_image::layout::{MAP_DEVICE, MAP_RAM};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// Attributes of the parts of the hypervisor.
@@ -101,12 +103,28 @@ pub fn map_binary<O: OwnMap>(stacks: &Stacks) -> Result<(), MapError> {
     map::<O>(layout::image_address(), layout::image_end(), RODATA)
 }
 
-/// Maps a stretch of the board's memory, without the binary and the image, which have their own mappings
-/// and holes.
+/// Maps the board's RAM and devices, and the registers that the hypervisor reaches for partitions.
 ///
 /// # Errors
-/// [`MapError`]; part of the stretch may then be mapped.
-pub fn map_ram<O: OwnMap>(from: HostPhys, size: u64) -> Result<(), MapError> {
+/// [`MapError`]; part of the board may then be mapped.
+pub fn map_board<O: OwnMap>(image: &Image<'_>) -> Result<(), MapError> {
+    for record in image.map() {
+        let (base, size) = (HostPhys(record.base.get()), record.size.get());
+        match record.kind.get() {
+            MAP_RAM => map_ram::<O>(base, size)?,
+            MAP_DEVICE => map_device::<O>(base, size)?,
+            _ => {}
+        }
+    }
+    for record in image.registers() {
+        map_device::<O>(HostPhys(record.host.get()), record.size.get())?;
+    }
+    Ok(())
+}
+
+/// Maps a stretch of the board's memory, without the binary and the image, which have their own mappings
+/// and holes.
+fn map_ram<O: OwnMap>(from: HostPhys, size: u64) -> Result<(), MapError> {
     let end = O::end_of(from, size)?;
     fill::<O>(from.0, end.min(layout::load_address()), DATA)?;
     fill::<O>(from.0.max(layout::image_end()), end, DATA)

@@ -13,7 +13,7 @@
 //!
 //! | layer | files |
 //! |---|---|
-//! | instructions and memory | `sysreg`, `stacks`, `board`, `parking`; `layout` of `bulkhead_arch_translating` |
+//! | instructions and memory | `sysreg`, `stacks`, `board`, `parking` |
 //! | data | `svm`, `context`, `tables`, `mmu` |
 //! | verbs of a pCPU | `console`, `log`, `crash`, `descriptors`, `machine`, `physical`, `clock`, `irq`, `space` |
 //! | interrupts of a VM | `platform` |
@@ -21,8 +21,6 @@
 //! | the current vCPU | `switch`, `vcpu`, `cpu` |
 //! | roof | `bring_up`, `entry` |
 #![no_std]
-
-use bulkhead_arch_translating::layout;
 
 mod board;
 mod bring_up;

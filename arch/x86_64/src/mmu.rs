@@ -11,6 +11,7 @@ use bulkhead_arch_api::{HostPhys, MAX_PCPUS};
 use bulkhead_arch_paging::long_mode::Hypervisor;
 use bulkhead_arch_paging::{MapError, PAGE_SIZE, TableMemory};
 use bulkhead_arch_translating::own_map::{self, DATA, OwnMap, Stacks, next_table};
+use bulkhead_image::Image;
 use core::cell::UnsafeCell;
 use core::sync::atomic::AtomicUsize;
 
@@ -96,9 +97,9 @@ pub(crate) fn build() -> Result<(), MapError> {
     Ok(())
 }
 
-/// Maps a stretch of the board's memory. See [`own_map::map_ram`].
-pub(crate) fn map_ram(from: HostPhys, size: u64) -> Result<(), MapError> {
-    own_map::map_ram::<Own>(from, size)
+/// Maps RAM and devices of the board, but for its controllers. See [`own_map::map_board`].
+pub(crate) fn map_board(image: &Image<'_>) -> Result<(), MapError> {
+    own_map::map_board::<Own>(image)
 }
 
 /// Maps device registers. See [`own_map::map_device`].
