@@ -2,8 +2,7 @@
 //! Facts of the board that every pCPU needs.
 
 use bulkhead_arch_api::MAX_PCPUS;
-use bulkhead_arch_translating::Relax;
-use spin::once::Once;
+use bulkhead_arch_support::SetOnce;
 
 /// Facts of the board that every pCPU needs.
 pub(crate) struct Board {
@@ -17,4 +16,4 @@ pub(crate) struct Board {
     pub(crate) traces_short_exits: bool,
 }
 
-pub(crate) static BOARD: Once<Board, Relax> = Once::new();
+pub(crate) static BOARD: SetOnce<Board> = SetOnce::new();

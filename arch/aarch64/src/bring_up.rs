@@ -42,10 +42,10 @@ impl Machine {
         if let Some(reason) = misplaced(image.board()) {
             halt(reason);
         }
-        let board = BOARD.call_once(|| survey(image));
-        if map_board(image).is_err() {
+        let board = BOARD.set(survey(image));
+        let Some(board) = board.filter(|_| map_board(image).is_ok()) else {
             halt("LOCKDOWN: the board's map does not fit the tables or the CPU");
-        }
+        };
         let mut machine = Self::new(boot_pcpu(board));
         init_interrupts(image);
         machine.init();

@@ -14,7 +14,7 @@ use crate::{arrival, console, fp, log};
 use bulkhead_arch_api::class::DriverFacts;
 use bulkhead_arch_api::{Exit, Line, MAX_PARTITIONS, Ticks, VcpuSet, class};
 use bulkhead_arch_armv7m_core::{MAX_MPU_REGIONS, Model};
-use bulkhead_arch_support::Mmio;
+use bulkhead_arch_support::{Mmio, SetOnce};
 use bulkhead_drivers::cmsdk::DualTimer;
 use bulkhead_image::layout::{CONTROLLER_DUAL_TIMER, LookalikeRecord, NONE, ROLE_TIMER};
 use bulkhead_image::{Image, ImageError, Portable, claimed_length};
@@ -67,7 +67,7 @@ fn check_residents(image: Image<'static>) -> Result<(), ImageError> {
 }
 
 /// The processor of all guests, once the board is known.
-static MODEL: spin::Once<Model> = spin::Once::new();
+static MODEL: SetOnce<Model> = SetOnce::new();
 
 /// The processor until the board is known. Until then there are no guests.
 static NO_MODEL: Model = Model {
@@ -219,7 +219,7 @@ impl Machine {
         arrival::find(self.counter.address());
         self.timer_line = line.get();
         self.hertz = timer.clock_hz.get().max(1);
-        self.model = MODEL.call_once(|| model(self.hertz));
+        self.model = MODEL.set(model(self.hertz)).unwrap_or(&NO_MODEL);
         lines::set_priorities(line.get());
         self.irq.own(line.get());
         let Ok(lookalikes) = <[u32]>::ref_from_bytes(image.lookalikes().as_bytes()) else {

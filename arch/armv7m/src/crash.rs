@@ -11,7 +11,7 @@ use bulkhead_abi::log::line::Line;
 use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC};
 use bulkhead_arch_one_pcpu::leave;
 use bulkhead_arch_support::crash::store_stack;
-use bulkhead_arch_support::{Mmio, physical, tell_panic};
+use bulkhead_arch_support::{Mmio, SetOnce, physical, tell_panic};
 use bulkhead_image::layout::{REGISTERS_QUIESCED, RegistersRecord};
 use core::sync::atomic::Ordering;
 
@@ -27,11 +27,11 @@ const FRAME_PC: usize = 24;
 const ROOM: usize = 128;
 
 /// Windows of registers of partitions' devices, once the image is checked.
-static DEVICES: spin::Once<&'static [RegistersRecord]> = spin::Once::new();
+static DEVICES: SetOnce<&'static [RegistersRecord]> = SetOnce::new();
 
 /// Stores the devices that [`stop`] has to make quiet. Requires: of a checked image.
 pub(crate) fn remember_devices(records: &'static [RegistersRecord]) {
-    DEVICES.call_once(|| records);
+    DEVICES.set(records);
 }
 
 /// Ends the activity of partitions' devices, as for a partition that stops.

@@ -17,14 +17,19 @@ pub struct Origin {
     pub base: u64,
 }
 
-/// Makes a crash record. `details` adds everything that is known besides the message. `keep` gets what was
-/// written out of the caches: all of it first, then the word that makes it complete.
-#[inline(always)]
-pub fn leave(area: &Area, origin: &Origin, message: &[u8], details: impl FnOnce(&Crash), keep: impl Fn()) {
+#[inline(never)]
+fn begin(area: &Area, origin: &Origin, message: &[u8]) {
     area.make_if_invalid();
     area.crash
         .begin(origin.kind, origin.pcpu, origin.counter, message);
     area.crash.base.store(origin.base, Ordering::Relaxed);
+}
+
+/// Makes a crash record. `details` adds everything that is known besides the message. `keep` gets what was
+/// written out of the caches: all of it first, then the word that makes it complete.
+#[inline(always)]
+pub fn leave(area: &Area, origin: &Origin, message: &[u8], details: impl FnOnce(&Crash), keep: impl Fn()) {
+    begin(area, origin, message);
     details(&area.crash);
     keep();
     area.crash.complete(area.header.boots.load(Ordering::Relaxed));

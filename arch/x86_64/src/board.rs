@@ -2,9 +2,8 @@
 //! Facts of the board that every pCPU needs.
 
 use bulkhead_arch_api::{MAX_PCPUS, PcpuId};
-use bulkhead_arch_translating::Relax;
+use bulkhead_arch_support::SetOnce;
 use bulkhead_arch_x86_64_core::time::Ratio;
-use spin::once::Once;
 
 /// Facts of the board that every pCPU needs.
 pub(crate) struct Board {
@@ -34,7 +33,7 @@ pub(crate) struct Board {
     pub(crate) spaces: u32,
 }
 
-pub(crate) static BOARD: Once<Board, Relax> = Once::new();
+pub(crate) static BOARD: SetOnce<Board> = SetOnce::new();
 
 /// Returns the APIC id of a pCPU that the board has.
 pub(crate) fn hardware_id(pcpu: PcpuId) -> Option<u64> {

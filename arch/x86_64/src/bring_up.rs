@@ -141,7 +141,7 @@ impl Machine {
         }
         let (hertz, timer) = measure(board.power, board.apics[0]);
         board = with_rates(board, hertz, timer);
-        BOARD.call_once(|| board);
+        BOARD.set(board);
         physical::init_board();
         let mut machine = Self::new(PcpuId(0));
         machine.init();
