@@ -17,12 +17,12 @@ pub struct Origin {
     pub base: u64,
 }
 
+/// Begins the record. The call at the end takes this one's place on the stack, which may be nearly full.
 #[inline(never)]
 fn begin(area: &Area, origin: &Origin, message: &[u8]) {
     area.make_if_invalid();
     area.crash
         .begin(origin.kind, origin.pcpu, origin.counter, message);
-    area.crash.base.store(origin.base, Ordering::Relaxed);
 }
 
 /// Makes a crash record. `details` adds everything that is known besides the message. `keep` gets what was
@@ -30,6 +30,7 @@ fn begin(area: &Area, origin: &Origin, message: &[u8]) {
 #[inline(always)]
 pub fn leave(area: &Area, origin: &Origin, message: &[u8], details: impl FnOnce(&Crash), keep: impl Fn()) {
     begin(area, origin, message);
+    area.crash.base.store(origin.base, Ordering::Relaxed);
     details(&area.crash);
     keep();
     area.crash.complete(area.header.boots.load(Ordering::Relaxed));
