@@ -5,6 +5,7 @@
 //! The UART has no FIFO: one byte is being sent, one waits. It never waits itself. The timer counts down from
 //! a value and interrupts at zero; it is used for one interrupt at a time.
 
+use crate::uart::Uart;
 use bulkhead_arch_support::{Mmio, relax};
 
 /// UART: data.
@@ -28,7 +29,7 @@ const BAUD: u32 = 115_200;
 /// Smallest divider the UART works with.
 const DIVIDER_MIN: u32 = 16;
 
-/// Polls of the state before [`CmsdkUart::flush`] gives up: two characters last 0.2 ms.
+/// Polls of the state before [`Uart::flush`] gives up: two characters last 0.2 ms.
 const FLUSH_POLLS: u32 = 100_000;
 
 /// The UART.
@@ -37,29 +38,23 @@ pub struct CmsdkUart {
     registers: Mmio,
 }
 
-impl CmsdkUart {
-    /// Takes the UART whose registers these are, and switches it on. It runs at `hertz`.
-    #[must_use]
-    pub fn new(registers: Mmio, hertz: u32) -> Self {
+impl Uart for CmsdkUart {
+    fn new(registers: Mmio, hertz: u32) -> Self {
         registers.write32(DIVIDER, (hertz / BAUD).max(DIVIDER_MIN));
         registers.write32(CONTROL, CONTROL_TRANSMIT | CONTROL_RECEIVE);
         Self { registers }
     }
 
-    /// Takes the UART as it is, after an earlier [`CmsdkUart::new`].
-    #[must_use]
-    pub const fn attach(registers: Mmio) -> Self {
+    fn attach(registers: Mmio) -> Self {
         Self { registers }
     }
 
-    /// Lets received bytes interrupt.
-    pub fn enable_receive_interrupt(&mut self) {
+    fn enable_receive_interrupt(&mut self) {
         let control = CONTROL_TRANSMIT | CONTROL_RECEIVE | CONTROL_RECEIVE_INTERRUPT;
         self.registers.write32(CONTROL, control);
     }
 
-    /// Transmits as many of `bytes` as it takes now; returns how many.
-    pub fn send(&mut self, bytes: &[u8]) -> usize {
+    fn send(&mut self, bytes: &[u8]) -> usize {
         let mut taken = 0;
         for byte in bytes {
             if self.registers.read32(STATE) & STATE_TRANSMIT_FULL != 0 {
@@ -71,8 +66,7 @@ impl CmsdkUart {
         taken
     }
 
-    /// Takes a received byte, if there is one.
-    pub fn receive(&mut self) -> Option<u8> {
+    fn receive(&mut self) -> Option<u8> {
         self.registers.write32(INTERRUPT, INTERRUPT_ALL);
         if self.registers.read32(STATE) & STATE_RECEIVE_FULL == 0 {
             return None;
@@ -80,8 +74,8 @@ impl CmsdkUart {
         Some(self.registers.read32(DATA) as u8)
     }
 
-    /// Waits until the byte that waits is being sent, or for `FLUSH_POLLS` polls.
-    pub fn flush(&mut self) {
+    /// Waits until the byte that waits is being sent, for `FLUSH_POLLS` polls at most.
+    fn flush(&mut self) {
         for _ in 0..FLUSH_POLLS {
             if self.registers.read32(STATE) & STATE_TRANSMIT_FULL == 0 {
                 return;

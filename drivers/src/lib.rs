@@ -13,3 +13,4 @@ pub mod cmsdk;
 pub mod lan9118;
 pub mod ns16550;
 pub mod pl011;
+pub mod uart;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! NS 16550A UART with registers in memory, a byte each (TI SLLS597, "TL16C550C").
 //!
-//! It never waits itself, except in [`Ns16550::flush`].
+//! It never waits itself, except in [`Uart::flush`].
 
+use crate::uart::Uart;
 use bulkhead_arch_support::{Mmio, relax};
 
 /// RBR to read, THR to write.
@@ -31,7 +32,7 @@ const BAUD: u32 = 115_200;
 /// Clock cycles of a bit at a divisor of 1.
 const OVERSAMPLING: u32 = 16;
 
-/// Polls of the state before [`Ns16550::flush`] gives up: a FIFO lasts 1.4 ms.
+/// Polls of the state before [`Uart::flush`] gives up: a FIFO lasts 1.4 ms.
 const FLUSH_POLLS: u32 = 1_000_000;
 
 /// The UART.
@@ -40,11 +41,9 @@ pub struct Ns16550 {
     registers: Mmio,
 }
 
-impl Ns16550 {
-    /// Takes the UART whose registers these are, and switches it on. It runs at `hertz`; 0 leaves the rate as
-    /// it is.
-    #[must_use]
-    pub fn new(registers: Mmio, hertz: u32) -> Self {
+impl Uart for Ns16550 {
+    /// Leaves the rate as it is if `hertz` is 0.
+    fn new(registers: Mmio, hertz: u32) -> Self {
         if hertz != 0 {
             let divisor = (hertz / (OVERSAMPLING * BAUD)).clamp(1, u32::from(u16::MAX)) as u16;
             let [high, low] = divisor.to_be_bytes();
@@ -59,19 +58,15 @@ impl Ns16550 {
         Self { registers }
     }
 
-    /// Takes the UART as it is, after an earlier [`Ns16550::new`].
-    #[must_use]
-    pub const fn attach(registers: Mmio) -> Self {
+    fn attach(registers: Mmio) -> Self {
         Self { registers }
     }
 
-    /// Lets received bytes interrupt.
-    pub fn enable_receive_interrupt(&mut self) {
+    fn enable_receive_interrupt(&mut self) {
         self.registers.write8(INTERRUPT_ENABLE, IER_RECEIVED);
     }
 
-    /// Transmits as many of `bytes` as it takes now; returns how many.
-    pub fn send(&mut self, bytes: &[u8]) -> usize {
+    fn send(&mut self, bytes: &[u8]) -> usize {
         if self.registers.read8(LINE_STATUS) & LSR_EMPTY == 0 {
             return 0;
         }
@@ -82,16 +77,15 @@ impl Ns16550 {
         taken
     }
 
-    /// Takes a received byte, if there is one.
-    pub fn receive(&mut self) -> Option<u8> {
+    fn receive(&mut self) -> Option<u8> {
         if self.registers.read8(LINE_STATUS) & LSR_READY == 0 {
             return None;
         }
         Some(self.registers.read8(DATA))
     }
 
-    /// Waits until everything has left, or for `FLUSH_POLLS` polls.
-    pub fn flush(&mut self) {
+    /// Waits for `FLUSH_POLLS` polls at most.
+    fn flush(&mut self) {
         for _ in 0..FLUSH_POLLS {
             if self.registers.read8(LINE_STATUS) & LSR_IDLE != 0 {
                 return;

@@ -101,6 +101,8 @@ pub enum Damage {
     /// The first instruction of the hypervisor's function of this name becomes an undefined one. On a
     /// microcontroller a broken invariant looks the same. Only for class binaries that execute in place.
     Undefined(String),
+    /// The lowest bit of the hypervisor's constant of this name, which has a symbol, is flipped.
+    Constant(String),
     /// The image is forged: two partitions claim the same RAM, and the digest of the tables is right.
     ClaimTwice,
     /// The image is forged: it needs this part of the kernel, too, and the digest of the tables is right.
@@ -512,7 +514,7 @@ impl Damage {
     /// Damages the system image in `flash`.
     ///
     /// # Errors
-    /// The offset is outside the image, or there is no such function, or no image.
+    /// The offset is outside the image, or there is no such function or constant, or no image.
     pub fn apply(&self, flash: &mut Vec<u8>, image: &[u8], class_binary: &Path) -> Result<(), String> {
         let start = flash
             .windows(image.len())
@@ -532,6 +534,10 @@ impl Damage {
                 let at = crate::function::offset_in(flash, class_binary, function)?;
                 // UDF #0xFE (Arm DDI 0403E.e, A7.7.194).
                 flash[at..at + 2].copy_from_slice(&0xDEFE_u16.to_le_bytes());
+            }
+            Self::Constant(ref name) => {
+                let at = crate::function::offset_of_constant(flash, class_binary, name)?;
+                flash[at] ^= 1;
             }
             Self::Needs(ref part) => {
                 if !forge(&mut flash[start..end], |image| prepare::need_part(image, part)) {

@@ -45,6 +45,15 @@ const RULES: &[(&str, &[&str])] = &[
     ("arch/api", &["abi"]),
     // The framing of the console, for a line from the last moment.
     ("arch/support", &["abi", "arch/api"]),
+    // The halves that twins share. The system image says where the console is, and how long the image is.
+    (
+        "arch/one-pcpu",
+        &["abi", "image", "arch/api", "arch/support", "drivers"],
+    ),
+    (
+        "arch/translating",
+        &["abi", "image", "arch/api", "arch/support", "arch/paging"],
+    ),
     ("arch/paging", &["arch/api"]),
     ("arch/vgic", &["arch/api"]),
     ("arch/regions", &["arch/api"]),
@@ -60,6 +69,7 @@ const RULES: &[(&str, &[&str])] = &[
             // A backend finds its controllers in the tables of the system image.
             "image",
             "arch/api",
+            "arch/translating",
             "arch/support",
             "arch/paging",
             "arch/vgic",
@@ -74,6 +84,7 @@ const RULES: &[(&str, &[&str])] = &[
             "abi",
             "image",
             "arch/api",
+            "arch/one-pcpu",
             "arch/support",
             "arch/regions",
             "arch/armv7m/core",
@@ -86,6 +97,7 @@ const RULES: &[(&str, &[&str])] = &[
             "abi",
             "image",
             "arch/api",
+            "arch/translating",
             "arch/support",
             "arch/paging",
             "arch/x86_64/core",
@@ -98,6 +110,7 @@ const RULES: &[(&str, &[&str])] = &[
             "abi",
             "image",
             "arch/api",
+            "arch/one-pcpu",
             "arch/support",
             "arch/ppc405/core",
             "drivers",

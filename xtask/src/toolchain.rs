@@ -15,7 +15,13 @@ use std::process::Command;
 pub struct Class(&'static dyn Tool);
 
 /// Folders that several classes share. Their code is checked as code of the usual class.
-const SHARED: &[&str] = &["arch/support", "drivers", "guest"];
+const SHARED: &[&str] = &[
+    "arch/support",
+    "arch/one-pcpu",
+    "arch/translating",
+    "drivers",
+    "guest",
+];
 
 impl Class {
     /// Returns all classes.

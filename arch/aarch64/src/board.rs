@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Facts of the board that every pCPU needs, and the way a pCPU waits for another one.
+//! Facts of the board that every pCPU needs.
 
 use bulkhead_arch_api::MAX_PCPUS;
-use spin::once::Once;
+use bulkhead_arch_support::SetOnce;
 
 /// Facts of the board that every pCPU needs.
 pub(crate) struct Board {
@@ -16,15 +16,4 @@ pub(crate) struct Board {
     pub(crate) traces_short_exits: bool,
 }
 
-pub(crate) static BOARD: Once<Board, Relax> = Once::new();
-
-/// The way to wait inside a spin loop.
-#[derive(Debug)]
-pub enum Relax {}
-
-impl spin::RelaxStrategy for Relax {
-    #[inline]
-    fn relax() {
-        bulkhead_arch_support::relax();
-    }
-}
+pub(crate) static BOARD: SetOnce<Board> = SetOnce::new();

@@ -6,16 +6,18 @@
 //! console alone, so that the kernel can report why.
 
 use crate::board::{BOARD, Board};
-use crate::irq::{self, GicConfig};
+use crate::crash::halt;
+use crate::gic::{self, GicConfig};
 use crate::machine::Machine;
 use crate::state::{Auxiliary, NO_WALKS_AARCH32};
 use crate::sysreg::{read_register, write_guest_register};
-use crate::{boot, console, debug, digest::CpuDigest, layout, mmu, short_trace, space, state, timer};
+use crate::{boot, console, debug, digest::CpuDigest, mmu, short_trace, space, state, timer};
 use bulkhead_abi::lockdown;
 use bulkhead_arch_api::{HostPhys, MAX_PCPUS, PcpuId, class};
 use bulkhead_arch_paging::MapError;
+use bulkhead_arch_translating::layout::{misplaced, system_image};
 use bulkhead_image::layout::{
-    CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, ControllerRecord, MAP_DEVICE, MAP_RAM, ROLE_INTERRUPTS, ROLE_TIMER,
+    CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, ControllerRecord, MAP_DEVICE, ROLE_INTERRUPTS, ROLE_TIMER,
 };
 use bulkhead_image::{Image, ImageError};
 
@@ -29,7 +31,7 @@ const CONTROLLER_GIC: u32 = if cfg!(feature = "gic-v2") {
 impl Machine {
     /// Returns the boot pCPU's machine, and the system image or its error. Called once, by `entry_points`.
     pub fn primary() -> (Self, Result<Image<'static>, ImageError>) {
-        let bytes = boot::system_image();
+        let bytes = system_image();
         console::find(bytes);
         match Image::check_here(bytes, &class::AARCH64, &CpuDigest) {
             Ok(image) => (Self::on_board(&image), Ok(image)),
@@ -38,18 +40,13 @@ impl Machine {
     }
 
     fn on_board(image: &Image<'_>) -> Self {
-        if image.board().load_address.get() != layout::load_address() {
-            boot::halt(lockdown!("loaded at the wrong address"));
+        if let Some(reason) = misplaced(image.board()) {
+            halt(reason);
         }
-        if image.board().log_base.get() != layout::log_address() {
-            boot::halt(lockdown!(
-                "the log's place is not directly below the load address"
-            ));
-        }
-        let board = BOARD.call_once(|| survey(image));
-        if map_board(image).is_err() {
-            boot::halt(lockdown!("the board's map does not fit the tables or the CPU"));
-        }
+        let board = BOARD.set(survey(image));
+        let Some(board) = board.filter(|_| map_board(image).is_ok()) else {
+            halt(lockdown!("the board's map does not fit the tables or the CPU"));
+        };
         let mut machine = Self::new(boot_pcpu(board));
         init_interrupts(image);
         machine.init();
@@ -75,8 +72,8 @@ impl Machine {
         write_guest_register!("hstr_el2", 0);
         no_fine_controls();
         space::enable();
-        if !irq::init_pcpu(&mut self.irq, self.pcpu, boot::own_hardware_id()) {
-            boot::halt(lockdown!("no GIC redistributor for this pCPU"));
+        if !gic::init_pcpu(&mut self.irq, self.pcpu, boot::own_hardware_id()) {
+            halt(lockdown!("no GIC redistributor for this pCPU"));
         }
         short_trace::init(self);
     }
@@ -141,28 +138,18 @@ fn boot_pcpu(board: &Board) -> PcpuId {
     let own = boot::own_hardware_id();
     match board.hardware_ids.iter().position(|id| *id == own) {
         Some(0) => PcpuId(0),
-        _ => boot::halt(lockdown!("the boot CPU is not pCPU 0 of the board")),
+        _ => halt(lockdown!("the boot CPU is not pCPU 0 of the board")),
     }
 }
 
 fn map_board(image: &Image<'_>) -> Result<(), MapError> {
-    for record in image.map() {
-        let (base, size) = (HostPhys(record.base.get()), record.size.get());
-        match record.kind.get() {
-            MAP_RAM => mmu::map_ram(base, size)?,
-            MAP_DEVICE => mmu::map_device(base, size)?,
-            _ => {}
-        }
-    }
+    mmu::map_board(image)?;
     for record in image.controllers() {
         for (base, size) in record.base.iter().zip(&record.size) {
             if size.get() != 0 && !is_device(image, base.get(), size.get()) {
                 mmu::map_device(HostPhys(base.get()), size.get())?;
             }
         }
-    }
-    for record in image.registers() {
-        mmu::map_device(HostPhys(record.host.get()), record.size.get())?;
     }
     Ok(())
 }
@@ -188,7 +175,7 @@ fn controller<'i>(image: &Image<'i>, role: u32) -> Option<&'i ControllerRecord> 
 fn init_interrupts(image: &Image<'_>) {
     let gic = controller(image, ROLE_INTERRUPTS).filter(|record| record.compatible.get() == CONTROLLER_GIC);
     let (Some(gic), Some(timer)) = (gic, controller(image, ROLE_TIMER)) else {
-        boot::halt(lockdown!(
+        halt(lockdown!(
             "no timer, or not the GIC this hypervisor is for, in the board's tables"
         ));
     };
@@ -206,5 +193,5 @@ fn init_interrupts(image: &Image<'_>) {
         physical_timer: physical_timer.get(),
     };
     // SAFETY: the image is checked and `map_board` has mapped the controllers' windows as device memory.
-    unsafe { irq::init_distributor(&config) }
+    unsafe { gic::init_distributor(&config) }
 }

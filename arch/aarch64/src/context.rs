@@ -8,7 +8,7 @@
 use crate::banked::Banked;
 use crate::debug::Debug;
 use crate::fp::{CPTR_TRAP, FpRegisters};
-use crate::irq::VcpuIrq;
+use crate::gic::VcpuIrq;
 use crate::state::{Auxiliary, El1State};
 use crate::timer::Timers;
 use bulkhead_abi::log::Exits;
@@ -16,9 +16,7 @@ use bulkhead_arch_aarch64_core::data::Load;
 use bulkhead_arch_aarch64_core::pstate::stepped;
 use bulkhead_arch_aarch64_core::transfer::{Progress, STACK_POINTER};
 use bulkhead_arch_api::class::AARCH32;
-use bulkhead_arch_api::{
-    EntryState, Exit, MAX_VCPUS, PartitionId, PartitionKind, TimeMode, VcpuId, VcpuPlan,
-};
+use bulkhead_arch_api::{Exit, MAX_VCPUS, PartitionKind, VcpuId, VcpuPlan};
 use bulkhead_arch_support::ClaimTable;
 use core::cell::UnsafeCell;
 
@@ -84,7 +82,7 @@ pub(crate) struct Context {
     pub(crate) cptr: u64,
     /// Reasons for the slow switch: `RARE_*`.
     pub(crate) rare: u8,
-    /// List registers and all other state that `irq` keeps per vCPU.
+    /// List registers and all other state that `gic` keeps per vCPU.
     pub(crate) irq: VcpuIrq,
     /// Implementation-defined registers, while the vCPU is not current.
     pub(crate) auxiliary: Auxiliary,
@@ -137,18 +135,7 @@ impl Context {
             debug: Debug::ZERO,
             id: VcpuId(0),
             is_blank: false,
-            plan: VcpuPlan {
-                partition: PartitionId(0),
-                kind: PartitionKind::Vm,
-                index: 0,
-                first: VcpuId(0),
-                count: 1,
-                time: TimeMode::Real,
-                entry_state: EntryState::USUAL,
-                idle_in_place: false,
-                semihosting: false,
-                direct: false,
-            },
+            plan: VcpuPlan::BLANK,
             exits: None,
             late: 0,
             window: NO_WINDOW,

@@ -4,8 +4,8 @@
 use crate::board::BOARD;
 use crate::machine::Machine;
 use crate::sysreg::instruction;
-use crate::{enter, irq, serror};
-use bulkhead_arch_api::{Cpus, Exit, Irqs, Line, LineRoute, PartitionId, PcpuId, StartError};
+use crate::{enter, gic, serror};
+use bulkhead_arch_api::{Cpus, Exit, PcpuId, StartError};
 
 /// PSCI functions.
 const CPU_ON_64: u64 = 0xC400_0003;
@@ -35,9 +35,9 @@ fn firmware(function: u64, arguments: [u64; 3]) -> i64 {
 impl Machine {
     /// Handles an acknowledged interrupt, outside a guest.
     fn take_interrupt(&mut self, line: u32) -> Option<Exit> {
-        let exit = irq::handle_idle(&mut self.irq, line);
+        let exit = gic::handle_idle(&mut self.irq, line);
         // The kick is taken before this. A pCPU that asks from now on kicks again.
-        if irq::is_kick(line) {
+        if gic::is_kick(line) {
             self.answer();
         }
         exit
@@ -67,17 +67,17 @@ impl Cpus for Machine {
     }
 
     fn signal(&mut self, pcpu: PcpuId) {
-        irq::signal(&mut self.irq, pcpu);
+        gic::signal(&mut self.irq, pcpu);
     }
 
     fn wait(&mut self) -> Exit {
         loop {
-            let line = irq::acknowledge();
+            let line = gic::acknowledge();
             // The usual end of a wait does not look at other causes.
-            if irq::takes_signal(line) {
+            if gic::takes_signal(line) {
                 return Exit::Signal;
             }
-            if irq::is_none(line) {
+            if gic::is_none(line) {
                 instruction!("dsb sy");
                 // A pending SError would end every wait at once (Arm DDI 0487 D1.6.2).
                 if serror::is_pending() {
@@ -93,9 +93,9 @@ impl Cpus for Machine {
     }
 
     fn poll(&mut self) -> Option<Exit> {
-        for _ in 0..irq::IDLE_BURST {
-            let line = irq::acknowledge();
-            if irq::is_none(line) {
+        for _ in 0..gic::IDLE_BURST {
+            let line = gic::acknowledge();
+            if gic::is_none(line) {
                 break;
             }
             if let Some(exit) = self.take_interrupt(line) {
@@ -114,23 +114,5 @@ impl Cpus for Machine {
 
     fn power_off(&mut self) {
         firmware(SYSTEM_OFF, [0; 3]);
-    }
-}
-
-impl Irqs for Machine {
-    fn route(&mut self, line: Line, partition: PartitionId, route: LineRoute) {
-        irq::route(&mut self.irq, line, partition, route);
-    }
-
-    fn enable(&mut self, line: Line, edge: bool) {
-        irq::enable(&mut self.irq, line, edge);
-    }
-
-    fn disable(&mut self, line: Line) {
-        irq::disable(&mut self.irq, line);
-    }
-
-    fn complete(&mut self, line: Line) {
-        irq::complete(&mut self.irq, line);
     }
 }

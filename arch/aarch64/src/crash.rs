@@ -9,11 +9,12 @@
 use crate::parking::park;
 use crate::stacks::{EMERGENCY_SIZE, EMERGENCY_STACKS, GUARD_SIZE, STACK_SIZE, STACKS};
 use crate::sysreg::read_register;
-use crate::{console, irq, layout, log};
+use crate::{console, gic, layout, log};
 use bulkhead_abi::log::ending::{BASE, ELR, EXCEPTION_BY_VECTOR};
 use bulkhead_abi::log::line::Line;
-use bulkhead_abi::log::{AREA_SIZE, CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, NONE, STACK_WORDS};
+use bulkhead_abi::log::{AREA_SIZE, CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, NONE};
 use bulkhead_arch_api::MAX_PCPUS;
+use bulkhead_arch_support::crash::{self, Origin};
 use bulkhead_arch_support::{physical, tell_panic};
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,20 +28,18 @@ fn claim() {
     if CRASHED.swap(true, Ordering::AcqRel) {
         park();
     }
-    irq::stop_others();
+    gic::stop_others();
 }
 
 /// Makes a crash record. `details` adds everything that is known besides the message.
 fn leave(kind: u32, pcpu: u32, message: &[u8], details: impl FnOnce(&Crash)) {
-    let area = log::area();
-    area.make_if_invalid();
-    area.crash
-        .begin(kind, pcpu, read_register!("cntpct_el0"), message);
-    area.crash.base.store(layout::load_address(), Ordering::Relaxed);
-    details(&area.crash);
-    log::keep(0, AREA_SIZE);
-    area.crash.complete(area.header.boots.load(Ordering::Relaxed));
-    log::keep(0, AREA_SIZE);
+    let origin = Origin {
+        kind,
+        pcpu,
+        counter: read_register!("cntpct_el0"),
+        base: layout::load_address(),
+    };
+    crash::leave(log::area(), &origin, message, details, || log::keep(0, AREA_SIZE));
 }
 
 /// Ends the run at an exception of EL2 itself. The vectors of such exceptions lead here, with the general
@@ -66,7 +65,7 @@ pub(crate) extern "C" fn crash(registers: &[u64; 31], vector: u64, stack: u64) -
         for (place, value) in record.registers.iter().zip(registers) {
             place.store(*value, Ordering::Relaxed);
         }
-        store_stack(record, stack);
+        store_stack(record, stack as usize);
     });
     console::last_words(line.as_bytes());
     park()
@@ -79,9 +78,15 @@ pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     tell_panic(&mut line, info);
     let stack = &raw const line as u64 & !7;
     leave(CRASH_PANIC, own_pcpu(), line.as_bytes(), |record| {
-        store_stack(record, stack);
+        store_stack(record, stack as usize);
     });
     console::last_words(line.as_bytes());
+    park()
+}
+
+/// Ends this CPU with a reason, before the kernel could.
+pub(crate) fn halt(reason: &str) -> ! {
+    refuse(reason);
     park()
 }
 
@@ -92,23 +97,19 @@ pub(crate) fn refuse(reason: &str) {
     console::last_words(reason.as_bytes());
 }
 
-/// Stores words of the stack from `from` on, if that is in the stack of a pCPU.
-fn store_stack(record: &Crash, from: u64) {
-    record.sp.store(from, Ordering::Relaxed);
-    let part = (GUARD_SIZE + STACK_SIZE) as u64;
-    let offset = from.wrapping_sub((&raw const STACKS) as u64);
-    let inside = offset < part * MAX_PCPUS as u64 && offset % part >= GUARD_SIZE as u64;
-    if !inside || !from.is_multiple_of(8) {
-        return;
-    }
-    let words = ((part - offset % part) / 8).min(STACK_WORDS as u64);
-    for (place, index) in record.stack.iter().zip(0..words) {
-        // SAFETY: the word is between `from` and the end of the stack that contains `from`. This stack is
-        // mapped, and `from` is a multiple of 8.
-        let word = unsafe { physical::read_word((from + 8 * index) as usize) };
-        place.store(word, Ordering::Relaxed);
-    }
-    record.stack_words.store(words as u32, Ordering::Relaxed);
+/// Returns a word of a pCPU's stack, if the address is in one.
+fn stack_word(address: usize) -> Option<u64> {
+    let part = GUARD_SIZE + STACK_SIZE;
+    let offset = address.wrapping_sub((&raw const STACKS).addr());
+    let inside = offset < part * MAX_PCPUS && offset % part >= GUARD_SIZE;
+    // SAFETY: a word of a stack, which is mapped.
+    (inside && address.is_multiple_of(8)).then(|| unsafe { physical::read_word(address) })
+}
+
+/// Stores words of the stack from `from` on.
+#[inline(never)]
+fn store_stack(record: &Crash, from: usize) {
+    crash::store_stack(record, from, stack_word);
 }
 
 /// Returns the number of this pCPU, by its emergency stack.

@@ -8,7 +8,7 @@ use crate::enter::{ALL_REGISTERS, LEAVE_REGISTER, RESUME};
 use crate::machine::Machine;
 use crate::outcome::{self, Trap, advance, advance_in_place, resume, resume_or_wake};
 use crate::sysreg::{read_register, write_guest_register};
-use crate::{flash, irq, undescribed};
+use crate::{flash, gic, undescribed};
 use bulkhead_arch_aarch64_core::data::{Load, stored};
 use bulkhead_arch_aarch64_core::pstate::{
     AARCH32, BIG_ENDIAN, SCTLR_BIG_ENDIAN_EL0, SCTLR_BIG_ENDIAN_EL1, is_big_endian, stepped,
@@ -35,17 +35,17 @@ pub(crate) fn data_abort<const IS_AARCH32: bool>(
         {
             let address = faulting_address();
             if !is_write(trap.syndrome) {
-                if let Some(value) = irq::read_word(&context.irq, address) {
+                if let Some(value) = gic::read_word(&context.irq, address) {
                     context.write_general(register, u64::from(value));
                     step_over::<IS_AARCH32>(context, trap.syndrome, pstate);
                     return resume(machine, context);
                 }
             } else {
                 let value = context.read_general(register) as u32;
-                if let Some(sent) = irq::sent_by_word(&context.irq, address, value) {
+                if let Some(sent) = gic::sent_by_word(&context.irq, address, value) {
                     return send_by_word(machine, context, trap.syndrome, sent.0, sent.1);
                 }
-                if let Some(changed) = irq::write_word(&context.irq, address, value) {
+                if let Some(changed) = gic::write_word(&context.irq, address, value) {
                     step_over::<IS_AARCH32>(context, trap.syndrome, pstate);
                     if changed == 0 {
                         return resume(machine, context);
@@ -90,7 +90,7 @@ fn send_by_word(
     target: usize,
     line: u32,
 ) -> u64 {
-    if !irq::send_to_self(&mut context.irq, target, line) {
+    if !gic::send_to_self(&mut context.irq, target, line) {
         return outcome::send_to_one(machine, context, syndrome, target, line);
     }
     advance_in_place(context, syndrome);
@@ -99,7 +99,7 @@ fn send_by_word(
 
 #[inline(never)]
 fn enable_changed(machine: &mut Machine, context: &mut Context, address: GuestPhys, changed: u32) -> u64 {
-    let wake = irq::enable_changed(&mut machine.irq, &context.irq, address, changed);
+    let wake = gic::enable_changed(&mut machine.irq, &context.irq, address, changed);
     resume_or_wake(machine, context, wake)
 }
 
@@ -185,7 +185,7 @@ fn load(machine: &mut Machine, context: &mut Context, syndrome: u64, at: Locatio
         wide: at.access.wide,
         big_endian: at.big_endian,
     };
-    if let Some(answer) = irq::mmio_read(&mut machine.irq, &mut context.irq, at.address, at.access.size) {
+    if let Some(answer) = gic::mmio_read(&mut machine.irq, &mut context.irq, at.address, at.access.size) {
         context.finish_load(load, answer.value);
         advance(context, syndrome);
         return resume_or_wake(machine, context, answer.wake);
@@ -204,7 +204,7 @@ fn store(machine: &mut Machine, context: &mut Context, syndrome: u64, at: Locati
         at.access.size,
         at.big_endian,
     );
-    if let Some(answer) = irq::mmio_write(
+    if let Some(answer) = gic::mmio_write(
         &mut machine.irq,
         &mut context.irq,
         at.address,

@@ -11,9 +11,9 @@
 //! | layer | files |
 //! |---|---|
 //! | instructions and memory | `sysreg`, `memory`, `parking`, `stacks`, `layout`, `board`, `cache`, `tables`, `mmu` |
-//! | parts of a context | `state`, `banked`, `fp`, `debug`, `timer`, `irq` |
+//! | parts of a context | `state`, `banked`, `fp`, `debug`, `timer`, `gic` |
 //! | a vCPU and its pCPU | `context`, `machine`, `enter`, `serror` |
-//! | verbs of a pCPU | `clock`, `console`, `log`, `space`, `crash`, `digest` |
+//! | verbs of a pCPU | `clock`, `irq`, `console`, `log`, `space`, `crash`, `digest` |
 //! | exceptions of a guest | `status`, `inject`, `outcome`, `wait`, `psci`, `system`, `abort`, `undescribed`, `data_abort`, `traps` |
 //! | the current vCPU | `switch`, `vcpu`, `cpu` |
 //! | roof | `boot`, `bring_up`, `entry` |
@@ -37,6 +37,7 @@ mod enter;
 mod entry;
 mod flash;
 mod fp;
+mod gic;
 mod inject;
 mod irq;
 mod layout;
@@ -64,7 +65,7 @@ mod undescribed;
 mod vcpu;
 mod wait;
 
-pub use board::Relax;
+pub use bulkhead_arch_translating::Relax;
 pub use console::Serial;
 pub use crash::panic;
 pub use digest::CpuDigest;

@@ -11,16 +11,10 @@ use crate::machine::Machine;
 use crate::{cache, layout};
 use bulkhead_abi::log::{Area, Exits};
 use bulkhead_abi::trace::{Entry, RECORD_SIZE};
-use bulkhead_arch_api::{Frames, Traces, VcpuId};
+use bulkhead_arch_api::{Traces, VcpuId};
 
-/// Returns the area.
-pub(crate) fn area() -> &'static Area {
-    let area = layout::log_address() as *const Area;
-    // SAFETY: a board's RAM begins at least this far before the load address (checked by the host tool),
-    // `mmu::build` maps it for good, no partition may have a mapping there (checked by `bulkhead_image`), and
-    // any bytes are an Area, which is all atomics.
-    unsafe { &*area }
-}
+/// The log area.
+pub(crate) use bulkhead_arch_translating::log_area as area;
 
 /// Returns the counters of a vCPU's exits.
 pub(crate) fn exits(vcpu: VcpuId) -> Option<&'static Exits> {
@@ -33,9 +27,6 @@ pub(crate) fn keep(offset: usize, length: usize) {
         cache::clean(layout::log_address() + offset as u64, length as u64);
     }
 }
-
-/// The class has no networks of the hypervisor.
-impl Frames for Machine {}
 
 impl Traces for Machine {
     fn log_area(&self) -> &'static Area {

@@ -2,15 +2,17 @@
 //! The handle of a pCPU: the vCPUs that it has adopted, the current one of them, and the owner of its FP
 //! registers.
 
-use crate::board::Relax;
 use crate::context::{CONTEXTS, Context};
 use crate::fp::{self, CPTR_OPEN, CPTR_TRAP};
-use crate::irq::PcpuIrq;
+use crate::gic::PcpuIrq;
 use crate::sysreg::{instruction, write_guest_register};
 use bulkhead_abi::log::Pcpu;
 use bulkhead_abi::log::{RegisterFile, registers};
 use bulkhead_abi::trace::Entry;
-use bulkhead_arch_api::{Arch, ClassFacts, MAX_PARTITIONS, MAX_VCPUS, PcpuId, VcpuId, VcpuSet, class};
+use bulkhead_arch_api::{
+    Arch, ClassFacts, Frames, MAX_PARTITIONS, MAX_VCPUS, PcpuId, VcpuId, VcpuSet, class,
+};
+use bulkhead_arch_translating::Relax;
 
 /// The place of a pCPU's records of the short ways.
 #[derive(Clone, Copy)]
@@ -56,6 +58,9 @@ impl Arch for Machine {
     const CAPS: ClassFacts = class::AARCH64;
     const FILES: &'static [&'static RegisterFile] = &[&registers::A64, &registers::A32];
 }
+
+/// The class has no networks of the hypervisor.
+impl Frames for Machine {}
 
 impl Machine {
     pub(crate) const fn new(pcpu: PcpuId) -> Self {

@@ -6,7 +6,7 @@ use crate::context::{Context, Pending};
 use crate::enter::{LEAVE_EXIT, RESUME};
 use crate::machine::Machine;
 use crate::sysreg::{read_register, write_guest_register};
-use crate::{inject, irq};
+use crate::{gic, inject};
 use bulkhead_abi::HealthClass;
 use bulkhead_arch_aarch64_core::pstate::{AARCH32, is_el1, is_privileged_aarch32, stepped};
 use bulkhead_arch_aarch64_core::syndrome::{has_virtual_address, length};
@@ -32,7 +32,7 @@ impl Trap {
 /// Goes on in the guest, whose interrupts may have to be looked at.
 #[inline(always)]
 pub(crate) fn resume(machine: &mut Machine, context: &mut Context) -> u64 {
-    if irq::is_settled(&context.irq) {
+    if gic::is_settled(&context.irq) {
         return RESUME;
     }
     settle(machine, context)
@@ -40,7 +40,7 @@ pub(crate) fn resume(machine: &mut Machine, context: &mut Context) -> u64 {
 
 #[inline(never)]
 fn settle(machine: &mut Machine, context: &mut Context) -> u64 {
-    let wake = irq::settle(&mut machine.irq, &mut context.irq);
+    let wake = gic::settle(&mut machine.irq, &mut context.irq);
     if wake.is_empty() {
         RESUME
     } else {
@@ -140,6 +140,6 @@ pub(crate) fn send_to_one(
     line: u32,
 ) -> u64 {
     advance_in_place(context, syndrome);
-    let wake = irq::send_to_one(&mut machine.irq, &context.irq, target, line);
+    let wake = gic::send_to_one(&mut machine.irq, &context.irq, target, line);
     resume_or_wake(machine, context, wake)
 }

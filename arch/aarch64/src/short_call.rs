@@ -4,7 +4,7 @@
 
 use crate::context::Context;
 use crate::enter::{LEAVE_HYPERCALL, RESUME};
-use crate::irq::{self, Pulsed};
+use crate::gic::{self, Pulsed};
 use crate::machine::{Lent, Machine};
 use crate::outcome::leave;
 use bulkhead_abi::Operation;
@@ -54,7 +54,7 @@ unsafe fn ask<C: ShortCalls<Machine>>(context: &mut Context, machine: &mut Machi
     };
     let [status, x1, x2, x3, x4, ..] = registers;
     (*status, *x1, *x2, *x3, *x4) = (0, 0, 0, 0, 0);
-    match irq::pulse_quickly(&machine.irq, partition, line) {
+    match gic::pulse_quickly(&machine.irq, partition, line) {
         Pulsed::Done => RESUME,
         Pulsed::Woken(vcpu) => leave(context, Exit::Wake(VcpuSet::of(vcpu))),
         Pulsed::Loose => ring(context, machine, partition, line),
@@ -64,7 +64,7 @@ unsafe fn ask<C: ShortCalls<Machine>>(context: &mut Context, machine: &mut Machi
 /// Ends a doorbell whose line no vCPU has.
 #[inline(never)]
 fn ring(context: &mut Context, machine: &mut Machine, partition: PartitionId, line: VirtualLine) -> u64 {
-    let woken = irq::pulsed(&mut machine.irq, partition, line);
+    let woken = gic::pulsed(&mut machine.irq, partition, line);
     done(context, woken)
 }
 

@@ -2,7 +2,7 @@
 //! Address spaces of partitions: stage-2 translation, and the hypervisor's own way to their memory.
 //!
 //! A space is a tree of `arch/paging` in memory that the system image sets aside. The boot pCPU builds the
-//! tree before any vCPU runs. After that the tree is only read, except by [`Spaces::revoke`]. The VMID of a
+//! tree before any vCPU runs. After that the tree is only read, except by [`Spaces::protect`]. The VMID of a
 //! partition is its number plus one; VMID 0 belongs to no partition. The guest-physical size is 40 bits, or
 //! the size that the CPU has if that is less.
 //!
@@ -10,7 +10,7 @@
 //! partition's own accesses go through, and then reads or writes by address ([`physical`]).
 
 use crate::board::BOARD;
-use crate::irq::{self, Controller};
+use crate::gic::{self, Controller};
 use crate::machine::Machine;
 use crate::sysreg::{instruction, instruction_with, read_register, write_guest_register};
 use crate::{cache, flash, tables};
@@ -19,10 +19,9 @@ use bulkhead_arch_api::{
     Permissions, Region, SpacePlan, Spaces, VirtualDevice,
 };
 use bulkhead_arch_paging::vmsa::Stage2;
-use bulkhead_arch_paging::{
-    Attributes, Geometry, MapError, Mapping, PAGE_SIZE, TableMemory, Translation, Tree,
-};
+use bulkhead_arch_paging::{Geometry, PAGE_SIZE, TableMemory, Translation, Tree};
 use bulkhead_arch_support::{Mmio, physical};
+use bulkhead_arch_translating::space::{self, map_region, part};
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// VTCR_EL2 (Arm DDI 0487 D19.2.161) without size and PS: inner-shareable write-back walks, 4 KiB, RES1.
@@ -202,21 +201,9 @@ fn each_run(
     partition: PartitionId,
     guest: GuestPhys,
     length: u64,
-    mut action: impl FnMut(&Translation, u64, u64),
+    action: impl FnMut(&Translation, u64, u64),
 ) -> Result<(), CopyError> {
-    let tree = tree_of(partition).ok_or(CopyError { address: guest })?;
-    let mut done = 0;
-    while done < length {
-        let at = guest.offset(done).map_err(|_| CopyError { address: guest })?;
-        let run = tree.translate_run(&Pool, at.0, length - done);
-        let Some(found) = run.filter(|found| found.attributes.kind == MemoryKind::Ram) else {
-            return Err(CopyError { address: at });
-        };
-        let bytes = found.contiguous.min(length - done);
-        action(&found, done, bytes);
-        done += bytes;
-    }
-    Ok(())
+    space::each_run(tree_of(partition), &Pool, guest, length, action)
 }
 
 /// Calls `action` with bus address, bytes done and bytes of each piece of a stretch of partition memory.
@@ -229,11 +216,6 @@ fn each_piece(
     each_run(partition, guest, length, |found, done, bytes| {
         action(found.output.0, done, bytes);
     })
-}
-
-/// Returns the part of a buffer that a piece is about.
-fn part(done: u64, bytes: u64) -> core::ops::Range<usize> {
-    done as usize..(done + bytes) as usize
 }
 
 /// Memory for tables that the system image sets aside.
@@ -299,32 +281,6 @@ impl TableMemory for Pool {
     }
 }
 
-fn build_error(error: MapError, region: &Region) -> BuildError {
-    match error {
-        MapError::OutOfTables => BuildError::TablesExhausted,
-        MapError::BadRange => BuildError::BadRegion(region.guest),
-        MapError::Overlap(address) => BuildError::Overlap(GuestPhys(address)),
-    }
-}
-
-fn map(tree: &Tree<Stage2>, region: &Region) -> Result<(), BuildError> {
-    let attributes = Attributes {
-        permissions: region.permissions,
-        kind: region.kind,
-    };
-    let (input, output, size) = (region.guest.0, region.host, region.size);
-    tree.map(
-        &mut Pool,
-        &Mapping {
-            input,
-            output,
-            size,
-            attributes,
-        },
-    )
-    .map_err(|error| build_error(error, region))
-}
-
 impl Spaces for Machine {
     fn build(
         &mut self,
@@ -343,9 +299,9 @@ impl Spaces for Machine {
         let root = Pool::take(geometry.root_tables() as usize).ok_or(BuildError::TablesExhausted)?;
         let tree = Tree::<Stage2>::new(root, geometry);
         for region in regions {
-            map(&tree, region)?;
+            map_region(&tree, &mut Pool, region)?;
         }
-        if let Some((guest, host, size)) = controller.as_ref().and_then(irq::interface_mapping) {
+        if let Some((guest, host, size)) = controller.as_ref().and_then(gic::interface_mapping) {
             let region = Region {
                 guest,
                 host: HostPhys(host),
@@ -357,7 +313,7 @@ impl Spaces for Machine {
                 },
                 kind: MemoryKind::Device,
             };
-            map(&tree, &region)?;
+            map_region(&tree, &mut Pool, &region)?;
         }
         instruction!("dsb ish");
         if let Some(slot) = ROOTS.get(usize::from(partition.0)) {
@@ -375,21 +331,8 @@ impl Spaces for Machine {
             piece.rights.store(rights, Ordering::Relaxed);
             piece.size.store(largest.size, Ordering::Release);
         }
-        irq::configure(partition, controller.as_ref());
+        gic::configure(partition, controller.as_ref());
         Ok(())
-    }
-
-    fn revoke(&mut self, partition: PartitionId, guest: GuestPhys, size: u64) {
-        let Some(tree) = tree_of(partition) else { return };
-        if let Some(piece) = LARGEST.get(usize::from(partition.0)) {
-            piece.size.store(0, Ordering::Release);
-        }
-        // The invalidations are for the VMID in VTTBR_EL2: no other partition's state may be current then.
-        self.unload();
-        enter(of(partition));
-        // If no tables are left, the block in question stays mapped as a whole. The kernel finds such a block
-        // by `translate`.
-        let _kept_whole = tree.unmap(&mut Pool, guest.0, size);
     }
 
     fn protect(&mut self, partition: PartitionId, guest: GuestPhys, size: u64, permissions: Permissions) {
@@ -407,10 +350,6 @@ impl Spaces for Machine {
         }
         // The image's check has shown that the window can be mapped.
         let _in_range = tree.protect(&mut Pool, guest.0, size, permissions);
-    }
-
-    fn translate(&self, partition: PartitionId, guest: GuestPhys) -> Option<HostPhys> {
-        look_up(partition, guest).map(|found| found.output)
     }
 
     fn copy_in(&self, partition: PartitionId, guest: GuestPhys, bytes: &mut [u8]) -> Result<(), CopyError> {
@@ -529,22 +468,10 @@ impl Spaces for Machine {
         // SAFETY: the window is one access wide. `map_board` has mapped every window of the registers table
         // as device memory (the caller promises that this is inside one), and the image check has shown that
         // it belongs to no other partition.
-        let window = unsafe { Mmio::new(register.0 as usize, usize::from(size)) };
-        let (mut value, width) = (0, size);
-        match (kind, width) {
-            (AccessKind::Read, 1) => value = u64::from(window.read8(0)),
-            (AccessKind::Read, 2) => value = u64::from(window.read16(0)),
-            (AccessKind::Read, 4) => value = u64::from(window.read32(0)),
-            (AccessKind::Read, _) => value = window.read64(0),
-            (AccessKind::Write(value), 1) => window.write8(0, value as u8),
-            (AccessKind::Write(value), 2) => window.write16(0, value as u16),
-            (AccessKind::Write(value), 4) => window.write32(0, value as u32),
-            (AccessKind::Write(value), _) => window.write64(0, value),
-        }
-        value
+        unsafe { Mmio::new(register.0 as usize, usize::from(size)) }.forward(size, kind)
     }
 
     fn reset_shared(&mut self, partition: PartitionId, part: u32) -> Option<u32> {
-        irq::reset_shared(partition, part)
+        gic::reset_shared(partition, part)
     }
 }

@@ -12,7 +12,7 @@ use crate::context::{
 use crate::machine::Machine;
 use crate::sysreg::{instruction, write_guest_register};
 use crate::timer::Timers;
-use crate::{irq, serror, space, state};
+use crate::{gic, serror, space, state};
 use bulkhead_arch_api::{MAX_PARTITIONS, VcpuId};
 
 impl Context {
@@ -94,7 +94,7 @@ impl Machine {
             RARE_RAS => state::forget_deferred(),
             _ => return self.switch_slowly(context),
         }
-        if !irq::switch_fast(&mut self.irq, &mut before.irq, &mut context.irq, vcpu) {
+        if !gic::switch_fast(&mut self.irq, &mut before.irq, &mut context.irq, vcpu) {
             return self.switch_slowly(context);
         }
         instruction!("dsb sy");
@@ -127,7 +127,7 @@ impl Machine {
     /// Does [`Machine::switch_to`] if no vCPU was current.
     #[inline(never)]
     fn load_fast(&mut self, vcpu: VcpuId, context: &mut Context) -> bool {
-        if context.rare != 0 || !irq::load_fast(&mut self.irq, &mut context.irq, vcpu) {
+        if context.rare != 0 || !gic::load_fast(&mut self.irq, &mut context.irq, vcpu) {
             return self.switch_slowly(context);
         }
         self.current = context;
@@ -146,7 +146,7 @@ impl Machine {
         self.take_out();
         self.current = context;
         self.enter_space(context);
-        irq::load(&mut self.irq, &mut context.irq);
+        gic::load(&mut self.irq, &mut context.irq);
         if context.rare != 0 {
             self.load_status(context);
             context.load_rare();
@@ -188,7 +188,7 @@ impl Machine {
     #[inline(never)]
     pub(crate) fn unload(&mut self) {
         self.take_out();
-        irq::close();
+        gic::close();
     }
 
     /// Takes the current vCPU's state out of the hardware, before another vCPU becomes current.
@@ -204,7 +204,7 @@ impl Machine {
         if serror::is_pending() {
             serror::charge(context);
         }
-        irq::unload(&mut self.irq, &mut context.irq);
+        gic::unload(&mut self.irq, &mut context.irq);
         context.timers.save();
         context.el1.save(state::NO_WALKS_AARCH32);
         if context.rare != 0 {
@@ -222,6 +222,6 @@ impl Machine {
         }
         // SAFETY: `current` is the context of an adopted vCPU or null; see `with_stored`.
         let context = unsafe { &mut *context };
-        irq::answer(&mut self.irq, &mut context.irq);
+        gic::answer(&mut self.irq, &mut context.irq);
     }
 }

@@ -7,7 +7,7 @@
 
 use crate::context::{Context, Pending};
 use crate::enter::{ALL_REGISTERS, RESUME};
-use crate::irq;
+use crate::gic;
 use crate::machine::Machine;
 use crate::outcome::{
     Trap, advance, advance_in_place, fault, resume, resume_or_wake, send_to_one, undefined,
@@ -41,7 +41,7 @@ pub(crate) fn access(machine: &mut Machine, context: &mut Context, trap: Trap) -
     if IS_GICV3 && trap.syndrome & (NAME | ISS_READ) == ICC_SGI1R_EL1 {
         let value = context.read_general(target);
         if let Some((target, line)) = Vgic::single_target(value) {
-            if irq::send_to_self(&mut context.irq, target, line) {
+            if gic::send_to_self(&mut context.irq, target, line) {
                 advance_in_place(context, trap.syndrome);
                 return resume(machine, context);
             }
@@ -140,7 +140,7 @@ fn write(machine: &mut Machine, context: &mut Context, syndrome: u64, name: u64,
     match registers::write(name, CPU_INTERFACE) {
         Write::Interrupt(register) => {
             advance(context, syndrome);
-            let wake = irq::sysreg_write(&mut machine.irq, &mut context.irq, register, value);
+            let wake = gic::sysreg_write(&mut machine.irq, &mut context.irq, register, value);
             return resume_or_wake(machine, context, wake);
         }
         Write::Ignored => {}

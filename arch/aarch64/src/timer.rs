@@ -64,7 +64,7 @@ impl Timers {
         idle_until: Ticks(0),
     };
 
-    /// Takes both timers out of the hardware and switches them off. `irq` has taken their interrupts before.
+    /// Takes both timers out of the hardware and switches them off. `gic` has taken their interrupts before.
     #[inline]
     pub(crate) fn save(&mut self) {
         (self.virtual_control, self.virtual_compare) =

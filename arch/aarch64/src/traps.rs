@@ -22,7 +22,7 @@ use crate::outcome::{Trap, advance, advance_in_place, fault, leave, resume, unde
 use crate::short_call::hypercall;
 use crate::sysreg::read_register;
 use crate::wait::wait_for;
-use crate::{irq, psci, status, system};
+use crate::{gic, psci, status, system};
 use bulkhead_abi::HealthClass;
 use bulkhead_abi::hypercall::FUNCTION_BASE;
 use bulkhead_abi::log::{self, Exits};
@@ -257,11 +257,11 @@ pub(crate) unsafe extern "C" fn on_interrupt(
     exits: &Exits,
 ) -> u64 {
     log::count(&exits.interrupts);
-    let line = irq::acknowledge();
-    if irq::deliver_timer(&machine.irq, &mut context.irq, line) {
+    let line = gic::acknowledge();
+    if gic::deliver_timer(&machine.irq, &mut context.irq, line) {
         return RESUME;
     }
-    if irq::take_kick(&machine.irq, &context.irq, line) {
+    if gic::take_kick(&machine.irq, &context.irq, line) {
         return resume(machine, context);
     }
     interrupted(machine, context, line)
@@ -270,7 +270,7 @@ pub(crate) unsafe extern "C" fn on_interrupt(
 /// Handles any other acknowledged interrupt.
 #[inline(never)]
 fn interrupted(machine: &mut Machine, context: &mut Context, line: u32) -> u64 {
-    match irq::interrupt(&mut machine.irq, &mut context.irq, line) {
+    match gic::interrupt(&mut machine.irq, &mut context.irq, line) {
         None => resume(machine, context),
         Some(exit) => leave(context, exit),
     }

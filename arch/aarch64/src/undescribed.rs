@@ -11,7 +11,7 @@
 use crate::abort::{access, faulting_address, memory_fault, misaligned, translate};
 use crate::context::{Context, Pending};
 use crate::enter::{ALL_REGISTERS, RESUME};
-use crate::irq;
+use crate::gic;
 use crate::machine::Machine;
 use crate::outcome::{Trap, advance, resume_or_wake};
 use crate::state::{read_stack_pointer, write_stack_pointer};
@@ -83,8 +83,8 @@ fn perform(
     while let Some((at, kind)) = next(context, address, &progress) {
         let (irq, own) = (&mut machine.irq, &mut context.irq);
         let answer = match kind {
-            AccessKind::Read => irq::mmio_read(irq, own, at, size),
-            AccessKind::Write(value) => irq::mmio_write(irq, own, at, size, value),
+            AccessKind::Read => gic::mmio_read(irq, own, at, size),
+            AccessKind::Write(value) => gic::mmio_write(irq, own, at, size, value),
         };
         let Some(answer) = answer else {
             context.pending = Pending::Transfer(progress);

@@ -13,7 +13,7 @@ use crate::machine::Machine;
 use crate::short_call::lend;
 use crate::state::{Auxiliary, El1State, RESET_PSTATE, TASK_PSTATE};
 use crate::timer::{self, Timers};
-use crate::{inject, irq, log, space, state, undescribed};
+use crate::{gic, inject, log, space, state, undescribed};
 use bulkhead_abi::hypercall::UPCALL_WORDS;
 use bulkhead_abi::log::registers;
 use bulkhead_abi::{Error, HealthClass};
@@ -218,7 +218,7 @@ impl Machine {
                 return context.exit_at_once();
             }
             context.timers.busy();
-            irq::resume(&mut self.irq, &mut context.irq);
+            gic::resume(&mut self.irq, &mut context.irq);
             context.exits
         };
         // SAFETY: the context is adopted and current; `self` is lent to the handlers until the return.
@@ -241,7 +241,7 @@ impl Machine {
     #[inline(never)]
     fn prepare(&mut self, context: &mut Context) {
         context.space = space::of(context.plan.partition);
-        irq::find_registers(&mut context.irq);
+        gic::find_registers(&mut context.irq);
         if !context.is_blank {
             self.fp_drop(context);
             context.make_blank();
@@ -306,14 +306,14 @@ impl Vcpus for Machine {
                 (is_aarch32, RARE_AARCH32),
                 (plan.time == TimeMode::Frozen, RARE_FROZEN),
                 (machine.auxiliary, RARE_AUXILIARY),
-                (irq::has_fine_priorities(), RARE_PRIORITIES),
+                (gic::has_fine_priorities(), RARE_PRIORITIES),
                 (state::has_ras(), RARE_RAS),
             ];
             context.rare = rare
                 .iter()
                 .filter(|(is, _)| *is)
                 .fold(0, |all, (_, rare)| all | rare);
-            irq::adopt(&mut context.irq, vcpu, plan, pcpu);
+            gic::adopt(&mut context.irq, vcpu, plan, pcpu);
             // A vCPU waits for the start of the other vCPUs.
             if plan.index != 0 {
                 context.make_blank();
@@ -336,7 +336,7 @@ impl Vcpus for Machine {
             if !context.is_blank || context.space == 0 {
                 machine.prepare(context);
             }
-            irq::reset(&mut machine.irq, &mut context.irq);
+            gic::reset(&mut machine.irq, &mut context.irq);
             context.is_blank = false;
             let [x0, ..] = &mut context.general;
             *x0 = reset.argument;
@@ -398,15 +398,15 @@ impl Vcpus for Machine {
     }
 
     fn inject(&mut self, partition: PartitionId, line: VirtualLine) -> VcpuSet {
-        irq::inject(&mut self.irq, partition, line)
+        gic::inject(&mut self.irq, partition, line)
     }
 
     fn pulse(&mut self, partition: PartitionId, line: VirtualLine) -> VcpuSet {
-        irq::pulse(&mut self.irq, partition, line)
+        gic::pulse(&mut self.irq, partition, line)
     }
 
     fn withdraw(&mut self, partition: PartitionId, line: VirtualLine) {
-        irq::withdraw(&mut self.irq, partition, line);
+        gic::withdraw(&mut self.irq, partition, line);
     }
 
     #[inline]
@@ -414,9 +414,9 @@ impl Vcpus for Machine {
         let Some(context) = self.adopted(vcpu) else {
             return false;
         };
-        // SAFETY: as in `with_stored`; `irq` reads the list registers itself if the vCPU is current.
+        // SAFETY: as in `with_stored`; `gic` reads the list registers itself if the vCPU is current.
         let context = unsafe { &mut *context };
-        irq::has_work(&mut context.irq)
+        gic::has_work(&mut context.irq)
     }
 
     fn pause(&mut self, vcpu: VcpuId) -> Ticks {
@@ -428,7 +428,7 @@ impl Vcpus for Machine {
         if context.is_task() {
             return Ticks::NEVER;
         }
-        if irq::has_work(&mut context.irq) {
+        if gic::has_work(&mut context.irq) {
             return Ticks(0);
         }
         let until = timer::next_expiry(&context.timers);
@@ -535,7 +535,7 @@ impl Vcpus for Machine {
     fn detach(&mut self, vcpu: VcpuId) {
         self.with_stored(vcpu, |machine, context| {
             machine.fp_drop(context);
-            irq::detach(&mut machine.irq, &mut context.irq);
+            gic::detach(&mut machine.irq, &mut context.irq);
             context.make_blank();
         });
     }

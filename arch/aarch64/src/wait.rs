@@ -5,7 +5,7 @@ use crate::context::{Context, RARE_RAS, RARE_SERROR};
 use crate::enter::{LEAVE_IDLE, RESUME};
 use crate::outcome::advance;
 use crate::sysreg::{read_register, write_guest_register};
-use crate::{irq, serror, timer};
+use crate::{gic, serror, timer};
 use bulkhead_arch_aarch64_core::syndrome::{WFI, is_not_wfi};
 use bulkhead_arch_aarch64_core::{aarch32, pstate::AARCH32};
 use bulkhead_arch_api::Ticks;
@@ -14,7 +14,7 @@ use bulkhead_arch_api::Ticks;
 /// handled without a call.
 #[inline(always)]
 pub(crate) fn wait_for(context: &mut Context, syndrome: u64) -> u64 {
-    if context.rare != 0 || !irq::is_vm(&context.irq) || syndrome != WFI {
+    if context.rare != 0 || !gic::is_vm(&context.irq) || syndrome != WFI {
         return wait_slowly(context, syndrome);
     }
     wait_plainly(context)
@@ -23,7 +23,7 @@ pub(crate) fn wait_for(context: &mut Context, syndrome: u64) -> u64 {
 #[inline(always)]
 fn wait_plainly(context: &mut Context) -> u64 {
     write_guest_register!("elr_el2", read_register!("elr_el2").wrapping_add(4));
-    idle_if(context, |context| irq::is_quiet(&context.irq))
+    idle_if(context, |context| gic::is_quiet(&context.irq))
 }
 
 /// Handles any other wait. A 32-bit program's WFI can be 16 bits long, in an IT block, or conditional and
@@ -31,7 +31,7 @@ fn wait_plainly(context: &mut Context) -> u64 {
 #[inline(never)]
 fn wait_slowly(context: &mut Context, syndrome: u64) -> u64 {
     // The RAS extension of the CPU is no concern of a wait.
-    if context.rare == RARE_RAS && irq::is_vm(&context.irq) && syndrome == WFI {
+    if context.rare == RARE_RAS && gic::is_vm(&context.irq) && syndrome == WFI {
         return wait_plainly(context);
     }
     let pstate = read_register!("spsr_el2");
@@ -50,7 +50,7 @@ fn wait_slowly(context: &mut Context, syndrome: u64) -> u64 {
 /// Lets the vCPU wait for an interrupt.
 #[inline(always)]
 pub(crate) fn idle(context: &mut Context) -> u64 {
-    idle_if(context, |context| irq::is_idle(&context.irq))
+    idle_if(context, |context| gic::is_idle(&context.irq))
 }
 
 #[inline(always)]
@@ -70,7 +70,7 @@ fn idle_if(context: &mut Context, is_idle: impl FnOnce(&Context) -> bool) -> u64
 /// in the list registers yet.
 #[inline(never)]
 fn idle_without_work(context: &mut Context, until: Ticks) -> u64 {
-    if irq::has_work(&mut context.irq) {
+    if gic::has_work(&mut context.irq) {
         return RESUME;
     }
     context.timers.idle(until);

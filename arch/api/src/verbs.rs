@@ -98,6 +98,22 @@ pub struct VcpuPlan {
     pub direct: bool,
 }
 
+impl VcpuPlan {
+    /// The plan of a vCPU that has none yet.
+    pub const BLANK: Self = Self {
+        partition: PartitionId(0),
+        kind: PartitionKind::Vm,
+        index: 0,
+        first: VcpuId(0),
+        count: 1,
+        time: TimeMode::Real,
+        entry_state: EntryState::USUAL,
+        idle_in_place: false,
+        semihosting: false,
+        direct: false,
+    };
+}
+
 /// The state in which a vCPU starts: its number in [`ClassFacts::entry_states`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryState(pub u8);
@@ -322,19 +338,13 @@ pub trait Spaces {
         plan: &SpacePlan<'_>,
         devices: impl Iterator<Item = VirtualDevice>,
     ) -> Result<(), BuildError>;
-    /// Takes the mapping of `size` bytes from `guest` on away; no CPU can use it afterwards. Where the
-    /// hardware maps coarser pieces than it was asked for, the rest of a piece goes with them.
-    fn revoke(&mut self, partition: PartitionId, guest: GuestPhys, size: u64);
     /// Changes the rights of the partition to `size` bytes from `guest` on. The hypervisor's own copies do
-    /// not ask. Returns when every CPU obeys. A refused load or store is an [`Exit::Access`]. Requires: a
-    /// window of a virtual flash ([`crate::class::DeviceRole::Flash`]), or the side of a channel that is
-    /// mapped only while it is held. Bounded by the blocks and pages that are mapped. A class whose facts say
-    /// that it does not protect keeps the default.
+    /// not ask. Returns when every CPU obeys. A refused load or store is an [`Exit::Access`] in a window of a
+    /// virtual flash ([`crate::class::DeviceRole::Flash`]), and an [`Exit::Fault`] elsewhere. Requires: such
+    /// a window, or the side of a channel that is mapped only while it is held. Bounded by the blocks and
+    /// pages that are mapped. A class whose facts say that it does not protect keeps the default.
     fn protect(&mut self, _partition: PartitionId, _guest: GuestPhys, _size: u64, _permissions: Permissions) {
     }
-    /// Returns where an address of the partition is on the bus, if it is mapped. A class whose translations
-    /// software loads answers a miss by the same tables, and makes an [`Exit::Access`] if this is `None`.
-    fn translate(&self, partition: PartitionId, guest: GuestPhys) -> Option<HostPhys>;
     /// Copies from the partition's memory. Bounded by the length of `bytes`.
     ///
     /// # Errors

@@ -11,7 +11,7 @@
 use crate::context::{Pending, own_deadline};
 use crate::fp;
 use crate::live::Live;
-use crate::system::{self, PENDED, SHCSR};
+use crate::sysreg::{self, PENDED, SHCSR};
 use crate::trapped::Trapped;
 use crate::traps::take_hard_fault;
 use crate::window::Loan;
@@ -68,8 +68,8 @@ impl Trapped<'_> {
     /// business.
     pub(crate) fn no_frame(&mut self, cause: &Cause) -> Option<Exit> {
         // If the frame was meant for the guest's own exception, this exception waits after the fault.
-        let waiting = system::read(SHCSR);
-        system::write(SHCSR, waiting & !PENDED);
+        let waiting = sysreg::read(SHCSR);
+        sysreg::write(SHCSR, waiting & !PENDED);
         // A HardFault for which there was to be a frame is over.
         take_hard_fault();
         // The CPU has noted room for floating-point registers all the same, and must not fill this room

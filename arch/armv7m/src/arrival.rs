@@ -20,7 +20,7 @@
 //! interrupts of the same owner come at a time, or the hypervisor's clock interrupts the end of the wait. The
 //! clock is then served first, and the owner is late by the time of that work at most.
 
-use crate::system::MAX_LINES;
+use crate::sysreg::MAX_LINES;
 use core::num::NonZeroU32;
 use core::sync::atomic::{AtomicU32, Ordering};
 

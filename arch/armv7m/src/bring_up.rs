@@ -8,14 +8,14 @@ use crate::lines::{self, BYTES_OF_LINE, Interrupts};
 use crate::machine::Machine;
 use crate::pool::Pool;
 use crate::protection::{self, Plain, Space, SpaceTable};
-use crate::system::{self, CPUID, ID_PFR0, MPU_TYPE, MVFR0, NVIC_IPR, PID4, SYST_CALIB};
+use crate::sysreg::{self, CPUID, ID_PFR0, MPU_TYPE, MVFR0, NVIC_IPR, PID4, SYST_CALIB};
 use crate::window::Loan;
 use crate::{arrival, console, fp, log};
 use bulkhead_abi::lockdown;
 use bulkhead_arch_api::class::DriverFacts;
 use bulkhead_arch_api::{Exit, Line, MAX_PARTITIONS, Ticks, VcpuSet, class};
 use bulkhead_arch_armv7m_core::{MAX_MPU_REGIONS, Model};
-use bulkhead_arch_support::Mmio;
+use bulkhead_arch_support::{Mmio, SetOnce};
 use bulkhead_drivers::cmsdk::DualTimer;
 use bulkhead_image::layout::{CONTROLLER_DUAL_TIMER, LookalikeRecord, NONE, ROLE_TIMER};
 use bulkhead_image::{Image, ImageError, Portable, claimed_length};
@@ -68,7 +68,7 @@ fn check_residents(image: Image<'static>) -> Result<(), ImageError> {
 }
 
 /// The processor of all guests, once the board is known.
-static MODEL: spin::Once<Model> = spin::Once::new();
+static MODEL: SetOnce<Model> = SetOnce::new();
 
 /// The processor until the board is known. Until then there are no guests.
 static NO_MODEL: Model = Model {
@@ -89,19 +89,19 @@ fn model(hertz: u32) -> Model {
     for (index, feature) in features.iter_mut().enumerate() {
         // Thirteen words of identification, then words of the floating-point unit.
         *feature = match index.checked_sub(13) {
-            None => system::read(ID_PFR0 + 4 * index),
-            Some(index) => system::read(MVFR0 + 4 * index),
+            None => sysreg::read(ID_PFR0 + 4 * index),
+            Some(index) => sysreg::read(MVFR0 + 4 * index),
         };
     }
     // The number of bits of a priority is the number of ones that stay written (B3.4.7).
-    system::control_space().write8(NVIC_IPR, 0xFF);
-    let priority_bits = system::control_space().read8(NVIC_IPR);
-    system::control_space().write8(NVIC_IPR, 0);
-    let systick_calibration = system::read(SYST_CALIB);
+    sysreg::control_space().write8(NVIC_IPR, 0xFF);
+    let priority_bits = sysreg::control_space().read8(NVIC_IPR);
+    sysreg::control_space().write8(NVIC_IPR, 0);
+    let systick_calibration = sysreg::read(SYST_CALIB);
     Model {
-        cpuid: system::read(CPUID),
+        cpuid: sysreg::read(CPUID),
         features,
-        identification: core::array::from_fn(|index| system::read(PID4 + 4 * index) as u8),
+        identification: core::array::from_fn(|index| sysreg::read(PID4 + 4 * index) as u8),
         lines: lines::lines() as u8,
         priority_bits,
         systick_calibration,
@@ -140,7 +140,7 @@ impl Machine {
             first: [None; MAX_PARTITIONS],
             model: &NO_MODEL,
             held: [None; MAX_PARTITIONS],
-            regions: system::read(MPU_TYPE) >> 8 & 0xFF,
+            regions: sysreg::read(MPU_TYPE) >> 8 & 0xFF,
             deadline: Ticks::NEVER,
             earliest_own: Ticks(0),
             armed: Ticks(0),
@@ -222,7 +222,7 @@ impl Machine {
         arrival::find(self.counter.address());
         self.timer_line = line.get();
         self.hertz = timer.clock_hz.get().max(1);
-        self.model = MODEL.call_once(|| model(self.hertz));
+        self.model = MODEL.set(model(self.hertz)).unwrap_or(&NO_MODEL);
         lines::set_priorities(line.get());
         self.irq.own(line.get());
         let Ok(lookalikes) = <[u32]>::ref_from_bytes(image.lookalikes().as_bytes()) else {

@@ -4,8 +4,8 @@
 use crate::context::RETURN_BASIC;
 use crate::entry::{bulkhead_enter, bulkhead_exit_emulator, bulkhead_idle};
 use crate::machine::Machine;
-use crate::system::AIRCR;
-use crate::{lines, log, system};
+use crate::sysreg::AIRCR;
+use crate::{lines, log, sysreg};
 use bulkhead_arch_api::{Cpus, Exit, PcpuId, StartError};
 use core::cell::UnsafeCell;
 
@@ -47,11 +47,11 @@ impl Machine {
         self.idle.exc_return = RETURN_BASIC;
         self.runs = false;
         let registers = &raw mut self.idle;
-        system::set_unprivileged(false);
+        sysreg::set_unprivileged(false);
         // SAFETY: `registers` and the machine are lent until the function returns; the frame leads to
         // `bulkhead_idle`.
         unsafe { bulkhead_enter(registers, core::ptr::from_mut(self), log::exits(None)) }
-        system::set_unprivileged(true);
+        sysreg::set_unprivileged(true);
     }
 }
 
@@ -91,8 +91,8 @@ impl Cpus for Machine {
     /// semihosting is gone.
     fn power_off(&mut self) {
         if self.is_emulated {
-            system::write(AIRCR, RESET_REQUEST);
-            system::synchronize();
+            sysreg::write(AIRCR, RESET_REQUEST);
+            sysreg::synchronize();
             self.stop();
         }
         // SAFETY: ends everything, or does nothing (see `entry`).

@@ -5,12 +5,14 @@
 //! Nothing here uses a part that may have broken: no lock, no formatting machinery, the UART by polling. The
 //! record comes before the console, because the console may hang.
 
-use crate::system::{self, BFAR, CFSR, HFSR};
+use crate::sysreg::{self, BFAR, CFSR, HFSR};
 use crate::{console, log};
 use bulkhead_abi::log::ending::{EXCEPTION, PC};
 use bulkhead_abi::log::line::Line;
-use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, STACK_WORDS};
-use bulkhead_arch_support::{Mmio, physical, tell_panic};
+use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC};
+use bulkhead_arch_one_pcpu::leave;
+use bulkhead_arch_support::crash::store_stack;
+use bulkhead_arch_support::{Mmio, SetOnce, physical, tell_panic};
 use bulkhead_image::layout::{REGISTERS_QUIESCED, RegistersRecord};
 use core::sync::atomic::Ordering;
 
@@ -26,11 +28,11 @@ const FRAME_PC: usize = 24;
 const ROOM: usize = 128;
 
 /// Windows of registers of partitions' devices, once the image is checked.
-static DEVICES: spin::Once<&'static [RegistersRecord]> = spin::Once::new();
+static DEVICES: SetOnce<&'static [RegistersRecord]> = SetOnce::new();
 
 /// Stores the devices that [`stop`] has to make quiet. Requires: of a checked image.
 pub(crate) fn remember_devices(records: &'static [RegistersRecord]) {
-    DEVICES.call_once(|| records);
+    DEVICES.set(records);
 }
 
 /// Ends the activity of partitions' devices, as for a partition that stops.
@@ -56,25 +58,15 @@ pub(crate) fn stop() -> ! {
 
 /// Ends this CPU with a reason, before the kernel could.
 pub(crate) fn halt(reason: &str) -> ! {
-    leave(CRASH_LOCKDOWN, reason.as_bytes(), |_| ());
+    leave(log::area(), CRASH_LOCKDOWN, reason.as_bytes(), |_| ());
     console::last_words(reason.as_bytes());
     stop()
-}
-
-/// Makes a crash record. `details` adds everything that is known besides the message.
-fn leave(kind: u32, message: &[u8], details: impl FnOnce(&Crash)) {
-    let area = log::area();
-    area.make_if_invalid();
-    area.crash.begin(kind, 0, 0, message);
-    area.crash.base.store(0, Ordering::Relaxed);
-    details(&area.crash);
-    area.crash.complete(area.header.boots.load(Ordering::Relaxed));
 }
 
 /// Ends the run at an exception that belongs to no partition. The vectors of such exceptions lead here, with
 /// the stack pointer as it was and the exception's number.
 pub(crate) extern "C" fn crash(stack: u32, number: u32) -> ! {
-    let (cause, hard) = (system::read(CFSR), system::read(HFSR));
+    let (cause, hard) = (sysreg::read(CFSR), sysreg::read(HFSR));
     let pc = stack_word(stack as usize + FRAME_PC).unwrap_or(0);
     let mut line = Line::<ROOM>::of(EXCEPTION);
     line.hex(number.into());
@@ -82,14 +74,14 @@ pub(crate) extern "C" fn crash(stack: u32, number: u32) -> ! {
     line.text(" hfsr=").hex(hard.into());
     line.text(PC).hex(pc.into());
     line.text(" sp=").hex(stack.into());
-    leave(CRASH_EXCEPTION, line.as_bytes(), |record| {
+    leave(log::area(), CRASH_EXCEPTION, line.as_bytes(), |record| {
         record
             .syndrome
             .store(u64::from(hard) << 32 | u64::from(cause), Ordering::Relaxed);
-        record.address.store(system::read(BFAR).into(), Ordering::Relaxed);
+        record.address.store(sysreg::read(BFAR).into(), Ordering::Relaxed);
         record.pc.store(pc.into(), Ordering::Relaxed);
         record.vector.store(number.into(), Ordering::Relaxed);
-        store_stack(record, stack as usize);
+        store_stack(record, stack as usize, stack_word);
     });
     console::last_words(line.as_bytes());
     stop()
@@ -100,7 +92,9 @@ pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     let mut line = Line::<ROOM>::new();
     tell_panic(&mut line, info);
     let stack = &raw const line as usize & !3;
-    leave(CRASH_PANIC, line.as_bytes(), |record| store_stack(record, stack));
+    leave(log::area(), CRASH_PANIC, line.as_bytes(), |record| {
+        store_stack(record, stack, stack_word)
+    });
     console::last_words(line.as_bytes());
     stop()
 }
@@ -111,18 +105,4 @@ fn stack_word(address: usize) -> Option<u32> {
     let inside = stack.contains(&address) && address & 3 == 0;
     // SAFETY: a word of the stack, which exists always.
     inside.then(|| unsafe { physical::read_word32(address) })
-}
-
-/// Stores words of the stack from `from` on.
-fn store_stack(record: &Crash, from: usize) {
-    record.sp.store(from as u64, Ordering::Relaxed);
-    let mut words = 0;
-    for (place, index) in record.stack.iter().zip(0..STACK_WORDS) {
-        let Some(word) = stack_word(from + 4 * index) else {
-            break;
-        };
-        place.store(word.into(), Ordering::Relaxed);
-        words += 1;
-    }
-    record.stack_words.store(words, Ordering::Relaxed);
 }

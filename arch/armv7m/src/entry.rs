@@ -33,7 +33,7 @@ use crate::context::Registers;
 use crate::crash::crash;
 use crate::lines::{OWN, PARTITIONS};
 use crate::quick::{on_bus, on_call, on_memory, on_usage};
-use crate::system::MAX_LINES;
+use crate::sysreg::MAX_LINES;
 use crate::traps::on_trap;
 use bulkhead_abi::log::{Area, Exits, Pcpu};
 use core::arch::global_asm;

@@ -13,7 +13,7 @@
 //! preservation is off ([`Held`]): with it on, the first instruction would change FPSCR to FPDSCR (B1.5.7,
 //! ExecuteFPCheck).
 
-use crate::system::{CPACR, FPCAR, FPCCR, FPDSCR, MVFR0, read, synchronize, write};
+use crate::sysreg::{CPACR, FPCAR, FPCCR, FPDSCR, MVFR0, read, synchronize, write};
 use core::mem::MaybeUninit;
 
 /// S0 to S31 and FPSCR.
@@ -46,7 +46,7 @@ pub(crate) fn exists() -> bool {
 /// Allows or forbids floating point to the guest's code.
 pub(crate) fn allow(allowed: bool) {
     write(CPACR, if allowed { ACCESS_ALL } else { ACCESS_PRIVILEGED });
-    crate::system::synchronize();
+    crate::sysreg::synchronize();
 }
 
 /// Automatic preservation is off while a value of this type lives: floating-point instructions do what they

@@ -3,7 +3,7 @@
 
 use crate::lines::{Route, bit, strike};
 use crate::machine::Machine;
-use crate::system::{MAX_LINES, NVIC_ICER};
+use crate::sysreg::{MAX_LINES, NVIC_ICER};
 use bulkhead_arch_api::{Exit, Irqs, Line, LineRoute, PartitionId, VcpuSet};
 use core::num::NonZeroU32;
 

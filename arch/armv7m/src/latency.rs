@@ -4,7 +4,7 @@
 use crate::arrival::{ARRIVALS, Held, add};
 use crate::log;
 use crate::machine::Machine;
-use crate::system::{self, ICSR};
+use crate::sysreg::{self, ICSR};
 use bulkhead_arch_api::PartitionId;
 use core::num::NonZeroU32;
 use core::sync::atomic::Ordering;
@@ -39,7 +39,7 @@ impl Machine {
         let is_late = first > held.latency.get();
         // Each turn reads the counter, which does not stop.
         while !is_late && rest(self.counter.low()) as i32 > 0 {
-            if system::read(ICSR) & VECTPENDING != 0 {
+            if sysreg::read(ICSR) & VECTPENDING != 0 {
                 // This interrupt is taken as soon as the vCPU goes on, which is then held back again.
                 if let Some(slot) = self.held.get_mut(usize::from(partition.0)) {
                     *slot = Some(held);

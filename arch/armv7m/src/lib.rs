@@ -10,7 +10,7 @@
 //! exceptions have the same priority, so nothing interrupts the hypervisor, and nothing has to be masked.
 //!
 //! Way through the files, from the ground up; imports point from a line to the lines above it only.
-//! - **Ground**: `system`, `fp` (the processor's registers), `pool`, `context`, `protection` (spaces in the
+//! - **Ground**: `sysreg`, `fp` (the processor's registers), `pool`, `context`, `protection` (spaces in the
 //!   memory protection unit), `lines`, `counter`, `arrival`: hardware and plain data.
 //! - **Machine**: `machine` (the struct), `window`, `log`.
 //! - **Guest at a trap**: `live` (its registers and memory), `trapped` (with its processor and space).
@@ -48,16 +48,18 @@ mod protection;
 mod quick;
 mod space;
 mod switch;
-mod system;
+mod sysreg;
+
 mod trapped;
 mod traps;
 mod vcpu;
 mod window;
 mod words;
 
+pub use bulkhead_arch_one_pcpu::Relax;
 pub use console::Serial;
 pub use crash::panic;
-pub use machine::{Machine, Relax};
+pub use machine::Machine;
 
 /// Makes the class binary's function the one that `entry` jumps to.
 ///

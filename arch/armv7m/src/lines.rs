@@ -15,7 +15,7 @@
 
 use crate::arrival::add;
 use crate::pool::Pool;
-use crate::system::{
+use crate::sysreg::{
     AIRCR, ICTR, MAX_LINES, NVIC_ICER, NVIC_ICPR, NVIC_IPR, NVIC_ISER, NVIC_ISPR, SHPR, control_space, read,
     write,
 };

@@ -12,6 +12,7 @@ use crate::window::Loan;
 use bulkhead_abi::log::{RegisterFile, registers};
 use bulkhead_arch_api::{Arch, ClassFacts, Exit, MAX_PARTITIONS, PartitionId, Ticks, VcpuId, VcpuSet, class};
 use bulkhead_arch_armv7m_core::Model;
+use bulkhead_arch_one_pcpu::Relax;
 use bulkhead_drivers::cmsdk::DualTimer;
 
 /// The machine.
@@ -65,15 +66,6 @@ pub struct Machine {
     pub(crate) plain: Plain,
     /// The kernel's device in its memory.
     pub(crate) loan: Loan,
-}
-
-/// The way to wait inside a spin loop. There is one pCPU and nothing interrupts it, so no code ever waits.
-#[derive(Debug)]
-pub enum Relax {}
-
-impl spin::RelaxStrategy for Relax {
-    #[inline]
-    fn relax() {}
 }
 
 impl Arch for Machine {

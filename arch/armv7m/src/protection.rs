@@ -8,7 +8,7 @@
 //! regions give privileged code all rights to read and write.
 
 use crate::pool::Pool;
-use crate::system::{self, MPU_CTRL, MPU_RASR, MPU_RBAR};
+use crate::sysreg::{self, MPU_CTRL, MPU_RASR, MPU_RBAR};
 use bulkhead_arch_api::{MAX_PARTITIONS, PartitionId};
 use bulkhead_arch_regions::{GuestView, Loaded, MAX_REGIONS, Plan, Rights, combine_what_fits};
 use core::ptr::NonNull;
@@ -116,7 +116,10 @@ impl Space {
     /// Returns the first of these bytes whose rights are not enough.
     #[inline(never)]
     pub(crate) fn first_refused(&self, address: u64, bytes: u64, enough: fn(Rights) -> bool) -> Option<u64> {
-        let last = address.saturating_add(bytes);
+        // A stretch across the end of all addresses begins nowhere.
+        let Some(last) = address.checked_add(bytes) else {
+            return Some(address);
+        };
         let mut at = address;
         while at < last {
             let here = u32::try_from(at).ok().and_then(|at| self.stretch(at));
@@ -184,13 +187,13 @@ impl Space {
 #[inline(never)]
 fn load(loaded: &Loaded) {
     // The unit is off meanwhile: a new address with the old size could cover the hypervisor's own code.
-    system::write(MPU_CTRL, 0);
+    sysreg::write(MPU_CTRL, 0);
     for (base, attributes) in loaded.registers() {
-        system::write(MPU_RBAR, *base);
-        system::write(MPU_RASR, *attributes);
+        sysreg::write(MPU_RBAR, *base);
+        sysreg::write(MPU_RASR, *attributes);
     }
-    system::write(MPU_CTRL, CONTROL_ON);
-    system::synchronize();
+    sysreg::write(MPU_CTRL, CONTROL_ON);
+    sysreg::synchronize();
 }
 
 /// The plain parts of the current vCPU's space: its RAM and its code. Each part is its first address, and the
@@ -238,8 +241,8 @@ impl Plain {
 
 /// Opens nothing to unprivileged code, before any space is loaded.
 pub(crate) fn close() {
-    system::write(MPU_CTRL, CONTROL_ON);
-    system::synchronize();
+    sysreg::write(MPU_CTRL, CONTROL_ON);
+    sysreg::synchronize();
 }
 
 /// The spaces that have been built, in memory of the pool. There is one table, the machine's, so a borrow of

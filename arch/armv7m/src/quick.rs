@@ -12,7 +12,7 @@ use crate::counter::Counter;
 use crate::live::Live;
 use crate::machine::Machine;
 use crate::protection::Plain;
-use crate::system::{self, CFSR, MMFAR};
+use crate::sysreg::{self, CFSR, MMFAR};
 use crate::traps::{BUS_FAULT, MEMORY_FAULT, Quick, SUPERVISOR_CALL, USAGE_FAULT, on_trap};
 use crate::window::Loan;
 use bulkhead_arch_armv7m_core::status::{BFARVALID, DACCVIOL, IACCVIOL, MMARVALID, PRECISERR, UNDEFINSTR};
@@ -121,10 +121,10 @@ pub(crate) unsafe extern "C" fn on_memory(machine: *mut Machine, _: u32, registe
         if pc < ExcReturn::LOWEST {
             return access_loan(core, live, pc, known);
         }
-        if system::read(CFSR) != IACCVIOL {
+        if sysreg::read(CFSR) != IACCVIOL {
             return Quick::Not;
         }
-        system::write(CFSR, IACCVIOL);
+        sysreg::write(CFSR, IACCVIOL);
         match core.exception_return(live) {
             Ok(Next::Run) if core.is_restless() => Quick::Prepare,
             Ok(Next::Run) => Quick::Done,
@@ -141,7 +141,7 @@ pub(crate) unsafe extern "C" fn on_memory(machine: *mut Machine, _: u32, registe
 fn access_loan(core: &mut VirtualCore, live: &mut Live<'_>, pc: u32, known: Known<'_>) -> Quick {
     const REFUSED: u32 = DACCVIOL | MMARVALID;
     let loan = known.loan;
-    if !loan.holds(system::read(MMFAR)) || !known.plain.has_code(pc) || system::read(CFSR) != REFUSED {
+    if !loan.holds(sysreg::read(MMFAR)) || !known.plain.has_code(pc) || sysreg::read(CFSR) != REFUSED {
         return Quick::Not;
     }
     let (first, second) = instruction(pc);
@@ -152,7 +152,7 @@ fn access_loan(core: &mut VirtualCore, live: &mut Live<'_>, pc: u32, known: Know
     if !done {
         return Quick::Not;
     }
-    system::write(CFSR, REFUSED);
+    sysreg::write(CFSR, REFUSED);
     if let Some((line, level)) = loan.line().zip(level) {
         core.set_line(line, level);
         return Quick::Prepare;
@@ -168,14 +168,14 @@ pub(crate) unsafe extern "C" fn on_bus(machine: *mut Machine, _: u32, registers:
     const PRECISE: u32 = PRECISERR | BFARVALID;
     let act = |core: &mut VirtualCore, live: &mut Live<'_>, known: Known<'_>| {
         let pc = live.pc();
-        if !known.plain.has_code(pc) || system::read(CFSR) != PRECISE {
+        if !known.plain.has_code(pc) || sysreg::read(CFSR) != PRECISE {
             return Quick::Not;
         }
         let (first, second) = instruction(pc);
         if !core.access_quickly(live, first, second, || known.counter.read()) {
             return Quick::Not;
         }
-        system::write(CFSR, PRECISE);
+        sysreg::write(CFSR, PRECISE);
         if core.has_changed() {
             return Quick::Prepare;
         }
@@ -192,14 +192,14 @@ pub(crate) unsafe extern "C" fn on_bus(machine: *mut Machine, _: u32, registers:
 pub(crate) unsafe extern "C" fn on_usage(machine: *mut Machine, _: u32, registers: *mut Registers) -> u32 {
     let act = |core: &mut VirtualCore, live: &mut Live<'_>, known: Known<'_>| {
         let pc = live.pc();
-        if system::read(CFSR) != UNDEFINSTR || !known.plain.is_replaced(pc) {
+        if sysreg::read(CFSR) != UNDEFINSTR || !known.plain.is_replaced(pc) {
             return Quick::Not;
         }
         let (first, second) = instruction(pc);
         if !core.replaced_quickly(live, first, second) {
             return Quick::Not;
         }
-        system::write(CFSR, UNDEFINSTR);
+        sysreg::write(CFSR, UNDEFINSTR);
         Quick::of(core.deliver_quickly(live))
     };
     // SAFETY: the caller's.

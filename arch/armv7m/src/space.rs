@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Spaces of partitions as the kernel asks for them: built, revoked, copied in and out of, cleared.
+//! Spaces of partitions as the kernel asks for them: built, copied in and out of, cleared.
 
 use crate::lines;
 use crate::machine::Machine;
@@ -112,23 +112,6 @@ impl Spaces for Machine {
         }
     }
 
-    fn revoke(&mut self, partition: PartitionId, guest: GuestPhys, size: u64) {
-        let Some(space) = self.spaces.get(partition) else {
-            return;
-        };
-        let mut plan = space.loaded.plan();
-        plan.leave_out(guest.0, size);
-        let space = Space::new(&plan, self.lookalikes);
-        let _is_built = self.spaces.set(partition, space, &mut self.pool);
-        self.reload_space(partition);
-    }
-
-    fn translate(&self, partition: PartitionId, guest: GuestPhys) -> Option<HostPhys> {
-        let address = u32::try_from(guest.0).ok()?;
-        let rights = self.spaces.get(partition)?.rights(address);
-        (!rights.is_none()).then_some(HostPhys(guest.0))
-    }
-
     fn copy_in(&self, partition: PartitionId, guest: GuestPhys, bytes: &mut [u8]) -> Result<(), CopyError> {
         let from = self.checked(partition, guest, bytes.len() as u64, |rights| rights.read)?;
         // SAFETY: memory of the partition, which is readable by privileged code, and to which no Rust
@@ -169,24 +152,7 @@ impl Spaces for Machine {
 
     fn forward(&mut self, register: HostPhys, size: u8, kind: AccessKind) -> u64 {
         // SAFETY: the system image's table of registers says that this is a register of a device.
-        let window = unsafe { Mmio::new(register.0 as usize, usize::from(size)) };
-        match (kind, size) {
-            (AccessKind::Read, 1) => window.read8(0).into(),
-            (AccessKind::Read, 2) => window.read16(0).into(),
-            (AccessKind::Read, _) => window.read32(0).into(),
-            (AccessKind::Write(value), 1) => {
-                window.write8(0, value as u8);
-                0
-            }
-            (AccessKind::Write(value), 2) => {
-                window.write16(0, value as u16);
-                0
-            }
-            (AccessKind::Write(value), _) => {
-                window.write32(0, value as u32);
-                0
-            }
-        }
+        unsafe { Mmio::new(register.0 as usize, usize::from(size)) }.forward(size, kind)
     }
 
     fn reset_shared(&mut self, partition: PartitionId, _part: u32) -> Option<u32> {

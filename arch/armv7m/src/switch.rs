@@ -7,10 +7,10 @@
 use crate::context::own_deadline;
 use crate::live::Live;
 use crate::machine::Machine;
-use crate::system::{self, CCR, CFSR, PENDED, SHCSR};
+use crate::sysreg::{self, CCR, CFSR, PENDED, SHCSR};
 use crate::trapped::Trapped;
 use crate::{context::Pending, fp};
-use bulkhead_arch_api::{Clock, Exit, PartitionId, ResetKind, Ticks, VcpuId};
+use bulkhead_arch_api::{Clock, Exit, ResetKind, Ticks, VcpuId};
 use bulkhead_arch_armv7m_core::status::IMPRECISERR;
 use bulkhead_arch_armv7m_core::{Fault, Late};
 
@@ -23,13 +23,13 @@ impl Trapped<'_> {
     /// the next vCPU's. There is no health event: memory that is not the guest's is refused
     /// at once, by the protection unit.
     fn settle_faults(&mut self, now: u64) {
-        system::synchronize();
-        let status = system::read(CFSR);
+        sysreg::synchronize();
+        let status = sysreg::read(CFSR);
         if status == 0 {
             return;
         }
-        system::write(CFSR, status);
-        system::write(SHCSR, system::read(SHCSR) & !PENDED);
+        sysreg::write(CFSR, status);
+        sysreg::write(SHCSR, sysreg::read(SHCSR) & !PENDED);
         if status & IMPRECISERR == 0 {
             return;
         }
@@ -103,7 +103,7 @@ impl Machine {
         };
         let (_, allowed) = context.core.floating_point_access();
         let allowed = has_unit && (allowed || context.is_task());
-        system::write(CCR, CCR_ALIGNED | context.core.configuration() & CCR_DIVISION);
+        sysreg::write(CCR, CCR_ALIGNED | context.core.configuration() & CCR_DIVISION);
         if !has_unit {
             return;
         }
@@ -159,19 +159,6 @@ impl Machine {
             Exit::Interrupt(line) => Exit::Interrupt(line),
             Exit::Deadline => Exit::Deadline,
             other => other,
-        }
-    }
-
-    /// Loads the space of a partition again after a change.
-    pub(crate) fn reload_space(&mut self, partition: PartitionId) {
-        let current = self.current.filter(|_| {
-            self.current
-                .and_then(|vcpu| self.contexts.get(vcpu))
-                .is_some_and(|context| context.partition == partition)
-        });
-        if let Some(trapped) = current.and_then(|vcpu| self.trapped(vcpu)) {
-            trapped.space.load(trapped.core.guest_regions().as_ref());
-            self.plain = trapped.plain();
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::context::own_deadline;
 use crate::machine::Machine;
-use crate::system::{self, BFAR, CFSR, HFSR, ICSR, MMFAR};
+use crate::sysreg::{self, BFAR, CFSR, HFSR, ICSR, MMFAR};
 use bulkhead_arch_api::{Clock, Exit, VcpuId};
 use bulkhead_arch_armv7m_core::{Cause, Exception, Lockup, Next, Subject};
 
@@ -24,24 +24,24 @@ const CLEAR_SYSTICK: u32 = 1 << 25;
 
 /// Takes the CPU's description of a fault, so that the next fault finds only its own.
 fn take_cause(number: u32) -> Cause {
-    let status = system::read(CFSR);
+    let status = sysreg::read(CFSR);
     // An address stays in its register even when its valid bit is gone.
     let cause = Cause::read(
         Exception(number as u8),
         status,
-        || system::read(MMFAR),
-        || system::read(BFAR),
+        || sysreg::read(MMFAR),
+        || sysreg::read(BFAR),
     );
-    system::write(CFSR, status);
+    sysreg::write(CFSR, status);
     cause
 }
 
 /// Takes the CPU's description of a HardFault. The HardFault comes before the fault of pushing its frame
 /// (B1.5.6), which has left its mark in CFSR.
 pub(crate) fn take_hard_fault() -> u32 {
-    system::write(ICSR, CLEAR_SYSTICK);
-    let status = system::read(HFSR);
-    system::write(HFSR, status);
+    sysreg::write(ICSR, CLEAR_SYSTICK);
+    let status = sysreg::read(HFSR);
+    sysreg::write(HFSR, status);
     status
 }
 

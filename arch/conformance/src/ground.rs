@@ -2,9 +2,7 @@
 //! The ground of the checks: partitions that are built once and vCPUs that are started again and again.
 
 use crate::{At, Bench, Outcome, PATIENCE, Role, Space, Step};
-use bulkhead_arch_api::{
-    Clock, EntryState, Exit, GuestPhys, Irqs, Reply, SpacePlan, Spaces, TimeMode, VcpuPlan, Vcpus,
-};
+use bulkhead_arch_api::{Clock, Exit, GuestPhys, Irqs, Reply, SpacePlan, Spaces, VcpuPlan, Vcpus};
 
 /// The bench, and what has been done on it for good.
 #[derive(Debug)]
@@ -70,14 +68,8 @@ impl<'b, B: Bench> Ground<'b, B> {
             let plan = VcpuPlan {
                 partition: role.partition(),
                 kind: role.kind(),
-                index: 0,
                 first: role.vcpu(),
-                count: 1,
-                time: TimeMode::Real,
-                entry_state: EntryState::USUAL,
-                idle_in_place: false,
-                semihosting: false,
-                direct: false,
+                ..VcpuPlan::BLANK
             };
             self.machine().adopt(role.vcpu(), &plan);
             self.adopted |= bit;

@@ -7,9 +7,10 @@
 //! contract. The same list runs on each class in its emulator, linked into a class binary of its own instead
 //! of the kernel.
 //!
-//! The trait [`Bench`] is the part that only a class can give: where a partition's memory is,
-//! guest programs (described by [`Step`]s, because each class has its own instructions), and what the class
-//! does not have ([`Need`]): a check that needs it is not run there, and the report says why. Checks share
+//! The trait [`Bench`] is all that the checks need: where a partition's memory is, guest programs (described
+//! by [`Step`]s, because each class has its own instructions), and what the class does not have ([`Need`]): a
+//! check that needs it is not run there, and the report says why. The mock has one, and a board has the one
+//! of [`start`], which is the same for all classes but for the facts of a [`Class`]. Checks share
 //! few partitions ([`Role`]), because a microcontroller has few; each starts its vCPU anew, as the kernel
 //! restarts a partition.
 //!
@@ -17,6 +18,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod board;
 mod ground;
 mod guest;
 mod memory;
@@ -30,10 +32,12 @@ use bulkhead_arch_api::{
     VcpuReset, VirtualDevice, VirtualLine,
 };
 
+pub use board::{Class, start};
 pub use ground::Ground;
-pub use guest::{Guest, controller};
-pub use program::{Dialect, RECORDS, Record, operation, write_program};
-pub use report::{Tally, report_all, run};
+pub use program::{Dialect, Record, operation};
+pub use report::Tally;
+
+use program::RECORDS;
 
 /// The result of a check: a sentence says what was wrong.
 pub type Outcome = Result<(), &'static str>;
@@ -62,6 +66,8 @@ pub enum Need {
     Levels,
     /// A vCPU that switches itself off.
     SwitchingOff,
+    /// Rights that change while a partition runs ([`bulkhead_arch_api::ClassFacts::protects`]).
+    Protection,
 }
 
 /// The purpose of a partition. Each has its own number and its own vCPU, which has the same.
@@ -73,8 +79,6 @@ pub enum Role {
     Task,
     /// Another VM.
     Other,
-    /// A VM that loses part of its memory for good.
-    Robbed,
     /// Its space is never built.
     Refused,
 }
@@ -234,9 +238,9 @@ pub const fn checks<B: Bench>() -> [Check<B>; 29] {
         "a copy stops at the first byte that is not the partition's" Nothing => memory::copy_bounds::<B>,
         "clearing clears what it says and nothing else" Nothing => memory::clears::<B>,
         "clearing in parts gets to the end" Nothing => memory::clears_in_parts::<B>,
-        "addresses translate inside regions and nowhere else" Nothing => memory::translates::<B>,
+        "a partition may access its regions and nothing else" Nothing => memory::accesses::<B>,
         "a bad space is refused" Nothing => memory::refuses::<B>,
-        "what is revoked is gone, what is beside it is not" Nothing => memory::revokes::<B>,
+        "rights go and come back, what is beside them stays" Protection => memory::protects::<B>,
         "guest and hypervisor see the same memory" Nothing => memory::guest_sees_memory::<B>,
         "a guest cannot write what it may only read" Nothing => memory::read_only::<B>,
         "a guest does not reach another partition's memory" Nothing => memory::foreign::<B>,
@@ -272,14 +276,23 @@ pub enum Verdict {
 pub fn run_all<B: Bench>(bench: &mut B, mut report: impl FnMut(&mut B, &'static str, Verdict)) {
     let mut ground = Ground::new(bench);
     for check in checks::<B>() {
-        let verdict = match (ground.bench.lacks(check.need), check.need) {
-            (Some(why), need) if need != Need::Nothing => Verdict::NotOfThisClass(why),
-            _ => match (check.run)(&mut ground) {
+        let verdict = match lacks(ground.bench, check.need) {
+            Some(why) => Verdict::NotOfThisClass(why),
+            None => match (check.run)(&mut ground) {
                 Ok(()) => Verdict::Passed,
                 Err(reason) => Verdict::Failed(reason),
             },
         };
         report(ground.bench, check.name, verdict);
+    }
+}
+
+/// Returns the reason why the class does not have that, if it does not.
+fn lacks<B: Bench>(bench: &B, need: Need) -> Option<&'static str> {
+    match need {
+        Need::Nothing => None,
+        Need::Protection if !<B::Machine as Arch>::CAPS.protects => Some("rights to memory never change"),
+        _ => bench.lacks(need),
     }
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Spaces: build, translate, copy, clear, revoke, and what the guest sees of it.
+//! Spaces: build, copy, clear, protect, and what the guest sees of it.
 
 use crate::{At, Bench, Ground, Outcome, PAGE, RAM_SIZE, RECORDS, Role, Step, behind, ensure};
 use bulkhead_arch_api::{
-    Arch, BuildError, CopyError, Exit, GuestPhys, PartitionId, Region, Reply, SpacePlan, Spaces,
+    Arch, BuildError, CopyError, Exit, GuestPhys, PartitionId, Permissions, Region, Reply, SpacePlan, Spaces,
 };
 
 const VM: Role = Role::Vm;
@@ -147,20 +147,38 @@ pub(crate) fn clears_in_parts<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
     is_clear(ground, STRETCH, 5)
 }
 
-pub(crate) fn translates<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
+/// The rights of a partition to a byte of its space, as the kernel asks for them.
+#[derive(PartialEq)]
+enum Rights {
+    None,
+    Load,
+    LoadAndStore,
+    StoreOnly,
+}
+
+fn rights<B: Bench>(ground: &mut Ground<'_, B>, guest: GuestPhys) -> Rights {
+    let machine = ground.machine();
+    match [false, true].map(|is_store| machine.may_access(VM.partition(), guest, 1, is_store)) {
+        [false, false] => Rights::None,
+        [true, false] => Rights::Load,
+        [true, true] => Rights::LoadAndStore,
+        [false, true] => Rights::StoreOnly,
+    }
+}
+
+pub(crate) fn accesses<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
     ground.build(VM)?;
-    let space = ground.space(VM);
-    let of = VM.partition();
     for offset in [0, 1, PAGE - 1, PAGE, RAM_SIZE - 1] {
-        let found = ground.machine().translate(of, at(space.ram.guest, offset));
+        let inside = ground.address(VM, At::Ram(offset));
         ensure(
-            found == Some(behind(space.ram.host, offset)),
-            "an address translates wrongly",
+            rights(ground, inside) == Rights::LoadAndStore,
+            "a partition may not access its RAM",
         )?;
     }
+    let constant = ground.address(VM, At::Constant(8));
     ensure(
-        ground.machine().translate(of, at(space.constant.guest, 8)) == Some(behind(space.constant.host, 8)),
-        "an address of the second region translates wrongly",
+        rights(ground, constant) == Rights::Load,
+        "a partition has other rights to its second region than it was given",
     )?;
     for nothing in [
         ground.address(VM, At::Ram(u64::MAX)),
@@ -170,8 +188,8 @@ pub(crate) fn translates<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
         GuestPhys(u64::MAX),
     ] {
         ensure(
-            ground.machine().translate(of, nothing).is_none(),
-            "an address outside all regions translates",
+            rights(ground, nothing) == Rights::None,
+            "a partition may access an address outside all regions",
         )?;
     }
     Ok(())
@@ -219,42 +237,50 @@ pub(crate) fn refuses<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
     )
 }
 
-pub(crate) fn revokes<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
-    const ROBBED: Role = Role::Robbed;
-    const GONE: At = At::Ram(PAGE + 8);
-    ground.start(ROBBED, &[Step::Load(GONE, 4), Step::Call(7), Step::Load(GONE, 4)])?;
-    // The guest has used the mapping before it is gone, so that a stale translation would show.
+pub(crate) fn protects<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
+    const PROTECTED: At = At::Constant(8);
+    const NOTHING: Permissions = Permissions {
+        read: false,
+        write: false,
+        execute: false,
+    };
+    let of = VM.partition();
+    ground.start(
+        VM,
+        &[Step::Load(PROTECTED, 4), Step::Call(7), Step::Load(PROTECTED, 4)],
+    )?;
+    // The guest has used the mapping before its rights go, so that a stale translation would show.
     ensure(
-        matches!(ground.run(ROBBED)?, Exit::Hypercall(_)),
+        matches!(ground.run(VM)?, Exit::Hypercall(_)),
         "memory made the guest exit",
     )?;
-    ground.reply(ROBBED, Reply::Hypercall(Ok([0; 4])));
-    let page = ground.address(ROBBED, At::Ram(PAGE));
-    ground.machine().revoke(ROBBED.partition(), page, PAGE);
-    for (offset, there) in [
-        (0, true),
-        (PAGE - 1, true),
-        (PAGE, false),
-        (2 * PAGE - 1, false),
-        (2 * PAGE, true),
-        (RAM_SIZE - 1, true),
-    ] {
-        let address = ground.address(ROBBED, At::Ram(offset));
-        ensure(
-            ground.machine().translate(ROBBED.partition(), address).is_some() == there,
-            "revoking missed its borders",
-        )?;
-    }
+    ground.reply(VM, Reply::Hypercall(Ok([0; 4])));
+    let page = ground.address(VM, At::Constant(0));
+    let address = ground.address(VM, PROTECTED);
+    ground.machine().protect(of, page, PAGE, NOTHING);
     ensure(
-        fetch(ground, ROBBED, At::Ram(PAGE), &mut [0; 4]).is_err(),
-        "the hypervisor still reads revoked memory",
+        rights(ground, address) == Rights::None,
+        "a partition may access what it has no rights to",
     )?;
-    let gone = ground.address(ROBBED, GONE);
-    match ground.run(ROBBED)? {
-        Exit::Access(access) => ensure(access.address == gone, "the exit names another address"),
-        Exit::Fault(_) => Ok(()),
-        _ => Err("the guest still reads revoked memory"),
+    store(ground, VM, PROTECTED, b"kept").map_err(|_| "a copy asks for the partition's rights")?;
+    match ground.run(VM)? {
+        Exit::Access(access) => ensure(access.address == address, "the exit names another address")?,
+        Exit::Fault(_) => {}
+        _ => return Err("the guest still reads what it has no rights to"),
     }
+    let before = ground.space(VM).constant.permissions;
+    ground.machine().protect(of, page, PAGE, before);
+    ground.start(VM, &[Step::Load(PROTECTED, 4), Step::Call(7)])?;
+    let Exit::Hypercall(call) = ground.run(VM)? else {
+        return Err("rights that came back made the guest exit");
+    };
+    let [first, ..] = call.arguments;
+    let mut word = *b"kept";
+    in_order(ground, &mut word);
+    ensure(
+        first == u64::from(u32::from_be_bytes(word)),
+        "the guest does not see what was copied out meanwhile",
+    )
 }
 
 /// Turns a number whose high byte is first into what a guest has in memory, and back.

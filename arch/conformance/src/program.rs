@@ -87,13 +87,29 @@ impl Record {
 
 /// The meaning of steps on a class.
 #[derive(Clone, Copy, Debug)]
-pub struct Dialect<'d> {
+pub struct Dialect {
     /// [`Step::Accept`].
-    pub accept: &'d [Record],
+    pub accept: [Option<Record>; Self::MOST],
     /// [`Step::Reset`].
-    pub reset: &'d [Record],
-    /// [`Step::Off`].
-    pub off: &'d [Record],
+    pub reset: Record,
+    /// [`Step::Off`], if a vCPU can do that.
+    pub off: Option<Record>,
+}
+
+impl Dialect {
+    /// The most records that a step takes.
+    const MOST: usize = 6;
+
+    /// Returns the records of a step of this class.
+    fn records(&self, step: Step) -> Option<[Option<Record>; Self::MOST]> {
+        let one = |record| [Some(record), None, None, None, None, None];
+        match step {
+            Step::Accept => Some(self.accept),
+            Step::Reset => Some(one(self.reset)),
+            Step::Off => Some(one(self.off?)),
+            Step::Load(..) | Step::Store(..) | Step::Call(_) | Step::Idle => None,
+        }
+    }
 }
 
 /// Writes `steps` to the role's RAM, as records at [`RECORDS`], where the address that comes back is.
@@ -104,7 +120,7 @@ pub fn write_program<B: Bench>(
     bench: &mut B,
     role: Role,
     steps: &[Step],
-    dialect: &Dialect<'_>,
+    dialect: &Dialect,
 ) -> Result<GuestPhys, &'static str> {
     let start = bench.address(role, crate::At::Ram(RECORDS));
     let mut next = start;
@@ -120,14 +136,13 @@ pub fn write_program<B: Bench>(
         Ok(())
     };
     for step in steps {
-        let records = match step {
-            Step::Accept => dialect.accept,
-            Step::Reset => dialect.reset,
-            Step::Off => dialect.off,
-            _ => &[plain(bench, role, *step)],
-        };
-        for record in records {
-            put(bench, record)?;
+        match dialect.records(*step) {
+            Some(records) => {
+                for record in records.iter().flatten() {
+                    put(bench, record)?;
+                }
+            }
+            None => put(bench, &plain(bench, role, *step))?,
         }
     }
     put(bench, &Record::of(operation::END, 0))?;

@@ -66,14 +66,14 @@ fn say<B: Bench>(bench: &mut B, text: fmt::Arguments<'_>) {
 }
 
 /// Runs all checks, writes what comes of them to the console, and switches the board off.
-pub fn run<B: Bench>(mut bench: B) -> ! {
+pub(crate) fn run<B: Bench>(mut bench: B) -> ! {
     report_all(&mut bench);
     bench.machine().power_off();
     bench.machine().stop()
 }
 
 /// Runs all checks and writes what comes of them to the console.
-pub fn report_all<B: Bench>(bench: &mut B) -> Tally {
+fn report_all<B: Bench>(bench: &mut B) -> Tally {
     let class = <B::Machine as Arch>::CAPS.name;
     say(bench, format_args!("conformance of class {class}"));
     let mut tally = Tally::default();

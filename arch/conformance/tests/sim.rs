@@ -183,7 +183,7 @@ fn a_bad_backend_is_found_and_what_a_class_lacks_is_said() {
         Verdict::NotOfThisClass(why) => left_out.push((name, why)),
     });
     assert!(
-        failed.contains(&"addresses translate inside regions and nowhere else"),
+        failed.contains(&"a partition may access its regions and nothing else"),
         "{failed:?}"
     );
     assert!(failed.contains(&"a copy stops at the first byte that is not the partition's"));

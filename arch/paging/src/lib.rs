@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Translation tables as radix trees: one algorithm for every CPU whose tables have 512 entries of 64 bits.
 //!
-//! [`Tree`] maps, unmaps and translates. It is generic over two things. A [`Format`] knows the bits of an
+//! [`Tree`] maps, protects and translates. It is generic over two things. A [`Format`] knows the bits of an
 //! entry (stage 2 and EL2 stage 1 of the Armv8-A VMSA here, [`vmsa`]). A [`TableMemory`] knows how to read
 //! and write an entry, where new tables come from, and how to make the CPUs forget an entry. So the algorithm
 //! runs unchanged on a `Vec` in the tests and on physical memory in a backend, and it needs no unsafe code.

@@ -36,11 +36,12 @@ pub trait TableMemory {
     /// Returns a fresh table: 4096 bytes, aligned to that, all zero. `None` when there are no more.
     fn allocate(&mut self) -> Option<HostPhys>;
 
-    /// Makes all CPUs forget every translation of the `size` input addresses from `input` on. Called between
-    /// an entry's being made invalid and its next use; returns when no CPU can use the old entry any more
-    /// (Arm stage 2: `DSB ISHST`, `TLBI IPAS2E1IS`, `DSB ISH`, `TLBI VMALLE1IS`, `DSB ISH`, `ISB`, DDI 0487
-    /// chapter D8, "TLB maintenance").
-    fn forget(&mut self, input: u64, size: u64);
+    /// Makes all CPUs forget every translation of the `size` input addresses from `input` on. Called after a
+    /// change of an entry's rights; returns when no CPU can use the old entry any more (Arm stage 2:
+    /// `DSB ISHST`, `TLBI IPAS2E1IS`, `DSB ISH`, `TLBI VMALLE1IS`, `DSB ISH`, `ISB`, DDI 0487 chapter D8,
+    /// "TLB maintenance"). Mapping alone changes nothing that a CPU could remember. So the memory of a tree
+    /// that is never protected keeps the default.
+    fn forget(&mut self, _input: u64, _size: u64) {}
 
     /// Makes all CPUs forget every translation of the `size` input addresses from `input` on, which several
     /// entries map. A CPU that can forget all of a space at once does so in constant time.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Mapping, unmapping and translating.
+//! Mapping, protecting and translating.
 
 use crate::format::{Attributes, Entry, Format};
 use crate::geometry::{ENTRIES, Geometry, LAST_LEVEL, PAGE_SIZE, span_of};
@@ -215,35 +215,6 @@ impl<F: Format> Tree<F> {
         }
     }
 
-    /// Takes away what is mapped of a stretch; a block that reaches beyond it is split. Returns when no CPU
-    /// can use any of it. Bounded by the blocks and pages of the stretch.
-    ///
-    /// While a block is split, none of it is mapped for a moment. A partition that could take that for a
-    /// fault of its own must not run meanwhile.
-    ///
-    /// # Errors
-    /// [`MapError::OutOfTables`] if a block cannot be split: it and what lies after it is still mapped.
-    /// [`MapError::BadRange`]: nothing has changed.
-    pub fn unmap<M: TableMemory>(&self, memory: &mut M, input: u64, size: u64) -> Result<(), MapError> {
-        let end = self.end_of(input, size)?;
-        let mut at = input;
-        while at < end {
-            let (place, entry) = self.find(memory, at);
-            let entry_end = end_of_entry(at, place.level);
-            if let Entry::Leaf(output, attributes) = entry {
-                let start = entry_end.saturating_sub(span_of(place.level));
-                if start < at || entry_end > end {
-                    self.split(memory, place, start, output, attributes)?;
-                    continue;
-                }
-                memory.write(place.table, place.index, 0);
-                memory.forget(start, span_of(place.level));
-            }
-            at = entry_end;
-        }
-        Ok(())
-    }
-
     /// Changes the rights to what is mapped of a stretch, as far as it is whole blocks and pages. Returns
     /// when every CPU obeys. Only the rights of a leaf change, so it need not be taken away first (Arm DDI
     /// 0487 D8, "Using break-before-make when updating translation table entries"). Bounded by the blocks and
@@ -282,29 +253,6 @@ impl<F: Format> Tree<F> {
             1 => memory.forget(last, size),
             _ => memory.forget_several(input, size),
         }
-        Ok(())
-    }
-
-    /// Replaces a block by a table of smaller ones that say the same.
-    fn split<M: TableMemory>(
-        &self,
-        memory: &mut M,
-        place: EntryPosition,
-        input: u64,
-        output: HostPhys,
-        attributes: Attributes,
-    ) -> Result<(), MapError> {
-        let table = memory.allocate().ok_or(MapError::OutOfTables)?;
-        let level = place.level.saturating_add(1);
-        let mut piece = output.0;
-        for index in 0..ENTRIES {
-            memory.write(table, index, F::leaf(level, HostPhys(piece), attributes));
-            piece = piece.saturating_add(span_of(level));
-        }
-        // Do not reorder: break before make.
-        memory.write(place.table, place.index, 0);
-        memory.forget(input, span_of(place.level));
-        memory.write(place.table, place.index, F::table(table));
         Ok(())
     }
 

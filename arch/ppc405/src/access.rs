@@ -2,8 +2,8 @@
 //! Accesses that the translation buffer refuses: filled in, reflected, or handed to the kernel.
 
 use crate::context::{Context, Pending};
+use crate::guest::{self, Answer};
 use crate::machine::Machine;
-use crate::memory::{self, Answer};
 use crate::regions::Space;
 use bulkhead_abi::HealthClass;
 use bulkhead_arch_api::{Access, AccessKind, AddressSpace, Exit, FaultReport, GuestPhys, VcpuId};
@@ -21,9 +21,9 @@ impl Machine {
     pub(crate) fn refused(&mut self, vcpu: VcpuId, vector: u32, address: u32, kind: Kind) -> Option<Exit> {
         let (context, space, buffer) = self.guest(vcpu)?;
         let answer = if context.is_task() {
-            memory::fill_task(space, buffer, address, kind)
+            guest::fill_task(space, buffer, address, kind)
         } else {
-            memory::fill_vm(context, space, buffer, address, kind)
+            guest::fill_vm(context, space, buffer, address, kind)
         };
         let physical = match answer {
             Answer::Done => return None,
@@ -66,7 +66,7 @@ impl Machine {
 
 /// Returns the load or store at the guest's PC, if it is one of a single value at this address.
 fn transfer_at(context: &Context, space: &Space, address: u32) -> Option<Transfer> {
-    let word = memory::instruction(context, space)?;
+    let word = guest::instruction(context, space)?;
     let transfer = transfer::decode(word, &context.registers.frame)?;
     (transfer.address == address).then_some(transfer)
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The one CPU: waiting, and the end.
 
+use crate::crash;
 use crate::entry::{bulkhead_enter, bulkhead_idle};
 use crate::machine::Machine;
 use crate::sysreg::{self, DBCR0, UIC_ENABLE};
@@ -39,6 +40,7 @@ impl Cpus for Machine {
         if let Some(exit) = self.poll() {
             return exit;
         }
+        crash::check_stack();
         self.set_timer(self.deadline);
         self.sleep();
         self.exit
@@ -55,7 +57,7 @@ impl Cpus for Machine {
 
     fn stop(&mut self) -> ! {
         sysreg::write_dcr::<UIC_ENABLE>(0);
-        crate::crash::stop()
+        crash::stop()
     }
 
     /// Switches the board off by a reset of the system, which an emulator takes for the end. A real board

@@ -7,10 +7,13 @@
 
 use crate::context::Trap;
 use crate::{console, layout, log};
+use bulkhead_abi::lockdown;
 use bulkhead_abi::log::ending::{INTERRUPT, PC};
 use bulkhead_abi::log::line::Line;
-use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, STACK_WORDS};
-use bulkhead_arch_support::{physical, tell_panic};
+use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash};
+use bulkhead_arch_one_pcpu::leave;
+use bulkhead_arch_support::crash;
+use bulkhead_arch_support::tell_panic;
 use core::sync::atomic::Ordering;
 
 /// Bytes of a report.
@@ -25,19 +28,21 @@ pub(crate) fn stop() -> ! {
 
 /// Ends this CPU with a reason, before the kernel could.
 pub(crate) fn halt(reason: &str) -> ! {
-    leave(CRASH_LOCKDOWN, reason.as_bytes(), |_| ());
+    leave(log::area(), CRASH_LOCKDOWN, reason.as_bytes(), |_| ());
     console::last_words(reason.as_bytes());
     stop()
 }
 
-/// Makes a crash record. `details` adds everything that is known besides the message.
-fn leave(kind: u32, message: &[u8], details: impl FnOnce(&Crash)) {
-    let area = log::area();
-    area.make_if_invalid();
-    area.crash.begin(kind, 0, 0, message);
-    area.crash.base.store(0, Ordering::Relaxed);
-    details(&area.crash);
-    area.crash.complete(area.header.boots.load(Ordering::Relaxed));
+/// Ends the run if calls have been deeper than the stack is long. No page can be unmapped below the stack, so
+/// the words there show it, unless a call has left them out. This is called where it delays no partition:
+/// before the CPU sleeps, and for the report of a fault.
+#[inline(never)]
+pub(crate) fn check_stack() {
+    for address in layout::stack_guard().step_by(size_of::<u32>()) {
+        if layout::stack_word(address) != Some(layout::MARK) {
+            halt(lockdown!("the stack of the hypervisor has overflowed"));
+        }
+    }
 }
 
 /// Ends the run at an interrupt that belongs to no partition.
@@ -48,7 +53,7 @@ pub(crate) fn interrupted(vector: u32, pc: u32, trap: &Trap) -> ! {
     line.text(" dear=").hex(trap.address.into());
     line.text(PC).hex(pc.into());
     let stack = &raw const line as usize & !3;
-    leave(CRASH_EXCEPTION, line.as_bytes(), |record| {
+    leave(log::area(), CRASH_EXCEPTION, line.as_bytes(), |record| {
         record.syndrome.store(trap.syndrome.into(), Ordering::Relaxed);
         record.address.store(trap.address.into(), Ordering::Relaxed);
         record.pc.store(pc.into(), Ordering::Relaxed);
@@ -64,25 +69,15 @@ pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     let mut line = Line::<ROOM>::new();
     tell_panic(&mut line, info);
     let stack = &raw const line as usize & !3;
-    leave(CRASH_PANIC, line.as_bytes(), |record| store_stack(record, stack));
+    leave(log::area(), CRASH_PANIC, line.as_bytes(), |record| {
+        store_stack(record, stack)
+    });
     console::last_words(line.as_bytes());
     stop()
 }
 
 /// Stores words of the stack from `from` on.
+#[inline(never)]
 fn store_stack(record: &Crash, from: usize) {
-    record.sp.store(from as u64, Ordering::Relaxed);
-    let stack = layout::stack();
-    let mut words = 0;
-    for (place, index) in record.stack.iter().zip(0..STACK_WORDS) {
-        let address = from + 4 * index;
-        if !stack.contains(&address) {
-            break;
-        }
-        // SAFETY: a word of the stack, which exists always.
-        let word = unsafe { physical::read_word32(address) };
-        place.store(word.into(), Ordering::Relaxed);
-        words += 1;
-    }
-    record.stack_words.store(words, Ordering::Relaxed);
+    crash::store_stack(record, from, layout::stack_word);
 }

@@ -26,7 +26,8 @@ use crate::context::{
     CONDITION, COUNT, Context, HOST_STACK, LINK, PC, Registers, STATE, TRAP_ADDRESS, TRAP_STATE,
     TRAP_SYNDROME, XER,
 };
-use crate::sysreg::EVPR;
+use crate::layout::MARK;
+use crate::sysreg::{DEAR, ESR, EVPR, SPRG1, SPRG3, SRR0, SRR1};
 use crate::traps::on_trap;
 use core::arch::global_asm;
 use core::mem::offset_of;
@@ -40,8 +41,8 @@ bulkhead_vectors:
 
     .macro  vector offset
     .org    bulkhead_vectors + \offset
-    mtspr   273, 1
-    mfspr   1, 275
+    mtspr   {own_r1}, 1
+    mfspr   1, {registers}
     stw     0, 0(1)
     li      0, \offset
     b       bulkhead_trap
@@ -49,8 +50,8 @@ bulkhead_vectors:
 
     .macro  short_vector offset, rest
     .org    bulkhead_vectors + \offset
-    mtspr   273, 1
-    mfspr   1, 275
+    mtspr   {own_r1}, 1
+    mfspr   1, {registers}
     stw     0, 0(1)
     b       \rest
     .endm
@@ -62,15 +63,15 @@ bulkhead_vectors:
     vector  0x500
     vector  0x600
     .org    bulkhead_vectors + 0x700
-    mtspr   273, 1
-    mfspr   1, 275
+    mtspr   {own_r1}, 1
+    mfspr   1, {registers}
     stmw    0, 0(1)
-    mfspr   2, 273
+    mfspr   2, {own_r1}
     stw     2, 4(1)
     mfcr    3
     mfctr   4
-    mfspr   7, 26
-    mfspr   5, 980
+    mfspr   7, {srr0}
+    mfspr   5, {esr}
     lwz     6, {serves}(1)
     and.    5, 5, 6
     beq     1f
@@ -87,7 +88,7 @@ bulkhead_vectors:
     stmw    24, 0(8)
     rlwimi  8, 7, 0, 27, 29
     rlwinm  10, 9, 1, 20, 29
-    cmplwi  1, 10, 4 * 467                  // CR0 is not equal here, see `short`
+    cmplwi  1, 10, 4 * 467                  // `mtspr`; CR0 is not equal here, see `short`
     beq     1, short_write_register
     addis   10, 10, SHORT_INSTRUCTIONS@ha
     lwz     10, SHORT_INSTRUCTIONS@l(10)
@@ -96,21 +97,21 @@ bulkhead_vectors:
 1:  b       short_slow
     vector  0x800
     .org    bulkhead_vectors + 0xC00
-    mtspr   273, 1
-    mfspr   1, 275
+    mtspr   {own_r1}, 1
+    mfspr   1, {registers}
     stmw    27, 108(1)
     b       bulkhead_system_call
     short_vector 0x1000, bulkhead_timer
     short_vector 0x1010, bulkhead_fixed
     short_vector 0x1020, bulkhead_watchdog
     .org    bulkhead_vectors + 0x1100
-    mtspr   273, 1
-    mfspr   1, 275
+    mtspr   {own_r1}, 1
+    mfspr   1, {registers}
     stmw    20, 80(1)
     b       bulkhead_data_miss
     .org    bulkhead_vectors + 0x1200
-    mtspr   273, 1
-    mfspr   1, 275
+    mtspr   {own_r1}, 1
+    mfspr   1, {registers}
     stmw    20, 80(1)
     b       bulkhead_instruction_miss
     vector  0x2000
@@ -127,16 +128,16 @@ bulkhead_watchdog:
     .global bulkhead_trap
 bulkhead_trap:
     stmw    2, 8(1)
-    mfspr   2, 273
+    mfspr   2, {own_r1}
     stw     2, 4(1)
     mfcr    3
     mflr    4
     mfctr   5
     mfxer   6
-    mfspr   7, 26
-    mfspr   8, 27
-    mfspr   9, 980
-    mfspr   10, 981
+    mfspr   7, {srr0}
+    mfspr   8, {srr1}
+    mfspr   9, {esr}
+    mfspr   10, {dear}
     .global bulkhead_stored
 bulkhead_stored:                            // the general registers are stored, r3 to r10 are the others
     stw     3, {condition}(1)
@@ -153,7 +154,7 @@ bulkhead_stored:                            // the general registers are stored,
     bl      {on_trap}
     cmpwi   3, 0
     bne     1f
-    mfspr   1, 275
+    mfspr   1, {registers}
 bulkhead_resume:
     lwz     3, {condition}(1)
     lwz     4, {link}(1)
@@ -165,8 +166,8 @@ bulkhead_resume:
     mtlr    4
     mtctr   5
     mtxer   6
-    mtspr   26, 7
-    mtspr   27, 8
+    mtspr   {srr0}, 7
+    mtspr   {srr1}, 8
     lwz     0, 0(1)
     lmw     2, 8(1)
     lwz     1, 4(1)
@@ -191,12 +192,12 @@ bulkhead_enter:
     stw     1, {host_stack}(3)
     addi    5, 1, 16                        // a reservation of the guest that ran before must not serve this one
     stwcx.  4, 0, 5
-    mtspr   275, 3
+    mtspr   {registers}, 3
     mr      1, 3
     b       bulkhead_resume
     .global bulkhead_idle
 bulkhead_idle:
-    lis     3, 4
+    lis     3, 4                            // MSR.WE, and MSR.EE
     ori     3, 3, 0x8000
 2:  mtmsr   3
     isync
@@ -208,6 +209,16 @@ bulkhead_start:
     isync
     lis     1, __stack_top@ha
     addi    1, 1, __stack_top@l
+    lis     6, bulkhead_stack_mark@ha
+    lwz     6, bulkhead_stack_mark@l(6)
+    lis     4, __stack_guard@ha
+    addi    4, 4, __stack_guard@l
+    lis     5, __stack_bottom@ha
+    addi    5, 5, __stack_bottom@l
+6:  stw     6, 0(4)
+    addi    4, 4, 4
+    cmplw   4, 5
+    blt     6b
     lis     4, __bss_start@ha
     addi    4, 4, __bss_start@l
     lis     5, __bss_end@ha
@@ -223,6 +234,12 @@ bulkhead_start:
     stwu    3, -16(1)
     bl      primary_main
 5:  b       5b
+
+    .section .rodata.mark, "a", @progbits
+    .balign 4
+    .global bulkhead_stack_mark
+bulkhead_stack_mark:
+    .long   {mark}
 "#,
     serves = const offset_of!(Context, short.serves),
     line = const offset_of!(Context, short.line),
@@ -236,7 +253,14 @@ bulkhead_start:
     trap_address = const TRAP_ADDRESS,
     state = const STATE,
     host_stack = const HOST_STACK,
+    own_r1 = const SPRG1,
+    registers = const SPRG3,
+    srr0 = const SRR0,
+    srr1 = const SRR1,
+    esr = const ESR,
+    dear = const DEAR,
     evpr = const EVPR,
+    mark = const MARK,
     on_trap = sym on_trap,
 );
 

@@ -6,8 +6,8 @@
 
 use crate::access::syndrome;
 use crate::context::{Context, Pending};
+use crate::guest;
 use crate::machine::Machine;
-use crate::memory;
 use crate::sysreg;
 use bulkhead_abi::{Error, HealthClass};
 use bulkhead_arch_api::{
@@ -81,7 +81,7 @@ impl Machine {
             return None;
         }
         for turn in 0..AT_ONCE {
-            let operation = memory::instruction(context, space).and_then(decode);
+            let operation = guest::instruction(context, space).and_then(decode);
             let Some(operation) = operation else {
                 if turn == 0 {
                     context.cpu.program(&mut context.registers.frame, reason);

@@ -13,9 +13,13 @@ const IMAGE_LIMIT: u64 = 64 << 20;
 /// Bytes that are read of an image whose header is damaged.
 const PAGE: u64 = 4096;
 
+/// The word under the stack, as long as no call has been deeper than the stack.
+pub(crate) const MARK: u32 = 0xB01C_4EAD;
+
 unsafe extern "C" {
     static __image_start: u8;
     static __image_end: u8;
+    static __stack_guard: u8;
     static __stack_bottom: u8;
     static __stack_top: u8;
 }
@@ -33,6 +37,18 @@ pub(crate) fn log_address() -> usize {
 /// Returns the addresses of the stack.
 pub(crate) fn stack() -> core::ops::Range<usize> {
     (&raw const __stack_bottom).addr()..(&raw const __stack_top).addr()
+}
+
+/// Returns the addresses of the words under the stack, which `entry` fills with [`MARK`].
+pub(crate) fn stack_guard() -> core::ops::Range<usize> {
+    (&raw const __stack_guard).addr()..(&raw const __stack_bottom).addr()
+}
+
+/// Returns a word of the stack or of the words under it. Requires: a multiple of 4.
+pub(crate) fn stack_word(address: usize) -> Option<u32> {
+    let inside = stack_guard().start <= address && address < stack().end;
+    // SAFETY: a word of the stack or under it, which exist always.
+    inside.then(|| unsafe { physical::read_word32(address) })
 }
 
 /// Returns the system image after the class binary. The image is as long as its own header says. Nothing

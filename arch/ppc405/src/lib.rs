@@ -15,7 +15,7 @@
 //! - **Data**: `regions` (spaces of partitions), `buffer` (the real translation buffer), `context` (vCPUs),
 //!   `machine` (the struct).
 //! - **Verbs of a pCPU**: `clock`, `irq`, `space`, `console`.
-//! - **Guest at a trap**: `memory` (its memory and translations), `access` (loads and stores that no memory
+//! - **Guest at a trap**: `guest` (its memory and translations), `access` (loads and stores that no memory
 //!   answers), `instruction` (privileged ones), `traps` (the way of every trap) -> `entry` (assembly).
 //! - **The kernel's verbs**: `switch`, `vcpu`, `cpu`; `crash` is the end.
 //! - **Roof**: `bring_up`.
@@ -30,13 +30,14 @@ mod context;
 mod cpu;
 mod crash;
 mod entry;
+mod guest;
 mod instruction;
 mod irq;
 mod layout;
 mod lines;
 mod log;
 mod machine;
-mod memory;
+
 mod regions;
 mod space;
 mod switch;
@@ -44,9 +45,10 @@ mod sysreg;
 mod traps;
 mod vcpu;
 
+pub use bulkhead_arch_one_pcpu::Relax;
 pub use console::Serial;
 pub use crash::panic;
-pub use machine::{Machine, Relax};
+pub use machine::Machine;
 
 /// Makes the class binary's function the one that `entry` jumps to.
 ///

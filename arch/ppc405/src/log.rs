@@ -6,7 +6,7 @@ use crate::layout;
 use crate::machine::Machine;
 use bulkhead_abi::log::{Area, Exits};
 use bulkhead_abi::trace::Entry;
-use bulkhead_arch_api::{Frames, Traces, VcpuId};
+use bulkhead_arch_api::{Traces, VcpuId};
 
 /// Returns the area.
 pub(crate) fn area() -> &'static Area {
@@ -20,9 +20,6 @@ pub(crate) fn area() -> &'static Area {
 pub(crate) fn exits(vcpu: VcpuId) -> Option<&'static Exits> {
     area().vcpus.get(usize::from(vcpu.0)).map(|vcpu| &vcpu.exits)
 }
-
-/// The class has no networks of the hypervisor.
-impl Frames for Machine {}
 
 impl Traces for Machine {
     fn log_area(&self) -> &'static Area {

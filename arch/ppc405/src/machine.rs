@@ -7,7 +7,8 @@ use crate::context::{Context, ContextTable, Registers};
 use crate::lines::Lines;
 use crate::regions::{Space, SpaceTable};
 use bulkhead_abi::log::{RegisterFile, registers};
-use bulkhead_arch_api::{Arch, ClassFacts, Exit, MAX_PARTITIONS, PartitionId, Ticks, VcpuId, class};
+use bulkhead_arch_api::{Arch, ClassFacts, Exit, Frames, MAX_PARTITIONS, PartitionId, Ticks, VcpuId, class};
+use bulkhead_arch_one_pcpu::Relax;
 
 /// The machine.
 pub struct Machine {
@@ -40,20 +41,14 @@ pub struct Machine {
     pub(crate) trace: (usize, usize),
 }
 
-/// The way to wait inside a spin loop. There is one pCPU and nothing interrupts it, so no code ever waits.
-#[derive(Debug)]
-pub enum Relax {}
-
-impl spin::RelaxStrategy for Relax {
-    #[inline]
-    fn relax() {}
-}
-
 impl Arch for Machine {
     type Relax = Relax;
     const CAPS: ClassFacts = class::PPC405;
     const FILES: &'static [&'static RegisterFile] = &[&registers::POWER];
 }
+
+/// The class has no networks of the hypervisor.
+impl Frames for Machine {}
 
 impl Machine {
     /// Returns the first vCPU of a partition, which is its only one.

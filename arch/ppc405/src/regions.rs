@@ -117,41 +117,6 @@ impl Space {
         self.used += 1;
         Ok(())
     }
-
-    /// Takes addresses away. The rest of a mapping on both sides stays if there is room for two.
-    pub(crate) fn remove(&mut self, guest: u32, last: u32) {
-        let end = guest.saturating_add(last);
-        let mut rest = Self {
-            devices: self.devices,
-            ..Self::new()
-        };
-        for stretch in self.stretches() {
-            let own_end = stretch.guest.saturating_add(stretch.last);
-            let parts = [
-                (
-                    stretch.guest,
-                    own_end.min(guest.wrapping_sub(1)),
-                    guest > stretch.guest,
-                ),
-                (stretch.guest.max(end.wrapping_add(1)), own_end, own_end > end),
-            ];
-            for (first, last, is_there) in parts {
-                if !is_there || first > last {
-                    continue;
-                }
-                if let Some(place) = rest.stretches.get_mut(rest.used) {
-                    *place = Stretch {
-                        guest: first,
-                        host: stretch.host(first),
-                        last: last.wrapping_sub(first),
-                        ..*stretch
-                    };
-                    rest.used += 1;
-                }
-            }
-        }
-        *self = rest;
-    }
 }
 
 /// The spaces of all partitions.

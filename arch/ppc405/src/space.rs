@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Spaces of partitions as the kernel asks for them: built, revoked, copied in and out of, cleared.
+//! Spaces of partitions as the kernel asks for them: built, copied in and out of, cleared.
 
 use crate::machine::Machine;
 use crate::sysreg;
@@ -64,24 +64,6 @@ impl Spaces for Machine {
             }
         }
         plan.regions.iter().try_for_each(|region| space.add(region))
-    }
-
-    fn revoke(&mut self, partition: PartitionId, guest: GuestPhys, size: u64) {
-        if let Some(space) = self.spaces.get_mut(partition)
-            && size != 0
-        {
-            space.remove(guest.0 as u32, (size - 1) as u32);
-        }
-        self.buffer.clear();
-        let vcpu = self.current;
-        if let Some((context, space, _)) = vcpu.and_then(|vcpu| self.guest(vcpu)) {
-            context.short.main = space.main();
-        }
-    }
-
-    fn translate(&self, partition: PartitionId, guest: GuestPhys) -> Option<HostPhys> {
-        let (stretch, _) = self.stretch(partition, guest.0)?;
-        Some(HostPhys(stretch.host(guest.0 as u32).into()))
     }
 
     fn copy_in(&self, partition: PartitionId, guest: GuestPhys, bytes: &mut [u8]) -> Result<(), CopyError> {
@@ -152,24 +134,7 @@ impl Spaces for Machine {
 
     fn forward(&mut self, register: HostPhys, size: u8, kind: AccessKind) -> u64 {
         // SAFETY: the system image's table of registers says that this is a register of a device.
-        let window = unsafe { Mmio::new(register.0 as usize, usize::from(size)) };
-        match (kind, size) {
-            (AccessKind::Read, 1) => window.read8(0).into(),
-            (AccessKind::Read, 2) => window.read16(0).into(),
-            (AccessKind::Read, _) => window.read32(0).into(),
-            (AccessKind::Write(value), 1) => {
-                window.write8(0, value as u8);
-                0
-            }
-            (AccessKind::Write(value), 2) => {
-                window.write16(0, value as u16);
-                0
-            }
-            (AccessKind::Write(value), _) => {
-                window.write32(0, value as u32);
-                0
-            }
-        }
+        unsafe { Mmio::new(register.0 as usize, usize::from(size)) }.forward(size, kind)
     }
 
     fn reset_shared(&mut self, partition: PartitionId, _part: u32) -> Option<u32> {

@@ -2,13 +2,19 @@
 //! Registers of the processor, and the instructions that need a block of their own.
 
 /// Special purpose registers by number (User's Manual, table 10-2).
+pub(crate) const SRR0: u32 = 26;
+pub(crate) const SRR1: u32 = 27;
 pub(crate) const SPRG0: u32 = 272;
+pub(crate) const SPRG1: u32 = 273;
+pub(crate) const SPRG3: u32 = 275;
 pub(crate) const SPRG4: u32 = 276;
 pub(crate) const SPRG5: u32 = 277;
 pub(crate) const SPRG6: u32 = 278;
 pub(crate) const SPRG7: u32 = 279;
 pub(crate) const ZPR: u32 = 944;
 pub(crate) const PID: u32 = 945;
+pub(crate) const ESR: u32 = 980;
+pub(crate) const DEAR: u32 = 981;
 pub(crate) const EVPR: u32 = 982;
 pub(crate) const SRR2: u32 = 990;
 pub(crate) const SRR3: u32 = 991;

@@ -3,8 +3,8 @@
 //! moment they are loaded again or its run is over.
 
 use crate::context::Trap;
+use crate::guest;
 use crate::machine::Machine;
-use crate::memory;
 use crate::sysreg::{SRR2, SRR3};
 use crate::{crash, log, sysreg};
 use bulkhead_abi::log::Exits;
@@ -150,7 +150,7 @@ impl Machine {
         let deadline = self.deadline;
         let (context, _, buffer) = self.guest(vcpu)?;
         if context.is_task() {
-            memory::follow(context, buffer);
+            guest::follow(context, buffer);
             self.set_timer(deadline);
             return None;
         }
@@ -167,7 +167,7 @@ impl Machine {
             return Some(context.waits());
         }
         let own = Ticks(context.cpu.timers.next_event());
-        memory::follow(context, buffer);
+        guest::follow(context, buffer);
         let partition = context.partition;
         if self.holds_lines() {
             self.release_lines(partition);

@@ -4,7 +4,7 @@
 use crate::context::{Context, Pending};
 use crate::entry::bulkhead_enter;
 use crate::machine::Machine;
-use crate::sysreg;
+use crate::{crash, sysreg};
 use bulkhead_abi::hypercall::UPCALL_WORDS;
 use bulkhead_abi::log::registers;
 use bulkhead_arch_api::{
@@ -21,6 +21,9 @@ const STACK: usize = 1;
 /// Bytes of the first frame on a task's stack (System V ABI, PowerPC supplement, section 3): a back chain
 /// that ends, and a word for LR.
 const FIRST_FRAME: u32 = 16;
+/// Registers of a call, in the order of the words of an upcall's place ([`UPCALL_WORDS`]).
+const CALLING: [u8; UPCALL_WORDS - 2] = [3, 4, 5, 6, 7, 8, 9, 10, 11, 0];
+
 impl Context {
     /// Shows the guest the fault that led to its last exit.
     fn reflect(&mut self) {
@@ -49,9 +52,6 @@ impl Context {
         true
     }
 }
-
-/// Registers of a call, in the order of the words of an upcall's place ([`UPCALL_WORDS`]).
-const CALLING: [u8; UPCALL_WORDS - 2] = [3, 4, 5, 6, 7, 8, 9, 10, 11, 0];
 
 impl Vcpus for Machine {
     const HAS_UPCALLS: bool = bulkhead_arch_api::class::PPC405.upcalls;
@@ -214,6 +214,7 @@ impl Vcpus for Machine {
     }
 
     fn dump(&mut self, vcpu: VcpuId) -> Dump {
+        crash::check_stack();
         let mut dump = Dump {
             general: [0; bulkhead_arch_api::DUMP_REGISTERS],
             file: &registers::POWER,

@@ -92,23 +92,6 @@ impl Plan {
             }
         }
     }
-
-    /// Leaves out `bytes` bytes from `start` on, and with them what shares an eighth of a region with them
-    /// (the whole region, if it has no eighths). Bounded by the eighths of the regions.
-    pub fn leave_out(&mut self, start: u64, bytes: u64) {
-        let old = *self;
-        self.count = 0;
-        for region in old.regions() {
-            let disabled = region.eighths_in(start, bytes);
-            let all = if region.size_log2 >= 8 { u8::MAX } else { 1 };
-            if region.disabled | disabled != all {
-                self.push(Region {
-                    disabled: region.disabled | disabled,
-                    ..*region
-                });
-            }
-        }
-    }
 }
 
 /// Addresses no partition may have, even if nothing is there.

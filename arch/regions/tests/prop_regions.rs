@@ -67,32 +67,6 @@ proptest! {
     }
 
     #[test]
-    fn what_is_left_out_is_gone_and_of_the_rest_only_what_shares_an_eighth(
-        first in 0..UNITS, units in 1..48_u32, from in 0..UNITS, gone in 1..48_u32,
-    ) {
-        let request = Request {
-            start: BASE + first * 32,
-            bytes: (units * 32).into(),
-            rights: READ_WRITE,
-            memory: Memory::NORMAL,
-        };
-        let Ok(before) = plan(&[request], 8) else { return Ok(()) };
-        let mut after = before;
-        let start = BASE + from * 32;
-        after.leave_out(start.into(), (gone * 32).into());
-        for address in (BASE..BASE + (UNITS + 64) * 32).step_by(32) {
-            let inside = (start..start + gone * 32).contains(&address);
-            let remains = before.regions().iter().any(|region| {
-                let granule = region.granule() as u32;
-                let eighth = address & !(granule - 1);
-                region.covers(address) && !(eighth < start + gone * 32 && start < eighth + granule)
-            });
-            let expected = if inside || !remains { Rights::NONE } else { rights_at(before.regions(), address) };
-            prop_assert_eq!(rights_at(after.regions(), address), expected, "{:#x}", address);
-        }
-    }
-
-    #[test]
     fn one_region_around_a_range_is_one_region_and_contains_it(start in any::<u32>(), bytes in 1..0x10_0000_u64) {
         if let Some((first, length)) = in_one_region(start, bytes) {
             prop_assert!(first <= start);

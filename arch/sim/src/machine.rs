@@ -350,22 +350,11 @@ impl<C: SimClass> Spaces for SimMachine<C> {
         Ok(())
     }
 
-    fn revoke(&mut self, partition: PartitionId, guest: GuestPhys, size: u64) {
-        let mut world = self.world();
-        let own = world.partitions.entry(partition.0).or_default();
-        own.view.revoke(guest.0, size);
-        own.loaded.clear();
-    }
-
     fn protect(&mut self, partition: PartitionId, guest: GuestPhys, size: u64, permissions: Permissions) {
         let mut world = self.world();
         let own = world.partitions.entry(partition.0).or_default();
         own.view.protect(guest.0, size, permissions);
         own.loaded.clear();
-    }
-
-    fn translate(&self, partition: PartitionId, guest: GuestPhys) -> Option<HostPhys> {
-        self.world().partitions.get(&partition.0)?.view.translate(guest.0)
     }
 
     fn copy_in(&self, partition: PartitionId, guest: GuestPhys, bytes: &mut [u8]) -> Result<(), CopyError> {

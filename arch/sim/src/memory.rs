@@ -134,33 +134,4 @@ impl View {
             region.permissions = permissions;
         }
     }
-
-    /// Takes `size` bytes from `guest` on away; what is left of a region stays.
-    pub(crate) fn revoke(&mut self, guest: u64, size: u64) {
-        let end = guest.saturating_add(size);
-        let mut left = Vec::new();
-        for region in self.regions.drain(..) {
-            let region_end = region.guest.0 + region.size;
-            if region_end <= guest || region.guest.0 >= end {
-                left.push(region);
-                continue;
-            }
-            if region.guest.0 < guest {
-                left.push(Region {
-                    size: guest - region.guest.0,
-                    ..region
-                });
-            }
-            if region_end > end {
-                let cut = end - region.guest.0;
-                left.push(Region {
-                    guest: GuestPhys(end),
-                    host: HostPhys(region.host.0 + cut),
-                    size: region_end - end,
-                    ..region
-                });
-            }
-        }
-        self.regions = left;
-    }
 }

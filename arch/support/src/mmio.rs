@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A window of device registers.
 
+use bulkhead_arch_api::AccessKind;
+
 /// Device registers at a fixed place.
 ///
 /// Offsets outside the window read as zero and ignore writes: a driver's offset is a constant, so a
@@ -51,6 +53,25 @@ impl Mmio {
     #[must_use]
     pub const fn address(&self, offset: usize) -> usize {
         self.base.wrapping_add(offset)
+    }
+
+    /// Reads or writes the only register of the window, which is `size` bytes, for the partition that owns it
+    /// ([`bulkhead_arch_api::Spaces::forward`]).
+    #[inline(always)]
+    #[must_use]
+    pub fn forward(&self, size: u8, kind: AccessKind) -> u64 {
+        const IS_WIDE: bool = usize::BITS == u64::BITS;
+        match (kind, size) {
+            (AccessKind::Read, 1) => return self.read8(0).into(),
+            (AccessKind::Read, 2) => return self.read16(0).into(),
+            (AccessKind::Read, 8) if IS_WIDE => return self.read64(0),
+            (AccessKind::Read, _) => return self.read32(0).into(),
+            (AccessKind::Write(value), 1) => self.write8(0, value as u8),
+            (AccessKind::Write(value), 2) => self.write16(0, value as u16),
+            (AccessKind::Write(value), 8) if IS_WIDE => self.write64(0, value),
+            (AccessKind::Write(value), _) => self.write32(0, value as u32),
+        }
+        0
     }
 
     #[inline]

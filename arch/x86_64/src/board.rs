@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Facts of the board that every pCPU needs, and the way a pCPU waits for another one.
+//! Facts of the board that every pCPU needs.
 
-use bulkhead_arch_api::MAX_PCPUS;
+use bulkhead_arch_api::{MAX_PCPUS, PcpuId};
+use bulkhead_arch_support::SetOnce;
 use bulkhead_arch_x86_64_core::time::Ratio;
-use spin::once::Once;
 
 /// Facts of the board that every pCPU needs.
 pub(crate) struct Board {
@@ -33,15 +33,11 @@ pub(crate) struct Board {
     pub(crate) spaces: u32,
 }
 
-pub(crate) static BOARD: Once<Board, Relax> = Once::new();
+pub(crate) static BOARD: SetOnce<Board> = SetOnce::new();
 
-/// The way to wait inside a spin loop.
-#[derive(Debug)]
-pub enum Relax {}
-
-impl spin::RelaxStrategy for Relax {
-    #[inline]
-    fn relax() {
-        bulkhead_arch_support::relax();
-    }
+/// Returns the APIC id of a pCPU that the board has.
+pub(crate) fn hardware_id(pcpu: PcpuId) -> Option<u64> {
+    let board = BOARD.get()?;
+    let id = *board.hardware_ids.get(usize::from(pcpu.0))?;
+    (id != u64::MAX).then_some(id)
 }

@@ -6,19 +6,19 @@
 //! console alone, so that the kernel can report why.
 
 use crate::board::{BOARD, Board};
-use crate::boot::halt;
+use crate::crash::halt;
 use crate::machine::Machine;
 use crate::physical::Stopwatch;
 use crate::sysreg::{self, counter, read_port8, read_port32, write_port8};
-use crate::{boot, console, descriptors, layout, mmu, physical};
+use crate::{console, descriptors, mmu, physical};
 use bulkhead_abi::lockdown;
 use bulkhead_arch_api::{HostPhys, MAX_PCPUS, PcpuId, class};
 use bulkhead_arch_paging::MapError;
+use bulkhead_arch_translating::layout::{misplaced, system_image};
 use bulkhead_arch_x86_64_core::rtc;
 use bulkhead_arch_x86_64_core::time::{NANOS, PIT_HERTZ, PM_HERTZ, Ratio};
 use bulkhead_image::layout::{
-    CONTROLLER_ACPI_TIMER, CONTROLLER_APIC, ControllerRecord, MAP_DEVICE, MAP_RAM, ROLE_INTERRUPTS,
-    ROLE_TIMER,
+    CONTROLLER_ACPI_TIMER, CONTROLLER_APIC, ControllerRecord, ROLE_INTERRUPTS, ROLE_TIMER,
 };
 use bulkhead_image::{Image, ImageError, Portable};
 use core::cell::UnsafeCell;
@@ -121,7 +121,7 @@ impl Machine {
         if mmu::build().is_err() {
             halt(lockdown!("the hypervisor's own memory does not fit its tables"));
         }
-        let bytes = boot::system_image();
+        let bytes = system_image();
         console::find(bytes);
         match Image::check_here(bytes, &class::X86_64, &Portable) {
             Ok(image) => (Self::on_board(&image), Ok(image)),
@@ -130,13 +130,8 @@ impl Machine {
     }
 
     fn on_board(image: &Image<'_>) -> Self {
-        if image.board().load_address.get() != layout::load_address() {
-            halt(lockdown!("loaded at the wrong address"));
-        }
-        if image.board().log_base.get() != layout::log_address() {
-            halt(lockdown!(
-                "the log's place is not directly below the load address"
-            ));
+        if let Some(reason) = misplaced(image.board()) {
+            halt(reason);
         }
         if map_board(image).is_err() {
             halt(lockdown!("the board's map does not fit the tables or the CPU"));
@@ -147,7 +142,7 @@ impl Machine {
         }
         let (hertz, timer) = measure(board.power, board.apics[0]);
         board = with_rates(board, hertz, timer);
-        BOARD.call_once(|| board);
+        BOARD.set(board);
         physical::init_board();
         let mut machine = Self::new(PcpuId(0));
         machine.init();
@@ -305,23 +300,13 @@ fn date() -> u64 {
 }
 
 fn map_board(image: &Image<'_>) -> Result<(), MapError> {
-    for record in image.map() {
-        let (base, size) = (HostPhys(record.base.get()), record.size.get());
-        match record.kind.get() {
-            MAP_RAM => mmu::map_ram(base, size)?,
-            MAP_DEVICE => mmu::map_device(base, size)?,
-            _ => {}
-        }
-    }
+    mmu::map_board(image)?;
     if let Some(apic) = controller(image, ROLE_INTERRUPTS, CONTROLLER_APIC) {
         for (base, size) in apic.base.iter().zip(&apic.size) {
             if size.get() != 0 {
                 mmu::map_device(HostPhys(base.get()), size.get())?;
             }
         }
-    }
-    for record in image.registers() {
-        mmu::map_device(HostPhys(record.host.get()), record.size.get())?;
     }
     Ok(())
 }

@@ -3,9 +3,7 @@
 
 use crate::svm::{self, Vmcb};
 use bulkhead_abi::log;
-use bulkhead_arch_api::{
-    EntryState, Exit, MAX_VCPUS, PartitionId, PartitionKind, Ticks, TimeMode, VcpuId, VcpuPlan,
-};
+use bulkhead_arch_api::{Exit, MAX_VCPUS, PartitionKind, Ticks, VcpuId, VcpuPlan};
 use bulkhead_arch_support::ClaimTable;
 use bulkhead_arch_x86_64_core::decode::{Operation, Register};
 use core::cell::UnsafeCell;
@@ -107,8 +105,6 @@ pub(crate) struct Context {
     pub(crate) starting: (u8, u8),
     /// Its address space must be forgotten at the next entry.
     pub(crate) forget: bool,
-    /// Mappings that were taken away when it forgot last.
-    pub(crate) seen_revoked: u64,
     /// The upper half of the task priority, as the control block has it.
     pub(crate) task_priority: u8,
     /// An exit that was found outside a run.
@@ -122,18 +118,7 @@ impl Context {
             general: [0; 16],
             fp: FpRegisters::RESET,
             id: VcpuId(0),
-            plan: VcpuPlan {
-                partition: PartitionId(0),
-                kind: PartitionKind::Vm,
-                index: 0,
-                first: VcpuId(0),
-                count: 1,
-                time: TimeMode::Real,
-                entry_state: EntryState::USUAL,
-                idle_in_place: false,
-                semihosting: false,
-                direct: false,
-            },
+            plan: VcpuPlan::BLANK,
             counters: None,
             pending: Pending::Nothing,
             reflect: 0,
@@ -150,7 +135,6 @@ impl Context {
             debug: None,
             starting: (0, 0),
             forget: true,
-            seen_revoked: 0,
             task_priority: 0,
             early: None,
         }

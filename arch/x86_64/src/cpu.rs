@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Physical CPUs and lines: start by INIT and start-up IPI (Intel SDM 3A, 8.4.4.1), signals, waiting.
+//! Physical CPUs: start by INIT and start-up IPI (Intel SDM 3A, 8.4.4.1), signals, waiting.
 
-use crate::board::BOARD;
+use crate::board::{BOARD, hardware_id};
 use crate::machine::Machine;
 use crate::mmu::TRAMPOLINE;
 use crate::parking::park;
 use crate::{entry, physical, sysreg};
-use bulkhead_arch_api::{Cpus, Exit, Irqs, Line, LineRoute, PartitionId, PcpuId, StartError, Ticks};
+use bulkhead_arch_api::{Cpus, Exit, PcpuId, StartError, Ticks};
 use bulkhead_arch_support::physical as memory;
 use core::sync::atomic::Ordering;
 
@@ -20,12 +20,6 @@ const AFTER_STARTUP: u64 = 200;
 /// PM1a control: the bit that puts the board to sleep, with the type that means off.
 const CONTROL: u16 = 4;
 const SLEEP: u16 = 1 << 13;
-
-fn hardware_id(pcpu: PcpuId) -> Option<u64> {
-    let board = BOARD.get()?;
-    let id = *board.hardware_ids.get(usize::from(pcpu.0))?;
-    (id != u64::MAX).then_some(id)
-}
 
 fn wait_micros(micros: u64) {
     let hertz = BOARD.get().map_or(0, |board| board.hertz);
@@ -101,25 +95,5 @@ impl Cpus for Machine {
         if let Some(board) = BOARD.get() {
             sysreg::write_port16(board.power + CONTROL, SLEEP);
         }
-    }
-}
-
-impl Irqs for Machine {
-    fn route(&mut self, _line: Line, _partition: PartitionId, _route: LineRoute) {
-        // No board of the class has a device that a partition can own yet; see docs/x86_64.md.
-    }
-
-    fn enable(&mut self, line: Line, edge: bool) {
-        if let Some(target) = hardware_id(self.pcpu) {
-            physical::enable(line.0, edge, target);
-        }
-    }
-
-    fn disable(&mut self, line: Line) {
-        physical::disable(line.0);
-    }
-
-    fn complete(&mut self, _line: Line) {
-        physical::end();
     }
 }

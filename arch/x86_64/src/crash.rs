@@ -11,8 +11,9 @@ use crate::stacks::{GUARD_SIZE, STACK_SIZE, STACKS};
 use crate::{console, log, physical, sysreg};
 use bulkhead_abi::log::ending::EXCEPTION_BY_VECTOR;
 use bulkhead_abi::log::line::Line;
-use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, NONE, STACK_WORDS};
+use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, NONE};
 use bulkhead_arch_api::MAX_PCPUS;
+use bulkhead_arch_support::crash::{self, Origin, store_stack};
 use bulkhead_arch_support::{physical as memory, tell_panic};
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -48,12 +49,13 @@ fn claim() {
 
 /// Makes a crash record. `details` adds everything that is known besides the message.
 fn leave(kind: u32, pcpu: u32, message: &[u8], details: impl FnOnce(&Crash)) {
-    let area = log::area();
-    area.make_if_invalid();
-    area.crash.begin(kind, pcpu, sysreg::counter(), message);
-    area.crash.base.store(0, Ordering::Relaxed);
-    details(&area.crash);
-    area.crash.complete(area.header.boots.load(Ordering::Relaxed));
+    let origin = Origin {
+        kind,
+        pcpu,
+        counter: sysreg::counter(),
+        base: 0,
+    };
+    crash::leave(log::area(), &origin, message, details, || ());
 }
 
 /// Ends the run at an exception of the hypervisor itself.
@@ -78,7 +80,7 @@ pub(crate) extern "C" fn crash(frame: &Frame) -> ! {
         for (place, value) in record.registers.iter().zip(frame.registers.iter().rev()) {
             place.store(*value, Ordering::Relaxed);
         }
-        store_stack(record, frame.rsp);
+        store_stack(record, frame.rsp as usize, stack_word);
     });
     console::last_words(line.as_bytes());
     park()
@@ -91,44 +93,35 @@ pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     tell_panic(&mut line, info);
     let stack = &raw const line as u64 & !7;
     leave(CRASH_PANIC, pcpu_of(stack), line.as_bytes(), |record| {
-        store_stack(record, stack);
+        store_stack(record, stack as usize, stack_word);
     });
     console::last_words(line.as_bytes());
     park()
 }
 
-/// Refuses to start, because something at the very beginning is wrong.
-pub(crate) fn refuse(reason: &str) -> ! {
+/// Ends this CPU with a reason, before the kernel could.
+pub(crate) fn halt(reason: &str) -> ! {
     leave(CRASH_LOCKDOWN, NONE, reason.as_bytes(), |_| ());
     console::last_words(reason.as_bytes());
     park()
 }
 
-/// Returns where in which stack an address is: the pCPU, and the bytes up to the stack's end.
-fn in_stacks(address: u64) -> Option<(u32, u64)> {
+/// Returns the pCPU in whose stack an address is.
+fn owner_of(address: u64) -> Option<u32> {
     let part = (GUARD_SIZE + STACK_SIZE) as u64;
     let offset = address.wrapping_sub((&raw const STACKS) as u64);
     let inside = offset < part * MAX_PCPUS as u64 && offset % part >= GUARD_SIZE as u64;
-    inside.then(|| ((offset / part) as u32, part - offset % part))
+    inside.then(|| (offset / part) as u32)
 }
 
 /// Returns the pCPU whose stack this is.
 fn pcpu_of(stack: u64) -> u32 {
-    in_stacks(stack).map_or(NONE, |(pcpu, _)| pcpu)
+    owner_of(stack).unwrap_or(NONE)
 }
 
-/// Stores words of the stack from `from` on, if that is in the stack of a pCPU.
-fn store_stack(record: &Crash, from: u64) {
-    record.sp.store(from, Ordering::Relaxed);
-    let Some((_, rest)) = in_stacks(from).filter(|_| from.is_multiple_of(8)) else {
-        return;
-    };
-    let words = (rest / 8).min(STACK_WORDS as u64);
-    for (place, index) in record.stack.iter().zip(0..words) {
-        // SAFETY: the word is between `from` and the end of the stack that contains `from`. This stack is
-        // mapped, and `from` is a multiple of 8.
-        let word = unsafe { memory::read_word((from + 8 * index) as usize) };
-        place.store(word, Ordering::Relaxed);
-    }
-    record.stack_words.store(words as u32, Ordering::Relaxed);
+/// Returns a word of a pCPU's stack, if the address is in one.
+fn stack_word(address: usize) -> Option<u64> {
+    let inside = owner_of(address as u64).is_some() && address.is_multiple_of(8);
+    // SAFETY: a word of a stack, which is mapped.
+    inside.then(|| unsafe { memory::read_word(address) })
 }

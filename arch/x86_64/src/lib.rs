@@ -13,17 +13,16 @@
 //!
 //! | layer | files |
 //! |---|---|
-//! | instructions and memory | `sysreg`, `stacks`, `layout`, `board`, `parking` |
+//! | instructions and memory | `sysreg`, `stacks`, `board`, `parking` |
 //! | data | `svm`, `context`, `tables`, `mmu` |
-//! | verbs of a pCPU | `console`, `log`, `crash`, `descriptors`, `machine`, `physical`, `clock`, `space` |
+//! | verbs of a pCPU | `console`, `log`, `crash`, `descriptors`, `machine`, `physical`, `clock`, `irq`, `space` |
 //! | interrupts of a VM | `platform` |
 //! | exits of a guest | `guest`, `emulate`, `ports`, `registers`, `traps` |
 //! | the current vCPU | `switch`, `vcpu`, `cpu` |
-//! | roof | `boot`, `bring_up`, `entry` |
+//! | roof | `bring_up`, `entry` |
 #![no_std]
 
 mod board;
-mod boot;
 mod bring_up;
 mod clock;
 mod console;
@@ -36,7 +35,7 @@ mod direct;
 mod emulate;
 mod entry;
 mod guest;
-mod layout;
+mod irq;
 mod log;
 mod machine;
 mod mmu;
@@ -56,7 +55,7 @@ mod tables;
 mod traps;
 mod vcpu;
 
-pub use board::Relax;
+pub use bulkhead_arch_translating::Relax;
 pub use console::Serial;
 pub use crash::panic;
 pub use digest::CpuDigest;

@@ -2,10 +2,10 @@
 //! The handle of a pCPU: the vCPUs that it has adopted, the current one, and the times for which its timer
 //! is set.
 
-use crate::board::Relax;
 use crate::context::{CONTEXTS, Context};
 use bulkhead_abi::log::{RegisterFile, registers};
-use bulkhead_arch_api::{Arch, ClassFacts, MAX_VCPUS, PcpuId, Ticks, VcpuId, VcpuSet, class};
+use bulkhead_arch_api::{Arch, ClassFacts, Frames, MAX_VCPUS, PcpuId, Ticks, VcpuId, VcpuSet, class};
+use bulkhead_arch_translating::Relax;
 
 /// A pCPU's machine.
 pub struct Machine {
@@ -35,6 +35,9 @@ impl Arch for Machine {
     const CAPS: ClassFacts = class::X86_64;
     const FILES: &'static [&'static RegisterFile] = &[&registers::AMD64];
 }
+
+/// The class has no networks of the hypervisor.
+impl Frames for Machine {}
 
 impl Machine {
     pub(crate) const fn new(pcpu: PcpuId) -> Self {

@@ -1,43 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The hypervisor's own translation: an identity map, never writable and executable at once.
+//! The hypervisor's own translation ([`own_map`]).
 //!
 //! `entry` starts with a map of the first 4 GiB in which everything is allowed. [`build`] replaces it before
-//! anything else. It maps the class binary by its sections, and the system image after it as long as the
-//! image's header says. When the image has been checked, [`map_ram`] and [`map_device`] add the board's RAM
-//! and the devices that the hypervisor drives. Mappings are only ever added, so nothing has to be forgotten.
-//!
-//! Stacks: the first page of each pCPU's part stays unmapped, so an overflow is a page fault.
+//! anything else.
 
 use crate::stacks::{GUARD_SIZE, STACK_SIZE, STACKS};
-use crate::{layout, sysreg, tables};
+use crate::{sysreg, tables};
 use bulkhead_abi::size::own;
-use bulkhead_arch_api::{HostPhys, MAX_PCPUS, MemoryKind, Permissions};
+use bulkhead_arch_api::{HostPhys, MAX_PCPUS};
 use bulkhead_arch_paging::long_mode::Hypervisor;
-use bulkhead_arch_paging::{
-    Attributes, Geometry, MapError, Mapping, OWN_TABLES_X86_64, PAGE_SIZE, TableMemory, Tree,
-};
+use bulkhead_arch_paging::{MapError, OWN_TABLES_X86_64, PAGE_SIZE, TableMemory};
+use bulkhead_arch_translating::own_map::{self, DATA, OwnMap, Stacks, next_table};
+use bulkhead_image::Image;
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicUsize, Ordering};
-
-const TEXT: Attributes = attributes(false, true, MemoryKind::Ram);
-const RODATA: Attributes = attributes(false, false, MemoryKind::Ram);
-const DATA: Attributes = attributes(true, false, MemoryKind::Ram);
-const DEVICE: Attributes = attributes(true, false, MemoryKind::Device);
+use core::sync::atomic::AtomicUsize;
 
 /// The page that other pCPUs start in (a start-up IPI can name only pages below 1 MiB). No RAM of a board
 /// file is there.
 pub(crate) const TRAMPOLINE: u64 = 0x8000;
-
-const fn attributes(write: bool, execute: bool, kind: MemoryKind) -> Attributes {
-    Attributes {
-        permissions: Permissions {
-            read: true,
-            write,
-            execute,
-        },
-        kind,
-    }
-}
 
 /// Tables: one root, and for each of trampoline, binary, image, RAM ends and devices up to three levels. The
 /// host tool counts the tables of a class binary for one system (`manifest/src/compile/own_map.rs`).
@@ -56,11 +36,6 @@ pub(crate) static TABLES: Tables = Tables(UnsafeCell::new([[0; 512]; TABLE_COUNT
 /// The number of tables in use.
 static USED: AtomicUsize = AtomicUsize::new(1);
 
-const GEOMETRY: Geometry = match Geometry::single_root(48) {
-    Ok(geometry) => geometry,
-    Err(_) => panic!("48 bits are what four levels reach"),
-};
-
 /// [`TABLES`] as the tree's memory.
 struct Pool;
 
@@ -76,92 +51,58 @@ impl TableMemory for Pool {
     }
 
     fn allocate(&mut self) -> Option<HostPhys> {
-        let next = USED.load(Ordering::Relaxed);
-        if next >= TABLE_COUNT {
-            return None;
-        }
-        USED.store(next + 1, Ordering::Relaxed);
         // The tables are zero as loaded, and are never given back.
-        Some(HostPhys(root() + next as u64 * PAGE_SIZE))
-    }
-
-    fn forget(&mut self, _input: u64, _size: u64) {
-        // Nothing is ever unmapped from the hypervisor's tree.
+        let next = next_table(&USED, TABLE_COUNT)?;
+        Some(HostPhys(Own::root() + next as u64 * PAGE_SIZE))
     }
 }
 
-fn root() -> u64 {
-    (&raw const TABLES) as u64
+/// The hypervisor's own tree.
+struct Own;
+
+impl OwnMap for Own {
+    type Format = Hypervisor;
+    type Memory = Pool;
+
+    fn memory() -> Pool {
+        Pool
+    }
+
+    fn root() -> u64 {
+        (&raw const TABLES) as u64
+    }
+
+    /// Looks at CPUID leaf 8000_0008, EAX bits 7:0 (AMD APM volume 3, section E.4.7).
+    fn end_of(from: HostPhys, size: u64) -> Result<u64, MapError> {
+        let [sizes, ..] = sysreg::cpuid(0x8000_0008, 0);
+        let end = from.0.saturating_add(size);
+        match end.checked_shr(sizes & 0xFF) {
+            Some(0) => Ok(end),
+            _ => Err(MapError::BadRange),
+        }
+    }
 }
 
 /// Fills the tables with the mappings that the hypervisor itself needs, and switches to them.
 pub(crate) fn build() -> Result<(), MapError> {
-    map(TRAMPOLINE, TRAMPOLINE + PAGE_SIZE, DATA)?;
-    map(layout::log_address(), layout::load_address(), DATA)?;
-    map(layout::load_address(), layout::text_end(), TEXT)?;
-    map(layout::text_end(), layout::constants_end(), RODATA)?;
-    map(layout::constants_end(), layout::data_end(), DATA)?;
-    for pcpu in 0..MAX_PCPUS as u64 {
-        let part = (&raw const STACKS) as u64 + pcpu * (GUARD_SIZE + STACK_SIZE) as u64;
-        let end = part + (GUARD_SIZE + STACK_SIZE) as u64;
-        map(part + GUARD_SIZE as u64, end, DATA)?;
-    }
-    map(layout::image_address(), layout::image_end(), RODATA)?;
+    own_map::map::<Own>(TRAMPOLINE, TRAMPOLINE + PAGE_SIZE, DATA)?;
+    own_map::map_binary::<Own>(&Stacks {
+        first: (&raw const STACKS) as u64,
+        count: MAX_PCPUS as u64,
+        size: (GUARD_SIZE + STACK_SIZE) as u64,
+        guard: GUARD_SIZE as u64,
+    })?;
     // SAFETY: code, data, the stack in use and the image are mapped as before, with fewer rights.
-    unsafe { sysreg::load_root(root()) }
+    unsafe { sysreg::load_root(Own::root()) }
     Ok(())
 }
 
-/// Maps a stretch of the board's memory, without the binary and the image, which have their own mappings
-/// and holes.
-pub(crate) fn map_ram(from: HostPhys, size: u64) -> Result<(), MapError> {
-    let end = end_of(from, size)?;
-    fill(from.0, end.min(layout::load_address()), DATA)?;
-    fill(from.0.max(layout::image_end()), end, DATA)
+/// Maps RAM and devices of the board, but for its controllers. See [`own_map::map_board`].
+pub(crate) fn map_board(image: &Image<'_>) -> Result<(), MapError> {
+    own_map::map_board::<Own>(image)
 }
 
-/// Maps device registers, all of each page they touch.
+/// Maps device registers. See [`own_map::map_device`].
 pub(crate) fn map_device(from: HostPhys, size: u64) -> Result<(), MapError> {
-    let end = end_of(from, size)?.next_multiple_of(PAGE_SIZE);
-    fill(from.0 & !(PAGE_SIZE - 1), end, DEVICE)
-}
-
-/// Returns the end of a stretch of the board, if the processor has physical addresses up to there: CPUID leaf
-/// 8000_0008, EAX bits 7:0 (AMD APM volume 3, section E.4.7).
-fn end_of(from: HostPhys, size: u64) -> Result<u64, MapError> {
-    let [sizes, ..] = sysreg::cpuid(0x8000_0008, 0);
-    let end = from.0.saturating_add(size);
-    match end.checked_shr(sizes & 0xFF) {
-        Some(0) => Ok(end),
-        _ => Err(MapError::BadRange),
-    }
-}
-
-fn tree() -> Tree<Hypervisor> {
-    Tree::new(HostPhys(root()), GEOMETRY)
-}
-
-fn identity(from: u64, to: u64, attributes: Attributes) -> Mapping {
-    Mapping {
-        input: from,
-        output: HostPhys(from),
-        size: to.saturating_sub(from),
-        attributes,
-    }
-}
-
-/// Maps a range that nothing else may have mapped.
-fn map(from: u64, to: u64, attributes: Attributes) -> Result<(), MapError> {
-    if from >= to {
-        return Ok(());
-    }
-    tree().map(&mut Pool, &identity(from, to, attributes))
-}
-
-/// Maps the part of a range that is not mapped yet.
-fn fill(from: u64, to: u64, attributes: Attributes) -> Result<(), MapError> {
-    if from >= to {
-        return Ok(());
-    }
-    tree().fill(&mut Pool, &identity(from, to, attributes))
+    own_map::map_device::<Own>(from, size)
 }

@@ -35,8 +35,23 @@ const CURRENT_COUNT: usize = 0x390;
 const DIVIDE: usize = 0x3E0;
 const WINDOW: usize = 0x400;
 
+/// Registers of the I/O APIC (82093AA, 3.1 and 3.2): two of its window, and the first entry of a line.
+const IO_WINDOW: usize = 0x20;
+const IO_SELECT: usize = 0;
+const IO_DATA: usize = 0x10;
+const IO_ENTRIES: u32 = 0x10;
+
 const MASKED: u32 = 1 << 16;
 const ENABLED: u32 = 1 << 8;
+/// An entry of the I/O APIC: the line has a level.
+const LEVEL: u32 = 1 << 15;
+/// ICR (AMD APM volume 2, 16.5): the interrupt is asserted, and its delivery mode. A fixed one has a vector.
+const FIXED: u32 = 1 << 14;
+const NON_MASKABLE: u32 = FIXED | 4 << 8;
+const INIT: u32 = FIXED | 5 << 8;
+const START_UP: u32 = FIXED | 6 << 8;
+/// ICR.DSH: all pCPUs but this one.
+const ALL_OTHERS: u32 = 3 << 18;
 /// ICR.DS: the last command is still on its way.
 const PENDING: u32 = 1 << 12;
 const BY_ONE: u32 = 0xB;
@@ -81,7 +96,7 @@ pub(crate) fn init_board() {
     write_port8(0x21, 0xFF);
     write_port8(0xA1, 0xFF);
     for line in 0..LINES {
-        write_entry(line, 1 << 16, 0);
+        write_entry(line, MASKED, 0);
     }
 }
 
@@ -143,9 +158,9 @@ pub(crate) fn interrupt(target: u64, vector: u8) {
         note::KICKED
     };
     if note::leave(target, piece) {
-        return send(target, 0x4400);
+        return send(target, NON_MASKABLE);
     }
-    send(target, 0x4000 | u32::from(vector));
+    send(target, FIXED | u32::from(vector));
 }
 
 /// Lets the 8259 interrupt this pCPU.
@@ -157,18 +172,18 @@ pub(crate) fn open_external() {
 
 /// Resets another pCPU.
 pub(crate) fn reset(target: u64) {
-    send(target, 0x4500);
+    send(target, INIT);
 }
 
 /// Starts another pCPU in real mode at a page below 1 MiB.
 pub(crate) fn start(target: u64, page: u64) {
-    send(target, 0x4600 | (page >> 12) as u32 & 0xFF);
+    send(target, START_UP | (page >> 12) as u32 & 0xFF);
 }
 
 /// Stops all other pCPUs by a non-maskable interrupt, after which they find that a pCPU has crashed.
 pub(crate) fn stop_others() {
     if local().is_some() {
-        send(0, 3 << 18 | 0x4400);
+        send(0, ALL_OTHERS | NON_MASKABLE);
     }
 }
 
@@ -176,14 +191,21 @@ pub(crate) fn stop_others() {
 fn io() -> Option<Mmio> {
     let [_, io] = BOARD.get()?.apics;
     // SAFETY: as for `local`.
-    Some(unsafe { Mmio::new(io as usize, 0x20) })
+    Some(unsafe { Mmio::new(io as usize, IO_WINDOW) })
 }
 
+/// Writes the entry of a line.
+///
+/// Nothing keeps another pCPU from a select between this one's select and data, and nothing has to: the only
+/// line of a board that is ever enabled is the console's, because no partition can own a device of a board of
+/// this class. The boot pCPU enables it before it starts the other pCPUs. A class whose partitions own lines
+/// needs a lock here.
 fn write_entry(line: u32, low: u32, high: u32) {
     let Some(io) = io() else { return };
-    for (register, value) in [(0x11 + 2 * line, high), (0x10 + 2 * line, low)] {
-        io.write32(0, register);
-        io.write32(0x10, value);
+    let entry = IO_ENTRIES + 2 * line;
+    for (register, value) in [(entry + 1, high), (entry, low)] {
+        io.write32(IO_SELECT, register);
+        io.write32(IO_DATA, value);
     }
 }
 
@@ -191,7 +213,7 @@ fn write_entry(line: u32, low: u32, high: u32) {
 /// the UART.
 pub(crate) fn enable(line: u32, is_edge: bool, target: u64) {
     if line < LINES {
-        let level = if is_edge { 0 } else { 1 << 15 };
+        let level = if is_edge { 0 } else { LEVEL };
         write_entry(
             line,
             level | (u32::from(FIRST_LINE) + line),
@@ -203,7 +225,7 @@ pub(crate) fn enable(line: u32, is_edge: bool, target: u64) {
 /// Keeps a line from interrupting.
 pub(crate) fn disable(line: u32) {
     if line < LINES {
-        write_entry(line, 1 << 16, 0);
+        write_entry(line, MASKED, 0);
     }
 }
 

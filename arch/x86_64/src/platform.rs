@@ -4,13 +4,14 @@
 //! Each state machine has a lock of its own, which is held for a bounded number of steps. The lock of the
 //! shared ones comes before the lock of a local APIC.
 
-use crate::board::{BOARD, Relax};
+use crate::board::BOARD;
 use crate::physical;
 use bulkhead_arch_api::class::device;
 use bulkhead_arch_api::{
     AddressSpace, MAX_PARTITIONS, MAX_VCPUS, PartitionId, PcpuId, ResetKind, VcpuId, VcpuPlan, VcpuSet,
     VirtualDevice, VirtualLine,
 };
+use bulkhead_arch_translating::Relax;
 use bulkhead_arch_x86_64_core::ioapic::{self, IoApic, Message};
 use bulkhead_arch_x86_64_core::lapic::{self, Delivery, Ipi, Lapic, Target};
 use bulkhead_arch_x86_64_core::pic::Pic;

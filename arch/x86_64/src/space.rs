@@ -2,7 +2,7 @@
 //! Address spaces of partitions: nested paging, and the hypervisor's own way to their memory.
 //!
 //! A space is a tree of `arch/paging` in memory that the system image sets aside. The boot pCPU builds the
-//! tree before any vCPU runs. After that the tree is only read, except by [`Spaces::revoke`].
+//! tree before any vCPU runs. After that the tree is only read.
 //!
 //! A task runs in 64-bit mode, which cannot be without translation tables of its own. They are made here: an
 //! identity map of the first 512 GiB, at [`TASK_ROOT`], where the map itself does not reach. Its rights are
@@ -20,10 +20,9 @@ use bulkhead_arch_api::{
     PartitionId, Permissions, Region, SpacePlan, Spaces, VirtualDevice,
 };
 use bulkhead_arch_paging::long_mode::Nested;
-use bulkhead_arch_paging::{
-    Attributes, Geometry, MapError, Mapping, PAGE_SIZE, TableMemory, Translation, Tree,
-};
+use bulkhead_arch_paging::{Geometry, PAGE_SIZE, TableMemory, Translation, Tree};
 use bulkhead_arch_support::{Mmio, physical};
+use bulkhead_arch_translating::space::{self, map_region, part};
 use core::arch::asm;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -39,8 +38,6 @@ static ROOTS: [AtomicU64; MAX_PARTITIONS] = [const { AtomicU64::new(0) }; MAX_PA
 /// The largest stretch of each partition's memory that is in one piece: where the partition sees it, where it
 /// is, and bytes of it. A look there needs no walk.
 static RUNS: [[AtomicU64; 3]; MAX_PARTITIONS] = [const { [const { AtomicU64::new(0) }; 3] }; MAX_PARTITIONS];
-/// Times a mapping was taken away. A vCPU that runs next forgets what its processor remembers.
-static REVOKED: AtomicU64 = AtomicU64::new(0);
 /// Tables of the pool that are in use.
 static USED: AtomicUsize = AtomicUsize::new(0);
 
@@ -53,11 +50,6 @@ const GEOMETRY: Geometry = match Geometry::single_root(48) {
 pub(crate) fn root_of(partition: PartitionId) -> u64 {
     let root = ROOTS.get(usize::from(partition.0));
     root.map_or(0, |root| root.load(Ordering::Acquire))
-}
-
-/// Returns how often a mapping was taken away.
-pub(crate) fn revoked() -> u64 {
-    REVOKED.load(Ordering::Acquire)
 }
 
 fn tree_of(partition: PartitionId) -> Option<Tree<Nested>> {
@@ -111,26 +103,9 @@ fn each_run(
     partition: PartitionId,
     guest: GuestPhys,
     length: u64,
-    mut action: impl FnMut(&Translation, u64, u64),
+    action: impl FnMut(&Translation, u64, u64),
 ) -> Result<(), CopyError> {
-    let tree = tree_of(partition).ok_or(CopyError { address: guest })?;
-    let mut done = 0;
-    while done < length {
-        let at = guest.offset(done).map_err(|_| CopyError { address: guest })?;
-        let run = tree.translate_run(&Pool, at.0, length - done);
-        let Some(found) = run.filter(|found| found.attributes.kind == MemoryKind::Ram) else {
-            return Err(CopyError { address: at });
-        };
-        let bytes = found.contiguous.min(length - done);
-        action(&found, done, bytes);
-        done += bytes;
-    }
-    Ok(())
-}
-
-/// Returns the part of a buffer that a piece is about.
-fn part(done: u64, bytes: u64) -> core::ops::Range<usize> {
-    done as usize..(done + bytes) as usize
+    space::each_run(tree_of(partition), &Pool, guest, length, action)
 }
 
 /// Memory for tables that the system image sets aside.
@@ -157,12 +132,6 @@ impl TableMemory for Pool {
         clear(table, PAGE_SIZE);
         Some(HostPhys(table))
     }
-
-    fn forget(&mut self, _input: u64, _size: u64) {
-        // Every vCPU forgets its space before it runs again. The kernel revokes only what belongs to vCPUs
-        // that are stopped.
-        REVOKED.fetch_add(1, Ordering::AcqRel);
-    }
 }
 
 /// Clears memory of ours or of a partition: words, and single bytes at both ends.
@@ -186,33 +155,10 @@ fn clear(from: u64, length: u64) {
     bytes(last.max(first), end);
 }
 
-fn build_error(error: MapError, region: &Region) -> BuildError {
-    match error {
-        MapError::OutOfTables => BuildError::TablesExhausted,
-        MapError::BadRange => BuildError::BadRegion(region.guest),
-        MapError::Overlap(address) => BuildError::Overlap(GuestPhys(address)),
-    }
-}
-
 /// Tells whether a region is where a partition can have one: after it is what the hypervisor puts there.
 fn is_possible(region: &Region) -> bool {
     let end = region.guest.0.checked_add(region.size);
     end.is_some_and(|end| end <= X86_64.guest_address_limit)
-}
-
-fn map(tree: &Tree<Nested>, region: &Region) -> Result<(), BuildError> {
-    let attributes = Attributes {
-        permissions: region.permissions,
-        kind: region.kind,
-    };
-    let mapping = Mapping {
-        input: region.guest.0,
-        output: region.host,
-        size: region.size,
-        attributes,
-    };
-    tree.map(&mut Pool, &mapping)
-        .map_err(|error| build_error(error, region))
 }
 
 /// Makes the translation tables of a task, whose space is built. Without them it faults at once.
@@ -233,7 +179,7 @@ pub(crate) fn build_task(partition: PartitionId) -> Result<(), BuildError> {
             },
             kind: MemoryKind::Ram,
         };
-        map(&tree, &region)?;
+        map_region(&tree, &mut Pool, &region)?;
     }
     let [root, level] = pages;
     Pool.write(root, 0, (TASK_ROOT + PAGE_SIZE) | TASK_ENTRY);
@@ -256,7 +202,7 @@ impl Spaces for Machine {
             if !is_possible(region) {
                 return Err(BuildError::BadRegion(region.guest));
             }
-            map(&tree, region)?;
+            map_region(&tree, &mut Pool, region)?;
             note_run(partition, region);
         }
         if let Some(slot) = ROOTS.get(usize::from(partition.0)) {
@@ -266,25 +212,6 @@ impl Spaces for Machine {
             platform::note_device(partition, &device);
         }
         Ok(())
-    }
-
-    fn revoke(&mut self, partition: PartitionId, guest: GuestPhys, size: u64) {
-        if let Some([first, _, run]) = RUNS.get(usize::from(partition.0)) {
-            let own = first.load(Ordering::Relaxed);
-            if guest.0 < own.saturating_add(run.load(Ordering::Relaxed)) && own < guest.0.saturating_add(size)
-            {
-                run.store(0, Ordering::Release);
-            }
-        }
-        if let Some(tree) = tree_of(partition) {
-            // If no tables are left, the block in question stays mapped as a whole. The kernel finds such a
-            // block by `translate`.
-            let _kept_whole = tree.unmap(&mut Pool, guest.0, size);
-        }
-    }
-
-    fn translate(&self, partition: PartitionId, guest: GuestPhys) -> Option<HostPhys> {
-        look_up(partition, guest).map(|found| found.output)
     }
 
     fn copy_in(&self, partition: PartitionId, guest: GuestPhys, bytes: &mut [u8]) -> Result<(), CopyError> {
@@ -334,19 +261,7 @@ impl Spaces for Machine {
         // SAFETY: the window is one access wide. `bring_up` has mapped every window of the registers table as
         // device memory (the caller promises that this is inside one), and the image check has shown that it
         // belongs to no other partition.
-        let window = unsafe { Mmio::new(register.0 as usize, usize::from(size)) };
-        let (mut value, width) = (0, size);
-        match (kind, width) {
-            (AccessKind::Read, 1) => value = u64::from(window.read8(0)),
-            (AccessKind::Read, 2) => value = u64::from(window.read16(0)),
-            (AccessKind::Read, 4) => value = u64::from(window.read32(0)),
-            (AccessKind::Read, _) => value = window.read64(0),
-            (AccessKind::Write(value), 1) => window.write8(0, value as u8),
-            (AccessKind::Write(value), 2) => window.write16(0, value as u16),
-            (AccessKind::Write(value), 4) => window.write32(0, value as u32),
-            (AccessKind::Write(value), _) => window.write64(0, value),
-        }
-        value
+        unsafe { Mmio::new(register.0 as usize, usize::from(size)) }.forward(size, kind)
     }
 
     fn reset_shared(&mut self, partition: PartitionId, _part: u32) -> Option<u32> {

@@ -6,7 +6,7 @@ use crate::context::{Context, RAX, RSP};
 use crate::emulate::woken;
 use crate::machine::Machine;
 use crate::svm::Window;
-use crate::{entry, nmi, platform, space, svm, sysreg};
+use crate::{entry, nmi, platform, svm, sysreg};
 use bulkhead_arch_api::{Exit, Ticks, TimeMode, VcpuSet};
 use bulkhead_arch_x86_64_core::lapic::Lapic;
 use bulkhead_arch_x86_64_core::time::own_time;
@@ -83,10 +83,7 @@ impl Machine {
         } else {
             self.set_timer(context.due);
         }
-        let revoked = space::revoked();
-        let forgets = context.forget || context.seen_revoked != revoked;
-        (context.forget, context.seen_revoked) = (false, revoked);
-        context.vmcb.forget_space(forgets);
+        context.vmcb.forget_space(core::mem::take(&mut context.forget));
         context.vmcb.set(svm::EVENT, context.event);
         context.event = 0;
         context.vmcb.set(svm::RAX, context.general(RAX));

@@ -47,6 +47,7 @@ const PAGE: Page = Page {
         "image",
         "arch/api",
         "arch/support",
+        "arch/translating",
         "arch/paging",
         "arch/vgic",
         "arch/aarch64",

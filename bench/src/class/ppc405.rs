@@ -63,6 +63,7 @@ const PAGE: Page = Page {
         "image",
         "arch/api",
         "arch/support",
+        "arch/one-pcpu",
         "arch/ppc405/core",
         "arch/ppc405",
         "devices",

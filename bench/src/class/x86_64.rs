@@ -133,6 +133,7 @@ const PAGE: Page = Page {
         "image",
         "arch/api",
         "arch/support",
+        "arch/translating",
         "arch/paging",
         "arch/x86_64/core",
         "arch/x86_64",

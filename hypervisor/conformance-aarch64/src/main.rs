@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The checks of `arch/conformance` on the backend of class `aarch64`, instead of the kernel.
-//!
-//! The guest is in the system image ([`Guest`]).
 #![no_std]
 #![no_main]
 
 use bulkhead_arch_aarch64::{Machine, Serial, entry_points};
 use bulkhead_arch_api::class::device::{GIC_V2, GIC_V3};
-use bulkhead_arch_api::{
-    Console, Cpus, EntryState, GuestPhys, Spaces, VcpuReset, VirtualDevice, VirtualLine,
-};
-use bulkhead_arch_conformance::{
-    At, Bench, Dialect, Guest, PROGRAM, Record, Role, Space, Step, controller, operation, run, write_program,
-};
+use bulkhead_arch_api::{Cpus, VirtualDevice, VirtualLine};
+use bulkhead_arch_conformance::{Class, Dialect, Record, operation, start};
 use bulkhead_image::{Image, ImageError};
 
 /// A shared interrupt line, and its bit in registers with a bit for each line.
@@ -32,17 +26,26 @@ const PRIORITY_MASK: u64 = 4;
 
 entry_points!(primary, secondary);
 
-struct Board {
-    machine: Machine,
-    serial: Serial,
-    guest: Guest,
-    /// The windows of the guest's interrupt controller, and the lines of that.
-    controller: ([VirtualDevice; 2], u32),
-    accept: [Record; 6],
+struct Aarch64;
+
+impl Class for Aarch64 {
+    type Machine = Machine;
+    type Serial = Serial;
+    const LINE: VirtualLine = VirtualLine(LINE);
+    const CONTROLLERS: &'static [u32] = &[GIC_V2.number, GIC_V3.number];
+
+    fn dialect(controller: Option<&[VirtualDevice; 2]>) -> Dialect {
+        let accept = controller.map(accept).unwrap_or_default();
+        Dialect {
+            accept,
+            reset: Record::of(operation::FIRMWARE, SYSTEM_RESET),
+            off: Some(Record::of(operation::FIRMWARE, CPU_OFF)),
+        }
+    }
 }
 
 /// Returns the writes of a guest that make [`LINE`] arrive at its first vCPU.
-fn accept([distributor, interface]: &[VirtualDevice; 2]) -> [Record; 6] {
+fn accept([distributor, interface]: &[VirtualDevice; 2]) -> [Option<Record>; 6] {
     let at = |offset, size, value| Record::store(distributor.base() + offset, size, value);
     if distributor.kind() == GIC_V3.number {
         // Group 1, with affinity routing, which starts with the first vCPU.
@@ -64,75 +67,11 @@ fn accept([distributor, interface]: &[VirtualDevice; 2]) -> [Record; 6] {
             Record::store(interface.base() + CONTROL, 4, 1),
         ]
     }
+    .map(Some)
 }
 
-impl Bench for Board {
-    type Machine = Machine;
-
-    fn machine(&mut self) -> &mut Machine {
-        &mut self.machine
-    }
-
-    fn console(&mut self) -> &mut impl Console {
-        &mut self.serial
-    }
-
-    fn space(&self, role: Role) -> Space {
-        self.guest.space(role)
-    }
-
-    fn nowhere(&self) -> GuestPhys {
-        Guest::NOWHERE
-    }
-
-    fn controller(&self) -> Option<([VirtualDevice; 2], u32)> {
-        Some(self.controller)
-    }
-
-    fn line(&self) -> VirtualLine {
-        VirtualLine(LINE)
-    }
-
-    fn register_bits(&self) -> u32 {
-        u64::BITS
-    }
-
-    fn load(&mut self, role: Role, steps: &'static [Step]) -> VcpuReset {
-        let (entry, code, accept) = (self.address(role, At::Ram(PROGRAM)), self.guest.code, self.accept);
-        // Without its program the guest does what it did in an earlier check, which this one then sees.
-        let _is_seen = self.machine.copy_out(role.partition(), entry, code);
-        let dialect = Dialect {
-            accept: &accept,
-            reset: &[Record::of(operation::FIRMWARE, SYSTEM_RESET)],
-            off: &[Record::of(operation::FIRMWARE, CPU_OFF)],
-        };
-        let records = write_program(self, role, steps, &dialect);
-        VcpuReset {
-            state: EntryState::USUAL,
-            entry,
-            argument: records.map_or(0, |records| records.0),
-            stack: entry.0,
-        }
-    }
-}
-
-fn primary(mut machine: Machine, image: Result<Image<'static>, ImageError>) -> ! {
-    let found = image.ok().and_then(|image| {
-        Some((
-            Guest::find(&image)?,
-            controller(&image, &[GIC_V2.number, GIC_V3.number])?,
-        ))
-    });
-    let Some((guest, controller)) = found else {
-        machine.stop()
-    };
-    run(Board {
-        machine,
-        serial: Serial,
-        guest,
-        accept: accept(&controller.0),
-        controller,
-    })
+fn primary(machine: Machine, image: Result<Image<'static>, ImageError>) -> ! {
+    start::<Aarch64>(machine, Serial, image)
 }
 
 /// Stops: no other pCPU is started.

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The checks of `arch/conformance` on the backend of class `ppc405`, instead of the kernel.
-//!
-//! The guest is in the system image ([`Guest`]).
 #![no_std]
 #![no_main]
 
-use bulkhead_arch_api::{Console, Cpus, EntryState, GuestPhys, Spaces, VcpuReset, VirtualLine};
-use bulkhead_arch_conformance::{
-    At, Bench, Dialect, Guest, Need, PROGRAM, Record, Role, Space, Step, operation, run, write_program,
-};
+use bulkhead_arch_api::{VirtualDevice, VirtualLine};
+use bulkhead_arch_conformance::{Class, Dialect, Need, Record, operation, start};
 use bulkhead_arch_ppc405::{Machine, Serial, entry_point};
 use bulkhead_image::{Image, ImageError};
 
@@ -17,82 +13,36 @@ const LINE: u32 = 10;
 /// A reset of the system in DBCR0 (PPC405 User's Manual, section 10).
 const RESET_SYSTEM: u64 = 0x3000_0000;
 
-const DIALECT: Dialect<'static> = Dialect {
-    accept: &[Record::of(operation::OPEN, 1 << (31 - LINE))],
-    reset: &[Record::of(operation::FIRMWARE, RESET_SYSTEM)],
-    off: &[],
-};
-
 entry_point!(primary);
 
-struct Board {
-    machine: Machine,
-    serial: Serial,
-    guest: Guest,
-}
+struct Ppc405;
 
-impl Bench for Board {
+impl Class for Ppc405 {
     type Machine = Machine;
+    type Serial = Serial;
+    const LINE: VirtualLine = VirtualLine(LINE);
 
-    fn machine(&mut self) -> &mut Machine {
-        &mut self.machine
+    fn dialect(_controller: Option<&[VirtualDevice; 2]>) -> Dialect {
+        let open = Record::of(operation::OPEN, 1 << (31 - LINE));
+        Dialect {
+            accept: [Some(open), None, None, None, None, None],
+            reset: Record::of(operation::FIRMWARE, RESET_SYSTEM),
+            off: None,
+        }
     }
 
-    fn console(&mut self) -> &mut impl Console {
-        &mut self.serial
-    }
-
-    fn space(&self, role: Role) -> Space {
-        self.guest.space(role)
-    }
-
-    fn nowhere(&self) -> GuestPhys {
-        Guest::NOWHERE
-    }
-
-    fn line(&self) -> VirtualLine {
-        VirtualLine(LINE)
-    }
-
-    fn register_bits(&self) -> u32 {
-        u32::BITS
-    }
-
-    fn is_big_endian(&self) -> bool {
-        true
-    }
-
-    fn lacks(&self, need: Need) -> Option<&'static str> {
+    fn lacks(need: Need) -> Option<&'static str> {
         match need {
-            Need::Nothing | Need::Levels => None,
             Need::Signals => Some("there is one pCPU"),
             Need::Wide => Some("a general register has 32 bits"),
-            Need::SwitchingOff => Some("a processor of this class has nobody to ask for that"),
-        }
-    }
-
-    fn load(&mut self, role: Role, steps: &'static [Step]) -> VcpuReset {
-        let (start, code) = (self.address(role, At::Ram(PROGRAM)), self.guest.code);
-        // Without its program the guest does what it did in an earlier check, which this one then sees.
-        let _is_seen = self.machine.copy_out(role.partition(), start, code);
-        let records = write_program(self, role, steps, &DIALECT);
-        VcpuReset {
-            state: EntryState::USUAL,
-            entry: start,
-            argument: records.map_or(0, |records| records.0),
-            stack: start.0,
+            Need::SwitchingOff => Some("a processor of this class has nothing to ask for that"),
+            _ => None,
         }
     }
 }
 
-fn primary(mut machine: Machine, image: Result<Image<'static>, ImageError>) -> ! {
-    let guest = image.ok().and_then(|image| Guest::find(&image));
-    let Some(guest) = guest else { machine.stop() };
-    run(Board {
-        machine,
-        serial: Serial,
-        guest,
-    })
+fn primary(machine: Machine, image: Result<Image<'static>, ImageError>) -> ! {
+    start::<Ppc405>(machine, Serial, image)
 }
 
 #[panic_handler]

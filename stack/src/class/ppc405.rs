@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Class `ppc405`. Its one stack has no unmapped page below, so the computation is what keeps it within
-//! bounds. An interrupt of a guest comes while `bulkhead_enter` is active, and pushes nothing.
+//! Class `ppc405`. Its one stack has no unmapped page below, only marked words, so the computation is what
+//! keeps it within bounds. An interrupt of a guest comes while `bulkhead_enter` is active. It pushes nothing.
 
 use super::{Registers, Room, Step, Traps, Way, number, unknown};
 use capstone::arch::{BuildsCapstone, BuildsCapstoneEndian};

@@ -24,7 +24,7 @@
 
 use crate::buffer::{FIRST_SHARED, REAL_MODE};
 use crate::context::Context;
-use crate::sysreg::{PID, SPRG0, ZPR};
+use crate::sysreg::{DEAR, ESR, PID, SPRG0, SPRG1, SRR0, SRR1, ZPR};
 use bulkhead_abi::hypercall::FUNCTION_BASE;
 use bulkhead_arch_ppc405_core::exception::{KEPT, vector};
 use bulkhead_arch_ppc405_core::registers::msr;
@@ -303,7 +303,7 @@ short_resume:                               // what is handed over is counted by
     stw     5, {instructions}(1)
     mtcr    3
     mtctr   4
-    mtspr   26, 7
+    mtspr   {srr0}, 7
     lwz     0, 0(1)
     lmw     2, 8(1)
     lwz     1, 4(1)
@@ -365,9 +365,9 @@ short_slow:
     mr      5, 4
     mflr    4
     mfxer   6
-    mfspr   8, 27
-    mfspr   9, 980
-    mfspr   10, 981
+    mfspr   8, {srr1}
+    mfspr   9, {esr}
+    mfspr   10, {dear}
     li      0, {program}
     b       bulkhead_stored
 
@@ -383,7 +383,7 @@ bulkhead_system_call:                       // r27 to r31 are stored
     rlwinm  28, 0, 16, 16, 31               // in supervisor state it may be a hypercall
     cmplwi  28, {hypercall}
     beq     5f
-6:  mfspr   28, 26
+6:  mfspr   28, {srr0}
     stw     28, {saved}(1)
     stw     30, {saved} + 4(1)
     lis     29, {kept_high}
@@ -396,13 +396,13 @@ bulkhead_system_call:                       // r27 to r31 are stored
     stw     29, {serves}(1)
     lwz     28, {vectors}(1)
     addi    28, 28, {system_call}
-    mtspr   26, 28
+    mtspr   {srr0}, 28
     lwz     30, {count_calls}(1)
     addi    30, 30, 1
     stw     30, {count_calls}(1)
     mtcr    31
     lmw     27, 108(1)
-    mfspr   1, 273
+    mfspr   1, {own_r1}
     rfi
 5:  mtcr    31
     lmw     27, 108(1)
@@ -432,6 +432,11 @@ bulkhead_system_call:                       // r27 to r31 are stored
     translations = const msr::IR | msr::DR,
     real_mode = const REAL_MODE,
     first_shared = const FIRST_SHARED,
+    own_r1 = const SPRG1,
+    srr0 = const SRR0,
+    srr1 = const SRR1,
+    esr = const ESR,
+    dear = const DEAR,
     pid = const PID,
     zpr = const ZPR,
     sprg0 = const SPRG0,

@@ -27,7 +27,7 @@
 use crate::buffer::{Buffer, DIRECT, FIRST_SHARED, NOBODY, REAL_MODE, Used};
 use crate::context::{Context, HOST_STACK};
 use crate::machine::Machine;
-use crate::sysreg::PID;
+use crate::sysreg::{ESR, PID, SPRG1, SRR0};
 use bulkhead_arch_ppc405_core::exception::{KEPT, vector};
 use bulkhead_arch_ppc405_core::fill::OWN_ZONE;
 use bulkhead_arch_ppc405_core::registers::{esr, msr};
@@ -112,9 +112,9 @@ bulkhead_\name\()_miss:                     // r20 to r31 are stored
     li      29, 32
     mr      27, 28
     beq     1b
-    mfspr   22, 26
+    mfspr   22, {srr0}
     .if     \is_data
-    mfspr   23, 980
+    mfspr   23, {esr}
     rlwinm  23, 23, 0, {store}, {store}
     stw     23, {syndrome}(1)
     stw     24, {data_address}(1)
@@ -131,7 +131,7 @@ bulkhead_\name\()_miss:                     // r20 to r31 are stored
     stw     23, {serves}(1)
     lwz     22, {vectors}(1)
     addi    22, 22, \offset
-    mtspr   26, 22
+    mtspr   {srr0}, 22
     b       bulkhead_missed
 8:  mtcr    20
     lmw     20, 80(1)
@@ -190,7 +190,7 @@ bulkhead_missed:
     stw     23, {count_misses}(1)
     mtcr    20
     lmw     20, 80(1)
-    mfspr   1, 273
+    mfspr   1, {own_r1}
     rfi
 
     // The word of the set that an entry with this high word is in. r2 is the word's place in the set.
@@ -298,6 +298,9 @@ short_write_entry:                          // CR0 is not ours here, see `short`
     kept_low = const KEPT & 0xFFFF,
     real_mode = const REAL_MODE,
     first_shared = const FIRST_SHARED,
+    own_r1 = const SPRG1,
+    srr0 = const SRR0,
+    esr = const ESR,
     pid = const PID,
     data_miss = const vector::DATA_MISS,
     instruction_miss = const vector::INSTRUCTION_MISS,

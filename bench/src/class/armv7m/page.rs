@@ -19,6 +19,7 @@ pub(super) const PAGE: Page = Page {
         "image",
         "arch/api",
         "arch/support",
+        "arch/one-pcpu",
         "arch/regions",
         "arch/armv7m/core",
         "arch/armv7m",

@@ -6,8 +6,7 @@
 //! accessing pCPU.
 
 use super::lines::{GicConfig, LineRegisters, quiet};
-use bulkhead_arch_support::Mmio;
-use spin::once::Once;
+use bulkhead_arch_support::{Mmio, SetOnce};
 
 /// `GICD_CTLR.Enable`.
 const GICD_CTLR: usize = 0;
@@ -27,7 +26,7 @@ pub(super) struct Controller {
     pub(super) config: GicConfig,
 }
 
-static CONTROLLER: Once<Controller, crate::board::Relax> = Once::new();
+static CONTROLLER: SetOnce<Controller> = SetOnce::new();
 
 /// Returns the controller, or `None` before [`init_distributor`].
 #[inline]
@@ -46,26 +45,26 @@ pub(super) fn virtual_interface() -> Option<(u64, u64)> {
 /// # Safety
 /// The windows belong to a GICv2 with virtualization extensions and are mapped as device memory for good.
 pub(super) unsafe fn init_distributor(config: &GicConfig) {
-    let controller = CONTROLLER.call_once(|| {
-        let [
-            (distributor, distributor_size),
-            (interface, interface_size),
-            (hypervisor, hypervisor_size),
-            _,
-        ] = config.windows;
-        // SAFETY: the caller's promise.
-        let distributor = unsafe { Mmio::new(distributor, distributor_size) };
-        // SAFETY: the same.
-        let interface = unsafe { Mmio::new(interface, interface_size) };
-        // SAFETY: the same.
-        let hypervisor = unsafe { Mmio::new(hypervisor, hypervisor_size) };
-        Controller {
-            distributor,
-            interface,
-            hypervisor,
-            config: *config,
-        }
-    });
+    let [
+        (distributor, distributor_size),
+        (interface, interface_size),
+        (hypervisor, hypervisor_size),
+        _,
+    ] = config.windows;
+    // SAFETY: the caller's promise.
+    let distributor = unsafe { Mmio::new(distributor, distributor_size) };
+    // SAFETY: the same.
+    let interface = unsafe { Mmio::new(interface, interface_size) };
+    // SAFETY: the same.
+    let hypervisor = unsafe { Mmio::new(hypervisor, hypervisor_size) };
+    let Some(controller) = CONTROLLER.set(Controller {
+        distributor,
+        interface,
+        hypervisor,
+        config: *config,
+    }) else {
+        return;
+    };
     let registers = &controller.distributor;
     registers.write32(GICD_CTLR, 0);
     let words = (registers.read32(GICD_TYPER) as usize & 0x1F) + 1;

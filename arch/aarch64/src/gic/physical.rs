@@ -6,8 +6,7 @@
 //! It also needs the active state and per-line routing at run time, which these drivers do not offer.
 
 use super::lines::{GicConfig, LineRegisters, quiet};
-use bulkhead_arch_support::{Mmio, relax};
-use spin::once::Once;
+use bulkhead_arch_support::{Mmio, SetOnce, relax};
 
 const IGROUPR: usize = 0x080;
 /// `GICD_CTLR`: EnableGrp1, EnableGrp1A, ARE_NS; RWP.
@@ -39,7 +38,7 @@ pub(super) struct Controller {
     pub(super) config: GicConfig,
 }
 
-static CONTROLLER: Once<Controller, crate::board::Relax> = Once::new();
+static CONTROLLER: SetOnce<Controller> = SetOnce::new();
 
 /// Returns the controller, or `None` before [`init_distributor`].
 #[inline]
@@ -52,18 +51,18 @@ pub(super) fn controller() -> Option<&'static Controller> {
 /// # Safety
 /// The addresses belong to a GICv3 and are mapped as device memory for good.
 pub(super) unsafe fn init_distributor(config: &GicConfig) {
-    let controller = CONTROLLER.call_once(|| {
-        // SAFETY: the caller's promise. The distributor is 64 KiB (IHI 0069, 12.8).
-        let distributor = unsafe { Mmio::new(config.windows[0].0, 0x1_0000) };
-        let (base, size) = config.windows[1];
-        // SAFETY: the caller's promise.
-        let redistributors = unsafe { Mmio::new(base, size) };
-        Controller {
-            distributor,
-            redistributors,
-            config: *config,
-        }
-    });
+    // SAFETY: the caller's promise. The distributor is 64 KiB (IHI 0069, 12.8).
+    let distributor = unsafe { Mmio::new(config.windows[0].0, 0x1_0000) };
+    let (base, size) = config.windows[1];
+    // SAFETY: the caller's promise.
+    let redistributors = unsafe { Mmio::new(base, size) };
+    let Some(controller) = CONTROLLER.set(Controller {
+        distributor,
+        redistributors,
+        config: *config,
+    }) else {
+        return;
+    };
     let registers = &controller.distributor;
     registers.write32(GICD_CTLR, 0);
     controller.settle();
