@@ -20,10 +20,12 @@ struct Counts {
     nobody: usize,
     that_of: usize,
     behind: usize,
+    of_its_own: usize,
+    none_of: usize,
 }
 
 impl Counts {
-    fn by_rule(self) -> [(&'static str, usize); 6] {
+    fn by_rule(self) -> [(&'static str, usize); 8] {
         [
             ("headless sentences", self.headless),
             ("lines over 110 columns", self.long),
@@ -31,6 +33,8 @@ impl Counts {
             ("words such as \"nobody\" or \"whoever\"", self.nobody),
             ("times \"that of\" or \"those of\"", self.that_of),
             ("times \"behind\"", self.behind),
+            ("times \"of its own\"", self.of_its_own),
+            ("times \"is none\" or \"none of\"", self.none_of),
         ]
     }
 
@@ -42,6 +46,8 @@ impl Counts {
             Rule::Nobody => self.nobody += 1,
             Rule::ThatOf => self.that_of += 1,
             Rule::Behind => self.behind += 1,
+            Rule::OfItsOwn => self.of_its_own += 1,
+            Rule::NoneOf => self.none_of += 1,
         }
     }
 
@@ -53,6 +59,8 @@ impl Counts {
             nobody: self.nobody.min(other.nobody),
             that_of: self.that_of.min(other.that_of),
             behind: self.behind.min(other.behind),
+            of_its_own: self.of_its_own.min(other.of_its_own),
+            none_of: self.none_of.min(other.none_of),
         }
     }
 }
@@ -66,7 +74,9 @@ const HEAD: &str = "# SPDX-License-Identifier: Apache-2.0
 # headless: opens with What, Who, Whose, How or Whether and is no question. long: over 110 columns.
 # verbless: the documentation of a function opens with no verb. `nobody`: \"nobody\", \"somebody\", \"whoever\" or
 # \"whatever\", where a noun says more. that_of: \"that of\" and \"those of\", where the noun can be repeated.
-# `behind`: where \"after\" or \"because of\" is meant, mostly. `xtask ci` fails if a number rises; `xtask bless`
+# `behind`: where \"after\" or \"because of\" is meant, mostly. of_its_own: \"of its own\" and \"of their own\",
+# where \"own\" before the noun, or nothing, says as much. none_of: \"is none\" and \"none of\", where \"not\" or
+# \"no\" is plainer. `xtask ci` fails if a number rises; `xtask bless`
 # lowers the numbers. `xtask english FOLDER` lists the places.
 
 ";
@@ -132,9 +142,12 @@ fn text_of(table: &Table) -> String {
             nobody,
             that_of,
             behind,
+            of_its_own,
+            none_of,
         } = counts;
         text += &format!("{folder:?} = {{ headless = {headless}, long = {long}, verbless = {verbless}");
-        text += &format!(", nobody = {nobody}, that_of = {that_of}, behind = {behind} }}\n");
+        text += &format!(", nobody = {nobody}, that_of = {that_of}, behind = {behind}");
+        text += &format!(", of_its_own = {of_its_own}, none_of = {none_of} }}\n");
     }
     text
 }

@@ -19,6 +19,10 @@ pub enum Rule {
     ThatOf,
     /// The sentence says "behind".
     Behind,
+    /// The sentence says "of its own" or "of their own".
+    OfItsOwn,
+    /// The sentence says "is none" or "none of".
+    NoneOf,
 }
 
 /// A place that breaks a rule.
@@ -34,6 +38,9 @@ pub struct Finding {
 
 /// The longest line of a comment or of Markdown text. Tables and listings may be wider.
 const COLUMNS: usize = 110;
+
+/// Words between "of" and "own".
+const OWNERS: &[&str] = &["its", "their", "one's"];
 
 /// Words that open a clause without a head.
 const HEADLESS: &[&str] = &["What", "Who", "Whose", "How", "Whether"];
@@ -192,11 +199,15 @@ fn habits(paragraph: &[Line<'_>]) -> Vec<Finding> {
         })
         .collect();
     let habit = |(index, (line, text, word)): (usize, &(usize, &str, String))| {
-        let next = words.get(index + 1).map_or("", |(_, _, next)| next.as_str());
+        let after = |count: usize| words.get(index + count).map_or("", |(_, _, word)| word.as_str());
+        let next = after(1);
         let rule = match word.as_str() {
             word if NOBODY.contains(&word) => Rule::Nobody,
             "that" | "those" if next == "of" => Rule::ThatOf,
             "behind" => Rule::Behind,
+            "of" if OWNERS.contains(&next) && after(2) == "own" => Rule::OfItsOwn,
+            "none" if next == "of" => Rule::NoneOf,
+            "is" | "are" | "was" if next == "none" && after(2) != "of" => Rule::NoneOf,
             _ => return None,
         };
         Some(Finding {
@@ -323,6 +334,9 @@ mod tests {
         assert_eq!(lines("a.rs", text, Rule::Nobody), [1, 1]);
         assert_eq!(lines("a.rs", text, Rule::ThatOf), [2, 3]);
         assert_eq!(lines("a.rs", text, Rule::Behind), [1]);
+        let text = "// It is none of its\n// own, and there is none.\n";
+        assert_eq!(lines("a.rs", text, Rule::OfItsOwn), [1]);
+        assert_eq!(lines("a.rs", text, Rule::NoneOf), [1, 2]);
         assert_eq!(
             lines("a.md", "| a |\n|---|\n| `behind` is behind. |\n", Rule::Behind),
             [3]
