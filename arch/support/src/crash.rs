@@ -17,19 +17,13 @@ pub struct Origin {
     pub base: u64,
 }
 
-/// Begins the record. The call at the end takes this one's place on the stack, which may be nearly full.
-#[inline(never)]
-fn begin(area: &Area, origin: &Origin, message: &[u8]) {
-    area.make_if_invalid();
-    area.crash
-        .begin(origin.kind, origin.pcpu, origin.counter, message);
-}
-
 /// Makes a crash record. `details` adds everything that is known besides the message. `keep` gets what was
 /// written out of the caches: all of it first, then the word that makes it complete.
 #[inline(always)]
 pub fn leave(area: &Area, origin: &Origin, message: &[u8], details: impl FnOnce(&Crash), keep: impl Fn()) {
-    begin(area, origin, message);
+    area.make_if_invalid();
+    area.crash
+        .begin(origin.kind, origin.pcpu, origin.counter, message);
     area.crash.base.store(origin.base, Ordering::Relaxed);
     details(&area.crash);
     keep();
