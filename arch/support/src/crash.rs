@@ -11,8 +11,8 @@ pub struct Origin {
     pub kind: u32,
     /// The pCPU, or `NONE`.
     pub pcpu: u32,
-    /// The board's counter, or 0.
-    pub counter: u64,
+    /// The board's counter, or 0. It is read late, so that the value needs no room on the stack meanwhile.
+    pub counter: fn() -> u64,
     /// The address at which the class binary runs, if that is not the address that it is linked to.
     pub base: u64,
 }
@@ -23,7 +23,7 @@ pub struct Origin {
 pub fn leave(area: &Area, origin: &Origin, message: &[u8], details: impl FnOnce(&Crash), keep: impl Fn()) {
     area.make_if_invalid();
     area.crash
-        .begin(origin.kind, origin.pcpu, origin.counter, message);
+        .begin(origin.kind, origin.pcpu, (origin.counter)(), message);
     area.crash.base.store(origin.base, Ordering::Relaxed);
     details(&area.crash);
     keep();
