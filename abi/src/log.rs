@@ -510,6 +510,7 @@ impl Crash {
     }
 
     /// Begins a record: there is none until [`Crash::complete`].
+    #[inline(never)]
     pub fn begin(&self, kind: u32, pcpu: u32, time: u64, message: &[u8]) {
         self.state.store(CRASH_NONE, Ordering::SeqCst);
         self.kind.store(kind, Ordering::Relaxed);

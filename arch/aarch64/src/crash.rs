@@ -21,9 +21,10 @@ use core::sync::atomic::{AtomicBool, Ordering};
 static CRASHED: AtomicBool = AtomicBool::new(false);
 
 /// Bytes of a report.
-const ROOM: usize = 256;
+const ROOM: usize = 240;
 
 /// Makes sure that only the first CPU to crash reports, and only once: a crash while reporting ends here.
+#[inline(never)]
 fn claim() {
     if CRASHED.swap(true, Ordering::AcqRel) {
         park();
@@ -36,7 +37,7 @@ fn leave(kind: u32, pcpu: u32, message: &[u8], details: impl FnOnce(&Crash)) {
     let origin = Origin {
         kind,
         pcpu,
-        counter: read_register!("cntpct_el0"),
+        counter: || read_register!("cntpct_el0"),
         base: layout::load_address(),
     };
     crash::leave(log::area(), &origin, message, details, || log::keep(0, AREA_SIZE));

@@ -11,7 +11,7 @@ pub fn leave(area: &Area, kind: u32, message: &[u8], details: impl FnOnce(&Crash
     let origin = Origin {
         kind,
         pcpu: 0,
-        counter: 0,
+        counter: || 0,
         base: 0,
     };
     crash::leave(area, &origin, message, details, || ());

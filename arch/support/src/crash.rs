@@ -11,25 +11,19 @@ pub struct Origin {
     pub kind: u32,
     /// The pCPU, or `NONE`.
     pub pcpu: u32,
-    /// The board's counter, or 0.
-    pub counter: u64,
+    /// The board's counter, or 0. It is read late, so that the value needs no room on the stack meanwhile.
+    pub counter: fn() -> u64,
     /// The address at which the class binary runs, if that is not the address that it is linked to.
     pub base: u64,
-}
-
-/// Begins the record. The call at the end takes this one's place on the stack, which may be nearly full.
-#[inline(never)]
-fn begin(area: &Area, origin: &Origin, message: &[u8]) {
-    area.make_if_invalid();
-    area.crash
-        .begin(origin.kind, origin.pcpu, origin.counter, message);
 }
 
 /// Makes a crash record. `details` adds everything that is known besides the message. `keep` gets what was
 /// written out of the caches: all of it first, then the word that makes it complete.
 #[inline(always)]
 pub fn leave(area: &Area, origin: &Origin, message: &[u8], details: impl FnOnce(&Crash), keep: impl Fn()) {
-    begin(area, origin, message);
+    area.make_if_invalid();
+    area.crash
+        .begin(origin.kind, origin.pcpu, (origin.counter)(), message);
     area.crash.base.store(origin.base, Ordering::Relaxed);
     details(&area.crash);
     keep();

@@ -52,7 +52,7 @@ fn leave(kind: u32, pcpu: u32, message: &[u8], details: impl FnOnce(&Crash)) {
     let origin = Origin {
         kind,
         pcpu,
-        counter: sysreg::counter(),
+        counter: sysreg::counter,
         base: 0,
     };
     crash::leave(log::area(), &origin, message, details, || ());
