@@ -33,6 +33,7 @@ pub mod entry;
 pub mod line;
 #[cfg(any(test, feature = "read"))]
 pub mod read;
+pub mod record;
 pub mod registers;
 pub mod text;
 

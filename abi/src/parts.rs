@@ -83,6 +83,8 @@ parts! {
     Domains = 13, "domains";
     /// A policy of the user's own ([`crate::own_policy`]). No variant has it.
     OwnPolicy = 14, "own-policy";
+    /// The log as text on the board's console. Without it the log leaves as records.
+    Text = 15, "text";
 }
 
 impl Part {
@@ -204,7 +206,7 @@ pub const VARIANTS: [Variant; 3] = [
 const BUILT_AHEAD: Parts = Parts::ALL.without(Parts::of(&[Part::OwnPolicy]));
 
 /// VMs and tasks beside each other, with memory that they share.
-const STATIC: Parts = Parts::of(&[Part::Channels, Part::Functions, Part::Flash]);
+const STATIC: Parts = Parts::of(&[Part::Channels, Part::Functions, Part::Flash, Part::Text]);
 /// Partitions that call each other, under every policy.
 const IPC: Parts = STATIC.and(Parts::of(&[
     Part::Ports,

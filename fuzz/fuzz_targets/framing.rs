@@ -22,6 +22,7 @@ fn collect(pieces: &[&[u8]]) -> Vec<(String, Vec<u8>)> {
                 assert!(!console.is_empty() && !console.chars().any(char::is_control));
                 seen.push((format!("{console} {time:?}"), Vec::new()));
             }
+            Event::Record(bytes) => seen.push(("record".to_owned(), bytes.to_vec())),
             Event::Text(text) => {
                 if let Some((_, all)) = seen.last_mut() {
                     all.extend_from_slice(text);

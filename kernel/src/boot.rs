@@ -9,9 +9,8 @@
 //! runs. Any error ends in [`lockdown`]: the reason on the console, all pCPUs stopped.
 
 use crate::cap::Capability;
-use crate::console::last_line;
 use crate::dispatch::{Pcpu, Seat};
-use crate::log::LogLine;
+use crate::log::{Entries, LogLine, numbered};
 use crate::mailbox::bit;
 use crate::network::{Nic, OUTSIDE};
 use crate::partition::{Launch, Request};
@@ -322,19 +321,17 @@ fn open_log<A: Arch, D: Drivers>(
     version: &str,
 ) {
     let found = shared.recorder.open(machine);
-    let mut banner = LogLine::of("Bulkhead ");
-    banner.text(version).text(" class ").text(A::CAPS.name);
-    say(machine, drivers, shared, &banner);
+    let mut class = LogLine::of(version);
+    class.text(" class ").text(A::CAPS.name);
+    let mut banner = Entry::text(0, class.as_bytes());
+    banner.kind = Kind::Begin;
+    say(machine, drivers, shared, banner, &[]);
     if found.boot > 1 {
-        let mut line = LogLine::of("boot ");
-        line.decimal(u64::from(found.boot))
-            .text(", the log of earlier ones is kept in RAM");
-        say(machine, drivers, shared, &line);
+        say(machine, drivers, shared, numbered(Kind::Boot, found.boot), &[]);
     }
     if let Some((boot, message)) = found.crash {
-        let mut line = LogLine::of("the hypervisor crashed in boot ");
-        line.decimal(u64::from(boot)).text(": ").bytes(message.as_bytes());
-        say(machine, drivers, shared, &line);
+        let entry = numbered(Kind::Crashed, boot);
+        say(machine, drivers, shared, entry, message.as_bytes());
     }
 }
 
@@ -346,20 +343,17 @@ fn describe_system<A: Arch, D: Drivers>(
     shared: &Shared<'_, A::Relax>,
     system: &System<'_>,
 ) {
-    let mut line = LogLine::of("board ");
-    line.text(system.image.board_name())
-        .text(", pCPUs ")
-        .decimal(system.image.pcpus().len() as u64);
-    say(machine, drivers, shared, &line);
+    let mut board = Entry::new(Kind::Board, 0);
+    board.put_bytes(system.image.board_name().as_bytes());
+    let [.., pcpus, _] = &mut board.facts;
+    *pcpus = system.image.pcpus().len() as u64;
+    say(machine, drivers, shared, board, &[]);
     for (record, partition) in system.image.partitions().iter().zip(system.partitions()) {
         let mut entry = describe_partition(system, partition);
         if record.flags.get() & FLAG_AUTOSTART == 0 {
             entry.flags |= IS_NOT_STARTED;
         }
-        let now = since_boot(machine, shared);
-        entry.time = now;
-        shared.recorder.entry(machine, &entry);
-        shared.terminal.output.pump_all(&shared.recorder, drivers, now);
+        say(machine, drivers, shared, entry, &[]);
     }
 }
 
@@ -608,24 +602,40 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 }
 
-fn say<A: Arch, D: Drivers>(machine: &mut A, drivers: &mut D, shared: &Shared<'_, A::Relax>, line: &LogLine) {
+/// Writes a line of the boot: an entry, and a text after it.
+#[inline(never)]
+fn say<A: Arch, D: Drivers>(
+    machine: &mut A,
+    drivers: &mut D,
+    shared: &Shared<'_, A::Relax>,
+    mut entry: Entry,
+    text: &[u8],
+) {
     let now = since_boot(machine, shared);
-    shared.recorder.line(machine, line, now);
+    entry.time = now;
+    shared.recorder.line(machine, Entries::of(entry, text));
     shared.terminal.output.pump_all(&shared.recorder, drivers, now);
 }
 
 /// Writes the last line of this life.
+#[inline(never)]
 fn last_words<A: Arch, D: Drivers>(
     machine: &mut A,
     drivers: &mut D,
     shared: &Shared<'_, A::Relax>,
-    line: &LogLine,
+    line: &mut Entries<'_>,
 ) {
     let now = since_boot(machine, shared);
-    let open = shared.terminal.output.drain(&shared.recorder, drivers, now);
-    shared.recorder.line(machine, line, now);
+    let mut left = shared.terminal.output.drain(&shared.recorder, drivers, now);
+    line.entry.time = now;
+    loop {
+        shared.recorder.entry(machine, &line.entry);
+        left.show(&shared.recorder, drivers, &line.entry);
+        if !line.advance() {
+            break;
+        }
+    }
     shared.recorder.skip();
-    last_line(drivers, open, line, now);
 }
 
 /// Returns the nanoseconds since boot, also when boot has not come far.
@@ -649,7 +659,7 @@ pub fn lockdown<A: Arch, D: Drivers>(
         let mut line = LogLine::of(LOCKDOWN);
         line.bytes(reason.as_bytes());
         shared.recorder.lockdown(machine, &line);
-        last_words(machine, drivers, shared, &line);
+        last_words(machine, drivers, shared, &mut Entries::of_text(line.as_bytes()));
     }
     machine.stop()
 }
@@ -673,7 +683,9 @@ pub(crate) fn end_system<A: Arch, D: Drivers>(
 ) -> ! {
     if shared.claim_end() {
         halt_others(machine, shared);
-        last_words(machine, drivers, shared, &LogLine::of(reason.name()));
+        let mut entry = Entry::new(Kind::Ended, 0);
+        entry.detail = reason as u8;
+        last_words(machine, drivers, shared, &mut Entries::of(entry, &[]));
         machine.power_off();
     }
     machine.stop()

@@ -4,7 +4,7 @@
 //! ```text
 //! partition --put--> ring ------+
 //! partition --put--> ring ------+-- pump --> tag, escape --> stage --> transmitter
-//! recorder: entries --> text ---+
+//! recorder: entries --> form ---+
 //! ```
 //!
 //! **Model.** Each console has a ring of its own. The exits of a partition put its bytes into the ring.
@@ -24,25 +24,28 @@
 //! console with a line waits for at most two turns of each other console. A flood of the log or of a console
 //! halves the share of the others, but cannot take that share.
 //!
-//! **Text of the log.** The log holds entries ([`bulkhead_abi::log`]). An entry becomes text when the
+//! **Form of the log.** The log holds entries ([`bulkhead_abi::log`]). An entry becomes text when the
 //! transmitter has room, a piece of its line at a time. So an event costs a few words, and each call of
-//! [`Multiplexer::pump`] writes a few bytes, however long the line is.
+//! [`Multiplexer::pump`] writes a few bytes, however long the line is. Without the part `text` an entry leaves
+//! as a record instead, a word at a time ([`shown`]).
 //!
 //! **Losses.** Partitions lose nothing: a full ring is reported as no room. An entry of the log that is
 //! overwritten before it was shown is counted, and the count is shown. Only the log can fill its ring.
 
 mod line;
+mod records;
 mod ring;
+pub mod shown;
+mod text;
 
-use crate::log::LogLine;
 use crate::table::PerPartition;
-use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
-use bulkhead_abi::log::{ENTRIES, Entry, Kind, LINE_MAX, Names, PieceLine};
+use bulkhead_abi::log::{ENTRIES, Entry, Kind, LINE_MAX, Names};
 use bulkhead_abi::size::limit;
 use bulkhead_arch_api::{Console, MAX_PARTITIONS, PartitionId};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use line::{Stage, tag};
 use ring::{Ring, View};
+use shown::{Chosen, Shown};
 use spin::RelaxStrategy;
 use spin::mutex::{SpinMutex, TicketMutex};
 use spin::once::Once;
@@ -81,56 +84,6 @@ pub trait Log: Names {
     fn take(&self) -> Option<Entry>;
 }
 
-/// The entry of the log that is being shown.
-#[derive(Debug)]
-struct Shown {
-    /// The entry that is not shown to its end yet.
-    entry: Option<Entry>,
-    /// The next piece of the entry.
-    next: u8,
-    /// The piece before.
-    piece: PieceLine,
-}
-
-impl Shown {
-    /// Takes the next entry, if none is being shown. Returns the time of the entry.
-    fn load(&mut self, log: &impl Log, now: u64) -> u64 {
-        if self.entry.is_none() {
-            self.entry = log.take();
-            self.next = 0;
-        }
-        match &self.entry {
-            Some(entry) if entry.kind != Kind::Lost => entry.time,
-            _ => now,
-        }
-    }
-
-    /// Adds pieces of the entry's text to the stage: about [`AT_ONCE`] bytes. Returns the number of bytes,
-    /// and whether they end a line.
-    #[inline(never)]
-    fn add_pieces(&mut self, log: &dyn Names, stage: &mut Stage) -> (u32, bool) {
-        let mut taken = 0_usize;
-        while taken < AT_ONCE
-            && let Some(entry) = &self.entry
-        {
-            let has_piece = entry.piece(log, &mut self.next, &mut self.piece);
-            let ends = !has_piece && !entry.has_more();
-            if ends {
-                self.piece.text("\r\n");
-            }
-            let bytes = self.piece.as_bytes();
-            // The log has no bytes that must be escaped: its texts are here, and names are checked.
-            stage.push(bytes);
-            taken = taken.saturating_add(bytes.len());
-            if !has_piece {
-                self.entry = None;
-                return (taken as u32, ends);
-            }
-        }
-        (taken as u32, false)
-    }
-}
-
 /// The source of output: a partition by number, or the log.
 type Source = u8;
 const LOG: Source = MAX_PARTITIONS as u8;
@@ -146,7 +99,7 @@ struct Port<'n, R> {
 
 /// The state of the transmitter's side. The pCPU that pumps holds this state.
 #[derive(Debug)]
-struct Transmitter {
+struct Transmitter<S> {
     stage: Stage,
     /// The source whose text was sent last.
     owner: Option<Source>,
@@ -158,8 +111,8 @@ struct Transmitter {
     turn: u8,
     /// True if the log had its turn last.
     log_had_turn: bool,
-    /// The log's text on its way.
-    shown: Shown,
+    /// The entry of the log on its way.
+    shown: S,
 }
 
 /// The output that is left after a call that sends.
@@ -174,23 +127,23 @@ enum Rest {
 
 /// The output of all consoles.
 #[derive(Debug)]
-pub struct Multiplexer<'n, R> {
+pub struct Multiplexer<'n, R, S = Chosen> {
     ports: PerPartition<Port<'n, R>>,
     /// The partitions whose rings are not empty, as a bitmap.
     waiting: AtomicU32,
     /// True if the last call of [`Multiplexer::pump`] has left something: bytes that the transmitter has not
     /// taken, or text beyond one turn. A call that finds nothing clears the flag.
     staged: AtomicBool,
-    transmitter: SpinMutex<Transmitter, R>,
+    transmitter: SpinMutex<Transmitter<S>, R>,
 }
 
-impl<R: RelaxStrategy> Default for Multiplexer<'_, R> {
+impl<R: RelaxStrategy, S: Shown> Default for Multiplexer<'_, R, S> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
+impl<'n, R: RelaxStrategy, S: Shown> Multiplexer<'n, R, S> {
     /// Makes a multiplexer in which nothing waits and no console has a name.
     #[must_use]
     pub const fn new() -> Self {
@@ -213,11 +166,7 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
                 burst: 0,
                 turn: 0,
                 log_had_turn: false,
-                shown: Shown {
-                    entry: None,
-                    next: 0,
-                    piece: PieceLine::new(),
-                },
+                shown: S::NOTHING,
             }),
         }
     }
@@ -332,9 +281,9 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
     }
 
     /// Sends everything that waits. This is for the end of the hypervisor, when no partition prints any more.
-    /// If a pCPU died while it was sending, its unfinished work stays unfinished. Returns whether the last
-    /// line that was sent may be unfinished.
-    pub fn drain(&self, log: &impl Log, console: &mut impl Console, now: u64) -> bool {
+    /// If a pCPU died while it was sending, its unfinished work stays unfinished. Returns the place where the
+    /// last line goes on.
+    pub fn drain(&self, log: &impl Log, console: &mut impl Console, now: u64) -> Left<S> {
         for _ in 0..LAST_TRIES {
             if let Some(mut transmitter) = self.transmitter.try_lock() {
                 for _ in 0..LAST_ROUNDS {
@@ -343,17 +292,25 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
                     }
                     console.flush();
                 }
-                return core::mem::replace(&mut transmitter.open, false);
+                return Left {
+                    open: core::mem::replace(&mut transmitter.open, false),
+                    goes_on: false,
+                    shown: core::mem::replace(&mut transmitter.shown, S::NOTHING),
+                };
             }
             R::relax();
         }
-        true
+        Left {
+            open: true,
+            goes_on: false,
+            shown: S::NOTHING,
+        }
     }
 
     /// Sends up to [`PUMP_BYTES`]. With `all`, pieces of lines are sent too.
     fn send(
         &self,
-        transmitter: &mut Transmitter,
+        transmitter: &mut Transmitter<S>,
         log: &impl Log,
         console: &mut impl Console,
         now: u64,
@@ -386,21 +343,24 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
     }
 
     /// Frames the next bytes into the empty stage. Returns false if there are no bytes to send yet.
-    fn fill(&self, transmitter: &mut Transmitter, log: &impl Log, now: u64, all: bool) -> bool {
-        let log_waits = transmitter.shown.entry.is_some() || log.waiting() != 0;
+    fn fill(&self, transmitter: &mut Transmitter<S>, log: &impl Log, now: u64, all: bool) -> bool {
+        let log_waits = transmitter.shown.time().is_some() || log.waiting() != 0;
         let Some(source) = self.choose(transmitter, log_waits, micros(now), all) else {
             return false;
         };
         let time = match source {
-            LOG => transmitter.shown.load(log, now),
+            LOG => load(&mut transmitter.shown, log, now),
             _ => now,
         };
         if !(transmitter.open && transmitter.owner == Some(source)) {
-            let name = match source {
-                LOG => HYPERVISOR_CONSOLE.as_bytes(),
-                partition => self.name(PartitionId(partition)).unwrap_or(b"?"),
-            };
-            tag(&mut transmitter.stage, transmitter.open, time, name);
+            let (stage, open) = (&mut transmitter.stage, transmitter.open);
+            match source {
+                LOG => S::begin(stage, open, time),
+                partition => {
+                    let name = self.name(PartitionId(partition)).unwrap_or(b"?");
+                    tag(stage, open, time, name);
+                }
+            }
             transmitter.owner = Some(source);
             transmitter.open = true;
             transmitter.burst = 0;
@@ -425,7 +385,13 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
     }
 
     /// Chooses the source of the next bytes.
-    fn choose(&self, transmitter: &mut Transmitter, log_waits: bool, now: u32, all: bool) -> Option<Source> {
+    fn choose(
+        &self,
+        transmitter: &mut Transmitter<S>,
+        log_waits: bool,
+        now: u32,
+        all: bool,
+    ) -> Option<Source> {
         let has_more = |owner: Source| match owner {
             LOG => log_waits,
             partition => self.view(partition).length() != 0,
@@ -500,14 +466,52 @@ const fn micros(nanoseconds: u64) -> u32 {
     ((nanoseconds / 1000) & 0xFFFF_FFFF) as u32
 }
 
-/// Sends the last line of the hypervisor, and returns when the line has left. The flag `open` says whether
-/// the line before may be unfinished.
-pub fn last_line(console: &mut impl Console, open: bool, line: &LogLine, now: u64) {
-    let mut stage = Stage::new();
-    tag(&mut stage, open, now, HYPERVISOR_CONSOLE.as_bytes());
-    send_all(console, stage.unsent(usize::MAX));
-    send_all(console, line.as_bytes());
-    send_all(console, b"\r\n");
+/// Takes the next entry of the log to show, if none is being shown. Returns the time of the entry.
+fn load<S: Shown>(shown: &mut S, log: &impl Log, now: u64) -> u64 {
+    if shown.time().is_none()
+        && let Some(mut entry) = log.take()
+    {
+        if entry.kind == Kind::Lost {
+            entry.time = now;
+        }
+        shown.put(entry);
+    }
+    shown.time().unwrap_or(now)
+}
+
+/// The state of the serial line after everything that waited has left ([`Multiplexer::drain`]), for the last
+/// line of the hypervisor. Neither the transmitter's state nor the log is used from then on: a pCPU may have
+/// died with them.
+#[derive(Debug)]
+pub struct Left<S = Chosen> {
+    /// True if the line before may be unfinished.
+    open: bool,
+    /// True if the last line goes on.
+    goes_on: bool,
+    /// The entry of the log that was shown last.
+    shown: S,
+}
+
+impl<S: Shown> Left<S> {
+    /// Sends an entry of the last line, and returns when it has left.
+    #[inline(never)]
+    pub fn show(&mut self, names: &dyn Names, console: &mut impl Console, entry: &Entry) {
+        let mut stage = Stage::new();
+        self.shown.put(*entry);
+        // Each round takes a piece of the entry away.
+        for _ in 0..LINE_MAX {
+            if self.shown.time().is_none() {
+                break;
+            }
+            if !self.goes_on {
+                S::begin(&mut stage, core::mem::take(&mut self.open), entry.time);
+            }
+            let (_, ends) = self.shown.add_pieces(names, &mut stage);
+            self.goes_on = !ends;
+            send_all(console, stage.unsent(usize::MAX));
+            stage.advance(usize::MAX);
+        }
+    }
 }
 
 /// Sends all bytes and waits for the transmitter. Takes at most two rounds per byte: a flushed transmitter

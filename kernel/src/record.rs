@@ -13,14 +13,13 @@
 //! more.
 
 use crate::console::Log;
-use crate::log::LogLine;
+use crate::log::{Entries, LogLine};
 use crate::system::System;
 use bulkhead_abi::atomic::AtomicU64;
-use bulkhead_abi::log::entry::TEXT_LEN;
 use bulkhead_abi::log::{
     AREA_SIZE, Area, AreaNames, CRASH_LOCKDOWN, CRASH_NEW, CRASH_TOLD, ENTRIES, ENTRY_SIZE, Entry, Exits,
     LINE_ENTRIES, LINE_MAX, MESSAGE_LEN, NONE, Names, PARTITIONS, PCPUS, Partition, Pcpu, PieceLine,
-    RING_SIZE, RegisterFile, StoredEntry, VCPUS, Vcpu, count, entry, store_bytes,
+    RING_SIZE, RegisterFile, StoredEntry, VCPUS, Vcpu, count, store_bytes,
 };
 use bulkhead_abi::{HealthClass, PartitionState};
 use bulkhead_arch_api::{Arch, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, PcpuId, Ticks, VcpuId};
@@ -126,15 +125,13 @@ impl<R: RelaxStrategy> Recorder<R> {
             .store(board.trace_records.get(), Ordering::Release);
     }
 
-    /// Stores a line of text in the ring. `now` is nanoseconds since boot. This is for boot and for the end,
-    /// when no other pCPU logs.
-    pub fn line<A: Arch>(&self, machine: &mut A, line: &LogLine, now: u64) {
-        let mut rest = line.as_bytes();
-        while !rest.is_empty() {
-            let mut entry = Entry::text(now, rest);
-            rest = rest.get(TEXT_LEN..).unwrap_or(&[]);
-            entry.flags = if rest.is_empty() { 0 } else { entry::MORE };
-            self.entry(machine, &entry);
+    /// Stores a line in the ring. This is for boot and for the end, when no other pCPU logs.
+    pub fn line<A: Arch>(&self, machine: &mut A, mut line: Entries<'_>) {
+        loop {
+            self.entry(machine, &line.entry);
+            if !line.advance() {
+                break;
+            }
         }
     }
 

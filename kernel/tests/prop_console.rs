@@ -4,10 +4,11 @@
 #![forbid(unsafe_code)]
 
 use bulkhead_abi::framing::{DLE, ESCAPE_MASK, HYPERVISOR_CONSOLE, RS, US};
+use bulkhead_abi::log::record::{self, RECORD};
 use bulkhead_abi::log::{Entry, Names, PieceLine, RegisterFile};
 use bulkhead_arch_api::{Console, Line as IrqLine, PartitionId};
-use bulkhead_kernel::LogLine;
-use bulkhead_kernel::console::{BURST, Log, Multiplexer, PARTIAL_AGE_NS, PUMP_BYTES, RING, last_line};
+use bulkhead_kernel::console::shown::{Records, Shown, Text};
+use bulkhead_kernel::console::{BURST, Log, Multiplexer, PARTIAL_AGE_NS, PUMP_BYTES, RING};
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -96,6 +97,7 @@ impl Console for Uart {
 fn read_line(line: &[u8]) -> Vec<(String, bool, Vec<u8>)> {
     let mut seen: Vec<(String, bool, Vec<u8>)> = Vec::new();
     let mut bytes = line.iter().copied();
+    let mut records = 0_u8;
     while let Some(byte) = bytes.next() {
         match byte {
             RS => {
@@ -104,6 +106,13 @@ fn read_line(line: &[u8]) -> Vec<(String, bool, Vec<u8>)> {
                 let (breaks, tag) = tag
                     .strip_prefix("\r\n")
                     .map_or((false, &tag[..]), |tag| (true, tag));
+                if tag.starts_with(char::from(RECORD)) {
+                    let (number, entry) = record::read(tag.as_bytes()).expect("a whole record");
+                    assert_eq!(number, records);
+                    records = records.wrapping_add(1);
+                    seen.push((HYPERVISOR_CONSOLE.to_owned(), breaks, text_of(&entry)));
+                    continue;
+                }
                 let (time, name) = tag.strip_prefix('[').unwrap().split_once("] ").unwrap();
                 let (seconds, micros) = time.split_once('.').unwrap();
                 assert!(seconds.parse::<u64>().is_ok() && micros.len() == 6 && micros.parse::<u32>().is_ok());
@@ -121,6 +130,16 @@ fn read_line(line: &[u8]) -> Vec<(String, bool, Vec<u8>)> {
     seen
 }
 
+/// Returns the text of an entry of the log, with a line end if it has one.
+fn text_of(entry: &Entry) -> Vec<u8> {
+    let (mut next, mut piece, mut text) = (0, PieceLine::new(), Vec::new());
+    while entry.piece(&Queue::default(), &mut next, &mut piece) {
+        text.extend(piece.as_bytes());
+    }
+    text.extend(if entry.has_more() { &b""[..] } else { b"\r\n" });
+    text
+}
+
 fn streams(seen: &[(String, bool, Vec<u8>)]) -> BTreeMap<String, Vec<u8>> {
     let mut streams: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     for (name, _, text) in seen {
@@ -129,7 +148,7 @@ fn streams(seen: &[(String, bool, Vec<u8>)]) -> BTreeMap<String, Vec<u8>> {
     streams
 }
 
-fn multiplexer() -> Multiplexer<'static, spin::Spin> {
+fn multiplexer<S: Shown>() -> Multiplexer<'static, spin::Spin, S> {
     let multiplexer = Multiplexer::new();
     for (name, number) in NAMES.iter().zip(0..) {
         multiplexer.add(PartitionId(number), name);
@@ -171,71 +190,90 @@ proptest! {
         events in prop::collection::vec(event(), 0..150),
         end_by_last_words in any::<bool>(),
     ) {
-        let (output, log) = (multiplexer(), Queue::default());
-        let mut uart = Uart::new(depth);
-        let mut printed: BTreeMap<String, Vec<u8>> = BTreeMap::new();
-        let mut now = 0;
-        for event in events {
-            now += 1000;
-            match event {
-                Event::Put(who, bytes) => {
-                    let room = output.room(PartitionId(who));
-                    let taken = output.put(PartitionId(who), &bytes, now);
-                    prop_assert_eq!(taken, bytes.len().min(room));
-                    printed.entry(NAMES[usize::from(who)].to_owned()).or_default().extend(&bytes[..taken]);
-                }
-                Event::Log(length) => {
-                    let text = "x".repeat(length);
-                    log.line(&text);
-                    let printed = printed.entry(HYPERVISOR_CONSOLE.to_owned()).or_default();
-                    printed.extend(text.as_bytes());
-                    printed.extend(b"\r\n");
-                }
-                Event::Pump => {
-                    let before = uart.line.len();
-                    output.pump(&log, &mut uart, now);
-                    prop_assert!(uart.line.len() - before <= PUMP_BYTES, "bounded work per call");
-                }
-                Event::Empty(bytes) => uart.fill = uart.fill.saturating_sub(bytes),
-                Event::Pass(time) => now += time,
-            }
-        }
-        if end_by_last_words {
-            let open = output.drain(&log, &mut uart, now);
-            last_line(&mut uart, open, &LogLine::of("the end"), now);
-            printed.entry(HYPERVISOR_CONSOLE.to_owned()).or_default().extend(b"the end\r\n");
-            uart.line = uart.line.clone();
-        } else {
-            let mut rounds = 0;
-            while let Some(delay) = output.due(&log, now) {
-                now += delay;
-                uart.flush();
-                output.pump(&log, &mut uart, now);
-                rounds += 1;
-                prop_assert!(rounds < 100_000, "output that is due is sent");
-            }
-        }
-        let seen = read_line(&uart.line);
-        let mut got = streams(&seen);
-        got.retain(|_, text| !text.is_empty());
-        printed.retain(|_, text| !text.is_empty());
-        prop_assert_eq!(got, printed);
-
-        // For human readers every tag begins a line on the screen.
-        let mut open = false;
-        for (_, breaks, text) in &seen {
-            prop_assert_eq!(*breaks, open);
-            open = text.last() != Some(&b'\n');
-        }
-        // Every line has a tag: no text goes on after a line end.
-        for (_, _, text) in &seen {
-            let ends = text.iter().filter(|byte| **byte == b'\n').count();
-            prop_assert!(ends == 0 || ends == 1 && text.last() == Some(&b'\n'));
-        }
+        separates::<Text>(depth, &events, end_by_last_words, true)?;
+        separates::<Records>(depth, &events, end_by_last_words, false)?;
     }
 }
 
-fn pump_all(output: &Multiplexer<'_, spin::Spin>, log: &Queue, uart: &mut Uart, now: u64) {
+/// Checks that the reader of a line gets the bytes that were printed, if the log has the form `S`.
+fn separates<S: Shown>(
+    depth: usize,
+    events: &[Event],
+    end_by_last_words: bool,
+    is_text: bool,
+) -> Result<(), TestCaseError> {
+    let (output, log) = (multiplexer::<S>(), Queue::default());
+    let mut uart = Uart::new(depth);
+    let mut printed: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    let mut now = 0;
+    for event in events.iter().cloned() {
+        now += 1000;
+        match event {
+            Event::Put(who, bytes) => {
+                let room = output.room(PartitionId(who));
+                let taken = output.put(PartitionId(who), &bytes, now);
+                prop_assert_eq!(taken, bytes.len().min(room));
+                printed
+                    .entry(NAMES[usize::from(who)].to_owned())
+                    .or_default()
+                    .extend(&bytes[..taken]);
+            }
+            Event::Log(length) => {
+                let text = "x".repeat(length);
+                log.line(&text);
+                let printed = printed.entry(HYPERVISOR_CONSOLE.to_owned()).or_default();
+                printed.extend(text.as_bytes());
+                printed.extend(b"\r\n");
+            }
+            Event::Pump => {
+                let before = uart.line.len();
+                output.pump(&log, &mut uart, now);
+                prop_assert!(uart.line.len() - before <= PUMP_BYTES, "bounded work per call");
+            }
+            Event::Empty(bytes) => uart.fill = uart.fill.saturating_sub(bytes),
+            Event::Pass(time) => now += time,
+        }
+    }
+    if end_by_last_words {
+        let mut left = output.drain(&log, &mut uart, now);
+        left.show(&log, &mut uart, &Entry::text(now, b"the end"));
+        printed
+            .entry(HYPERVISOR_CONSOLE.to_owned())
+            .or_default()
+            .extend(b"the end\r\n");
+    } else {
+        let mut rounds = 0;
+        while let Some(delay) = output.due(&log, now) {
+            now += delay;
+            uart.flush();
+            output.pump(&log, &mut uart, now);
+            rounds += 1;
+            prop_assert!(rounds < 100_000, "output that is due is sent");
+        }
+    }
+    let seen = read_line(&uart.line);
+    let mut got = streams(&seen);
+    got.retain(|_, text| !text.is_empty());
+    printed.retain(|_, text| !text.is_empty());
+    prop_assert_eq!(got, printed);
+
+    // For human readers every tag begins a line on the screen.
+    let mut open = false;
+    for (name, breaks, text) in &seen {
+        prop_assert_eq!(*breaks, open);
+        // A record is a line of its own.
+        let is_record = !is_text && name == HYPERVISOR_CONSOLE;
+        open = !is_record && text.last() != Some(&b'\n');
+    }
+    // Every line has a tag: no text goes on after a line end.
+    for (_, _, text) in &seen {
+        let ends = text.iter().filter(|byte| **byte == b'\n').count();
+        prop_assert!(ends == 0 || ends == 1 && text.last() == Some(&b'\n'));
+    }
+    Ok(())
+}
+
+fn pump_all(output: &Multiplexer<'_, spin::Spin, Text>, log: &Queue, uart: &mut Uart, now: u64) {
     for _ in 0..1000 {
         uart.flush();
         let before = uart.line.len();
@@ -248,7 +286,7 @@ fn pump_all(output: &Multiplexer<'_, spin::Spin>, log: &Queue, uart: &mut Uart, 
 
 #[test]
 fn lines_stay_whole_although_written_byte_by_byte() {
-    let (output, log) = (multiplexer(), Queue::default());
+    let (output, log) = (multiplexer::<Text>(), Queue::default());
     let mut uart = Uart::new(1000);
     let texts = [&b"one line of linux\r\n"[..], b"and one of control\r\n"];
     for place in 0..20 {
@@ -270,7 +308,7 @@ fn lines_stay_whole_although_written_byte_by_byte() {
 
 #[test]
 fn a_prompt_appears_after_a_while_and_is_broken_off_readably() {
-    let (output, log) = (multiplexer(), Queue::default());
+    let (output, log) = (multiplexer::<Text>(), Queue::default());
     let mut uart = Uart::new(1000);
     output.put(PartitionId(0), b"~ # ", 0);
     output.pump(&log, &mut uart, PARTIAL_AGE_NS - 1000);
@@ -291,7 +329,7 @@ fn a_prompt_appears_after_a_while_and_is_broken_off_readably() {
 /// Returns the bytes on the line from the completion of a line until its console has the transmitter, while
 /// others flood.
 fn wait_under_flood(
-    output: &Multiplexer<'_, spin::Spin>,
+    output: &Multiplexer<'_, spin::Spin, Text>,
     log: &Queue,
     line: impl Fn(),
     name: &str,
@@ -335,7 +373,7 @@ fn floods_cannot_take_the_transmitter() {
     let bound = 2 * (3 + 1) * turn;
     for flood in [&[b'#'; RING][..], &[RS; RING], b"short\n", &[b'\n'; RING]] {
         for log_flood in [false, true] {
-            let (output, log) = (multiplexer(), Queue::default());
+            let (output, log) = (multiplexer::<Text>(), Queue::default());
             let waited = wait_under_flood(
                 &output,
                 &log,
@@ -346,7 +384,7 @@ fn floods_cannot_take_the_transmitter() {
             );
             assert!(waited <= bound, "{waited} > {bound} bytes");
         }
-        let (output, log) = (multiplexer(), Queue::default());
+        let (output, log) = (multiplexer::<Text>(), Queue::default());
         let waited = wait_under_flood(
             &output,
             &log,
@@ -361,7 +399,7 @@ fn floods_cannot_take_the_transmitter() {
 
 #[test]
 fn a_full_ring_is_no_room_and_room_comes_back() {
-    let (output, log) = (multiplexer(), Queue::default());
+    let (output, log) = (multiplexer::<Text>(), Queue::default());
     let mut uart = Uart::new(PUMP_BYTES);
     assert_eq!(output.put(PartitionId(0), &[b'.'; RING + 10], 0), RING);
     assert_eq!(output.room(PartitionId(0)), 0);
@@ -373,7 +411,7 @@ fn a_full_ring_is_no_room_and_room_comes_back() {
 
 #[test]
 fn a_console_is_found_by_its_whole_name() {
-    let output = multiplexer();
+    let output = multiplexer::<Text>();
     assert_eq!(output.find(b"control"), Some(PartitionId(1)));
     for name in [&b"contro"[..], b"controls", b"", b"bulkhead"] {
         assert_eq!(output.find(name), None);

@@ -13,7 +13,7 @@ use bulkhead_arch_api::class::DeviceRole;
 use crate::board::Class;
 use crate::class;
 use crate::diagnostic::{Place, Sources};
-use crate::model::{CapabilitySpec, Kind, Manifest, PartitionSpec, Policy, Target};
+use crate::model::{CapabilitySpec, Kind, Manifest, PartitionSpec, Policy, Target, TextPlace};
 use crate::system::System;
 
 /// A part that a system uses.
@@ -118,6 +118,11 @@ impl Found {
                 let why = format!("partition `{}` has a flash", partition.name.value);
                 self.add(Part::Flash, Some(flash.place), why);
             }
+        }
+        let text = &manifest.log.text;
+        if text.value == TextPlace::Board {
+            let by_default = if text.key.is_some() { "" } else { ", by default" };
+            self.add(Part::Text, text.key, format!("the board prints text{by_default}"));
         }
         if let Some(trace) = &manifest.trace {
             self.add(Part::Trace, Some(trace.place), "the table `trace`".to_owned());

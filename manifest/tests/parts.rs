@@ -10,8 +10,15 @@ fn with(more: &str) -> String {
     format!("board = \"qemu-virt-aarch64\"\n[partition.vm]\nkind = \"vm\"\nvcpus = [{{ pcpu = 0 }}]\n{more}")
 }
 
-/// Returns the parts of a manifest as `PART LINE: WHY`.
+/// Returns the parts of a manifest as `PART LINE: WHY`, without the text of the log.
 fn parts(text: &str) -> Vec<String> {
+    let mut all = all_parts(text);
+    all.retain(|row| !row.starts_with("text "));
+    all
+}
+
+/// Returns the parts of a manifest as `PART LINE: WHY`.
+fn all_parts(text: &str) -> Vec<String> {
     let used = Unchecked::read(Path::new("a.toml"), text).parts(false);
     let row = used.into_iter().map(|used| {
         let line = used.line.map_or_else(|| "-".to_owned(), |line| line.to_string());
@@ -24,6 +31,23 @@ fn parts(text: &str) -> Vec<String> {
 fn a_vm_alone_uses_none() {
     assert_eq!(parts(&with("")), [""; 0]);
     assert_eq!(parts("board ="), [""; 0]);
+}
+
+#[test]
+fn the_text_of_the_log_is_a_part_unless_the_tool_makes_it() {
+    assert_eq!(
+        all_parts(&with("")),
+        ["text -: the board prints text, by default"]
+    );
+    assert_eq!(
+        all_parts(&with("[log]")),
+        ["text -: the board prints text, by default"]
+    );
+    assert_eq!(
+        all_parts(&with("[log]\ntext = \"board\"")),
+        ["text 6: the board prints text"]
+    );
+    assert_eq!(all_parts(&with("[log]\ntext = \"tool\"")), [""; 0]);
 }
 
 #[test]

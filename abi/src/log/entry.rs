@@ -70,6 +70,16 @@ crate::numbered! {
         WrongSender = 11, "wrong sender";
         /// Entries were lost before they were shown: their number.
         Lost = 12, "lost";
+        /// A life of the hypervisor begins: its version and class as `detail` bytes in `facts`.
+        Begin = 13, "begin";
+        /// Lives of the hypervisor that the log holds, this one included: their number.
+        Boot = 14, "boot";
+        /// An earlier life ended by a crash: its number. Its last words follow as text.
+        Crashed = 15, "crashed";
+        /// The board: its name in facts 0 to 3, the number of its pCPUs in fact 4.
+        Board = 16, "board";
+        /// The hypervisor ends the system, for the reason `detail` ([`super::ending::Ending`]).
+        Ended = 17, "ended";
     }
 }
 
@@ -180,6 +190,13 @@ impl Entry {
             | (self.detail as u64) << 24
             | (self.flags as u64) << 32
             | (self.line as u64) << 40
+    }
+
+    /// Returns the words of the entry, as [`Entry::decode`] takes them.
+    #[must_use]
+    pub const fn words(&self) -> [u64; ENTRY_WORDS] {
+        let [a, b, c, d, e, f] = self.facts;
+        [self.time, self.head(), a, b, c, d, e, f]
     }
 
     /// Reads words back. Returns `None` if the words are no entry.

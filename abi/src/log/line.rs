@@ -62,6 +62,14 @@ impl<const N: usize> Line<N> {
         self.bytes(hex(number, &mut [0; 18]))
     }
 
+    /// Adds the digits of a number in hexadecimal.
+    pub fn digits(&mut self, number: u64) -> &mut Self {
+        match hex(number, &mut [0; 18]) {
+            [_, _, digits @ ..] => self.bytes(digits),
+            _ => self,
+        }
+    }
+
     /// Adds a byte.
     #[inline]
     pub fn byte(&mut self, byte: u8) {

@@ -5,7 +5,7 @@
 //! was cut off, changed or made up in another form is no entry. A reader must know that the line is the
 //! hypervisor's: a partition can print the same bytes on its own console.
 
-use super::entry::{Entry, Kind};
+use super::entry::{Entry, Kind, TEXT_LEN};
 use super::registers::{self, RegisterFile};
 use super::text::{EVENT, FLAGS, Names, PLACED_VCPUS, PieceLine, split};
 use crate::log::NAME_LEN;
@@ -219,6 +219,11 @@ impl<'t> Told<'t> {
                 let (name, rest) = name(text)?;
                 (name.len() <= NAME_LEN).then(|| entry.put_bytes(name.as_bytes()))?;
                 rest
+            }
+            b'b' => {
+                (text.len() <= TEXT_LEN).then(|| entry.put_bytes(text.as_bytes()))?;
+                entry.detail = text.len() as u8;
+                ""
             }
             b'P' => self.take_places(index, text)?,
             b'R' => self.take_register(index, text)?,

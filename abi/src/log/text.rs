@@ -4,9 +4,10 @@
 //! One definition for all who show a log: the hypervisor, which writes a piece when the transmitter has room
 //! for one, and the host tool. A piece is a key and a value, so it is short even if the line is long.
 
+use super::ending::Ending;
 use super::entry::{
     Entry, Failure, HAS_ADDRESS, HAS_VIRTUAL, IS_AGAIN, IS_NAMED, IS_NOT_STARTED, IS_TASK, IS_WARM, Kind,
-    LIMIT_REACHED,
+    LIMIT_REACHED, TEXT_LEN,
 };
 use super::line::Line;
 use super::registers::RegisterFile;
@@ -17,7 +18,7 @@ use crate::{Error, log::NAME_LEN};
 pub const PIECE_LEN: usize = BEFORE_LEN + VALUE_LEN;
 /// Bytes of text before a value at most. Longer text is a piece of its own.
 const BEFORE_LEN: usize = 24;
-const VALUE_LEN: usize = super::entry::TEXT_LEN;
+const VALUE_LEN: usize = TEXT_LEN;
 /// The vCPUs whose pCPUs an entry of [`Kind::Partition`] has.
 pub const PLACED_VCPUS: u8 = 8;
 /// The fact that holds the number of the event, and the action in the bits from 32 on.
@@ -90,6 +91,11 @@ impl Kind {
                 "",
             ],
             Self::Lost => ["log entries lost: {#0}", "", ""],
+            Self::Begin => ["Bulkhead {b}", "", ""],
+            Self::Boot => ["boot {#0}, the log of earlier ones is kept in RAM", "", ""],
+            Self::Crashed => ["the hypervisor crashed in boot {#0}: ", "", ""],
+            Self::Board => ["board {N}, pCPUs {#4}", "", ""],
+            Self::Ended => ["{d}", "", ""],
         }
     }
 
@@ -98,6 +104,7 @@ impl Kind {
         match self {
             Self::State => PartitionState::NAMES,
             Self::Failed => Failure::NAMES,
+            Self::Ended => Ending::NAMES,
             _ => HealthClass::NAMES,
         }
     }

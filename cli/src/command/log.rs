@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `bulkhead log`: the hypervisor's records in RAM, from a memory dump or from a board that runs.
+//! `bulkhead log`: the hypervisor's records in RAM, from a memory dump or from a board that runs, or what a
+//! serial line said, from the bytes that another program kept.
 
 use super::LogArgs;
 use crate::emulator::debugger::Debugger;
 use crate::log::log_area::{self, LogArea};
 use crate::problem::{Code, Problem};
+use crate::serial::capture::{Capture, KeptLine};
 use std::path::Path;
 
 pub(super) fn run(args: &LogArgs) -> Result<Code, Problem> {
@@ -24,6 +26,11 @@ fn from_dump(path: &Path) -> Result<Code, Problem> {
     )?;
     let areas: Vec<_> = LogArea::find_all(&dump).collect();
     if areas.is_empty() {
+        let mut capture = Capture::default();
+        if let Some(mut lines) = capture.feed(&dump) {
+            lines.extend(capture.finish());
+            return from_lines(&lines);
+        }
         return Err(
             Problem::new(format!("no log of the hypervisor in {}", path.display()))
                 .remedy("dump the RAM in which `bulkhead check` shows the log of the hypervisor"),
@@ -37,6 +44,14 @@ fn from_dump(path: &Path) -> Result<Code, Problem> {
     }
     for (at, area) in areas {
         super::print(&format!("at {at:#x} of the dump: {}", area.text_of_all()))?;
+    }
+    Ok(Code::Done)
+}
+
+/// Prints what a serial line said.
+fn from_lines(lines: &[KeptLine]) -> Result<Code, Problem> {
+    for line in lines {
+        super::print(&format!("[{}] {}: {}\n", line.time, line.console, line.text))?;
     }
     Ok(Code::Done)
 }

@@ -7,13 +7,12 @@
 //! own making. The address tells which area is the hypervisor's.
 
 use crate::log::exits::{self, CAUSES, ExitCounts, brief};
+use crate::log::names::PartitionNames;
 use crate::log::never_ran::NeverRan;
 use bulkhead_abi::log::line::{STAMP_LEN, stamp};
-use bulkhead_abi::log::registers;
 use bulkhead_abi::log::{
     Area, CLOCK_STEP, CRASH_EXCEPTION, CRASH_NEW, CRASH_PANIC, CRASH_TOLD, Crash, ENTRY_SIZE, Entry, Header,
-    Kind, LARGE, Layout, MAGIC, NONE, Names, Partition, Pcpu, PieceLine, Prompt, RegisterFile, SMALL,
-    VERSION, Vcpu, are_positions, in_steps,
+    Kind, LARGE, Layout, MAGIC, NONE, Partition, Pcpu, Prompt, SMALL, VERSION, Vcpu, are_positions, in_steps,
 };
 use bulkhead_abi::trace::{RING_MAX, RING_MIN};
 use bulkhead_abi::{HealthClass, PartitionState};
@@ -710,39 +709,6 @@ fn mark(needed: bool) -> &'static str {
     if needed { "*" } else { " " }
 }
 
-/// The names of the partitions in the life of the hypervisor whose entries are read. The area itself has only
-/// the names of the last life.
-struct PartitionNames(Vec<String>);
-
-impl PartitionNames {
-    /// Takes the name from an entry that says it.
-    fn learn(&mut self, entry: &Entry) {
-        if entry.partition == 0 {
-            self.0.clear();
-        }
-        self.0.resize(usize::from(entry.partition), String::new());
-        let bytes = entry.bytes();
-        let name = bytes[..bulkhead_abi::log::NAME_LEN]
-            .split(|byte| *byte == 0)
-            .next();
-        self.0
-            .push(String::from_utf8_lossy(name.unwrap_or(&[])).into_owned());
-    }
-}
-
-impl Names for PartitionNames {
-    fn add_name(&self, partition: u8, to: &mut PieceLine) {
-        match self.0.get(usize::from(partition)).filter(|name| !name.is_empty()) {
-            Some(name) => to.text(name),
-            None => to.text("#").decimal(partition.into()),
-        };
-    }
-
-    fn files(&self) -> &[&RegisterFile] {
-        &registers::ALL
-    }
-}
-
 /// Returns the lines of entries.
 fn lines_of(entries: Vec<Option<Entry>>, names: PartitionNames) -> Vec<String> {
     let mut names = names;
@@ -753,17 +719,12 @@ fn lines_of(entries: Vec<Option<Entry>>, names: PartitionNames) -> Vec<String> {
             line = None;
             continue;
         };
-        if entry.kind == Kind::Partition {
-            names.learn(&entry);
-        }
+        names.learn(&entry);
         let text = line.get_or_insert_with(|| {
             let mut time = [0; STAMP_LEN];
             [b"[", stamp(entry.time, &mut time), b"] "].concat()
         });
-        let (mut next, mut piece) = (0, PieceLine::new());
-        while entry.piece(&names, &mut next, &mut piece) {
-            text.extend(piece.as_bytes());
-        }
+        text.extend(names.text(&entry));
         if !entry.has_more() {
             lines.extend(line.take().map(|text| printable(&String::from_utf8_lossy(&text))));
         }

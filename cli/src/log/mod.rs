@@ -4,6 +4,7 @@
 pub mod exits;
 pub mod log_area;
 pub mod log_files;
+pub mod names;
 pub mod never_ran;
 pub mod objects;
 pub mod summary;

@@ -8,6 +8,8 @@
 use crate::emulator::stall::Stall;
 use crate::serial::framing::{Demultiplexer, Event, UNTAGGED, VirtualTime};
 use crate::serial::line::LineEditor;
+use crate::serial::records::{Records, Said};
+use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
 
 /// Consoles that are kept apart. A system has far fewer. A line that carries more names is garbage.
 const CONSOLES_MAX: usize = 100;
@@ -83,9 +85,53 @@ struct Console {
 #[derive(Debug)]
 pub struct Consoles {
     demultiplexer: Demultiplexer,
+    records: Records,
+    seen: Seen,
+}
+
+/// The consoles, and the one whose text comes.
+#[derive(Debug)]
+struct Seen {
     list: Vec<Console>,
     current: usize,
     now: VirtualTime,
+}
+
+impl Seen {
+    /// Makes a console the one whose text comes.
+    fn switch(&mut self, console: &str, time: Option<VirtualTime>) {
+        self.current = find(&mut self.list, console);
+        // A lost or invented tag must not turn the clock back.
+        self.now = time.map_or(self.now, |time| time.max(self.now));
+        self.list[self.current].time = time.unwrap_or(self.now);
+    }
+
+    /// Takes text of the current console.
+    fn text(&mut self, bytes: &[u8], observer: &mut dyn Observer, control: &mut Control) {
+        let console = &mut self.list[self.current];
+        observer.bytes(&console.name, bytes);
+        console.printed = console.printed.wrapping_add(bytes.len());
+        for &byte in bytes {
+            if let Some(text) = console.editor.push(byte) {
+                let line = ConsoleLine {
+                    console: &console.name,
+                    time: console.time,
+                    text: &text,
+                    cursor: 0,
+                };
+                observer.line(line, control);
+            }
+        }
+    }
+
+    /// Takes the text of a record.
+    fn say(&mut self, said: &Said, observer: &mut dyn Observer, control: &mut Control) {
+        match said.time {
+            Some(time) => self.switch(said.console, Some(time)),
+            None => self.current = find(&mut self.list, said.console),
+        }
+        self.text(&said.text, observer, control);
+    }
 }
 
 impl Default for Consoles {
@@ -98,9 +144,12 @@ impl Default for Consoles {
         };
         Self {
             demultiplexer: Demultiplexer::default(),
-            list: vec![untagged],
-            current: 0,
-            now: VirtualTime::default(),
+            records: Records::default(),
+            seen: Seen {
+                list: vec![untagged],
+                current: 0,
+                now: VirtualTime::default(),
+            },
         }
     }
 }
@@ -109,13 +158,13 @@ impl Consoles {
     /// Returns the latest time seen on any console.
     #[must_use]
     pub fn now(&self) -> VirtualTime {
-        self.now
+        self.seen.now
     }
 
     /// Returns the bytes that a console has printed so far.
     #[must_use]
     pub fn printed(&self, console: &str) -> usize {
-        let mut all = self.list.iter();
+        let mut all = self.seen.list.iter();
         all.find(|one| one.name == console).map_or(0, |one| one.printed)
     }
 
@@ -123,35 +172,27 @@ impl Consoles {
     pub fn feed(&mut self, input: &[u8], observer: &mut dyn Observer, control: &mut Control) {
         let Self {
             demultiplexer,
-            list,
-            current,
-            now,
+            records,
+            seen,
         } = self;
         demultiplexer.feed(input, |event| match event {
             Event::Switch { console, time } => {
-                *current = find(list, console);
-                // A lost or invented tag must not turn the clock back.
-                *now = time.map_or(*now, |time| time.max(*now));
-                list[*current].time = time.unwrap_or(*now);
-            }
-            Event::Text(bytes) => {
-                let console = &mut list[*current];
-                observer.bytes(&console.name, bytes);
-                console.printed = console.printed.wrapping_add(bytes.len());
-                for &byte in bytes {
-                    if let Some(text) = console.editor.push(byte) {
-                        let line = ConsoleLine {
-                            console: &console.name,
-                            time: console.time,
-                            text: &text,
-                            cursor: 0,
-                        };
-                        observer.line(line, control);
-                    }
+                if console == HYPERVISOR_CONSOLE {
+                    let end = records.line_end();
+                    end.into_iter()
+                        .for_each(|said| seen.say(&said, observer, control));
                 }
+                seen.switch(console, time);
             }
+            Event::Record(bytes) => {
+                for said in records.take(bytes) {
+                    seen.say(&said, observer, control);
+                }
+                seen.current = 0;
+            }
+            Event::Text(bytes) => seen.text(bytes, observer, control),
         });
-        for console in list {
+        for console in &mut self.seen.list {
             if console.editor.take_changed() {
                 let text = console.editor.text();
                 let cursor = console.editor.cursor();
@@ -168,7 +209,7 @@ impl Consoles {
 
     /// Ends every unfinished line.
     pub fn finish(&mut self, observer: &mut dyn Observer, control: &mut Control) {
-        for console in &mut self.list {
+        for console in &mut self.seen.list {
             if let Some(text) = console.editor.finish() {
                 let line = ConsoleLine {
                     console: &console.name,
@@ -244,7 +285,7 @@ mod tests {
             let tag = format!("\x1e[    9.{:06}] n{number}: \x1fx\n", 1000 - number);
             consoles.feed(tag.as_bytes(), &mut recorder, &mut control);
         }
-        assert_eq!(consoles.list.len(), CONSOLES_MAX);
+        assert_eq!(consoles.seen.list.len(), CONSOLES_MAX);
         assert_eq!(consoles.now().micros, 9_001_000);
         assert_eq!(recorder.0.iter().filter(|line| line.contains("|x")).count(), 1000);
     }

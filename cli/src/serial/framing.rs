@@ -11,6 +11,7 @@
 //! seen. The next good tag ends that. Text before the first tag (firmware) is [`UNTAGGED`], too.
 
 use bulkhead_abi::framing::{DLE, ESCAPE_MASK, HYPERVISOR_CONSOLE, RS, US, needs_escape};
+use bulkhead_abi::log::record::{RECORD, RECORD_MAX};
 
 /// Name of the console that text without a readable tag belongs to. No partition can have it.
 pub const UNTAGGED: &str = "-";
@@ -53,6 +54,9 @@ pub enum Event<'a> {
         /// backend that has lost its clock.
         time: Option<VirtualTime>,
     },
+    /// A record of the hypervisor's log, whole or damaged: the bytes between RS and US, without the line end
+    /// at their begin. No console is current after it.
+    Record(&'a [u8]),
     /// Bytes of the current console.
     Text(&'a [u8]),
 }
@@ -92,6 +96,10 @@ impl Demultiplexer {
             match (self.state, byte) {
                 (_, RS) => {
                     self.flush(&mut text, &mut sink);
+                    // A record that another tag interrupts is a damaged one.
+                    if let (State::Tag, Some(bytes)) = (self.state, record(&self.tag)) {
+                        sink(Event::Record(bytes));
+                    }
                     self.tag.clear();
                     self.state = State::Tag;
                 }
@@ -99,6 +107,11 @@ impl Demultiplexer {
                 (State::Text, _) => text.push(byte),
                 (State::Escape, _) => {
                     text.push(byte ^ ESCAPE_MASK);
+                    self.state = State::Text;
+                }
+                (State::Tag, US) if record(&self.tag).is_some() => {
+                    sink(Event::Record(record(&self.tag).unwrap_or_default()));
+                    self.current = (UNTAGGED.to_owned(), false);
                     self.state = State::Text;
                 }
                 (State::Tag, US) => {
@@ -116,7 +129,7 @@ impl Demultiplexer {
                     sink(event);
                     self.state = State::Text;
                 }
-                (State::Tag, _) if self.tag.len() == TAG_MAX => {
+                (State::Tag, _) if self.tag.len() == longest(&self.tag) => {
                     // This was never a tag of the hypervisor's. Show the bytes instead of swallowing them.
                     sink(LOST);
                     text.extend_from_slice(&self.tag);
@@ -141,6 +154,20 @@ impl Demultiplexer {
 
 /// The beginning of a tag that breaks a line.
 const LINE_END: &[u8] = b"\r\n";
+
+/// Returns the bytes of a record, if a tag is one.
+fn record(tag: &[u8]) -> Option<&[u8]> {
+    let tag = tag.strip_prefix(LINE_END).unwrap_or(tag);
+    tag.starts_with(&[RECORD]).then_some(tag)
+}
+
+/// Returns the length at which a tag with this begin is given up.
+fn longest(tag: &[u8]) -> usize {
+    match record(tag) {
+        Some(_) => RECORD_MAX + LINE_END.len(),
+        None => TAG_MAX,
+    }
+}
 
 const LOST: Event<'static> = Event::Switch {
     console: UNTAGGED,
@@ -237,6 +264,7 @@ mod tests {
                 Event::Switch { console, time } => {
                     seen.push((console.to_owned(), time.map(|time| time.micros), Vec::new()));
                 }
+                Event::Record(bytes) => seen.push(("record".to_owned(), None, bytes.to_vec())),
                 Event::Text(text) => match seen.last_mut() {
                     Some(last) => last.2.extend_from_slice(text),
                     None => seen.push((UNTAGGED.to_owned(), None, text.to_vec())),
@@ -325,6 +353,30 @@ mod tests {
         line.extend(std::iter::repeat_n(b'x', 300));
         let seen = collect(&[&line]);
         assert_eq!(seen, [(UNTAGGED.to_owned(), None, vec![b'x'; 300])]);
+    }
+
+    #[test]
+    fn records_are_whole_or_end_at_the_next_tag() {
+        let line = b"\x1e[0.000001] a: \x1fhal\x1e\r\n=0 1 2 3\r\n\x1f\x1e=1 4\x1e[0.000002] a: \x1ff\r\n";
+        let parts: Vec<_> = collect(&[line])
+            .into_iter()
+            .map(|(name, _, text)| (name, text))
+            .collect();
+        let expected = [
+            ("a", &b"hal"[..]),
+            ("record", b"=0 1 2 3\r\n"),
+            ("record", b"=1 4"),
+            ("a", b"f\r\n"),
+        ];
+        let expected = expected.map(|(name, text)| (name.to_owned(), text.to_vec()));
+        assert_eq!(parts, expected);
+        // A partition cannot begin a record: its RS is escaped.
+        let forged = [
+            b"\x1e[0.000001] a: \x1f".as_slice(),
+            &direct("a", b"\x1e=0 1 2\r\n\x1f")[3..],
+        ]
+        .concat();
+        assert_eq!(collect(&[&forged])[0].2, b"\x1e=0 1 2\r\n\x1f");
     }
 
     #[test]

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Framed bytes on their way to the transmitter.
 
+use super::shown::IS_TEXT;
 use bulkhead_abi::framing::{DLE, ESCAPE_MASK, RS, US, needs_escape};
 use bulkhead_abi::log::line::{STAMP_LEN, put, stamp};
+use bulkhead_abi::log::record::RECORD_PIECE;
 use bulkhead_abi::log::text::PIECE_LEN;
 use bulkhead_image::layout::NAME_LEN;
 
 /// The length of the longest tag: RS, CR LF, `[`, time, `] `, name, `: `, US.
 const TAG_MAX: usize = 1 + 2 + 1 + STAMP_LEN + 2 + NAME_LEN + 2 + 1;
+/// The most bytes of a piece of the log.
+const PIECE: usize = if IS_TEXT { PIECE_LEN } else { RECORD_PIECE };
 /// The size of the stage in bytes: a tag, and some text and a piece of text, all of whose bytes may be
 /// escaped.
-const STAGE: usize = TAG_MAX + 2 * (super::AT_ONCE + PIECE_LEN);
+const STAGE: usize = TAG_MAX + 2 * (super::AT_ONCE + PIECE);
 
 /// A short stretch of framed bytes.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub struct Stage {
     bytes: [u8; STAGE],
     length: usize,
     sent: usize,
@@ -107,6 +111,11 @@ pub(super) fn tag(stage: &mut Stage, break_line: bool, now: u64, name: &[u8]) {
     stage.push(b"] ");
     stage.push(name);
     stage.push(&[b':', b' ', US]);
+}
+
+/// Adds the begin of a record. `break_line` is set if another console's line is unfinished.
+pub(super) fn record(stage: &mut Stage, break_line: bool) {
+    stage.push(if break_line { &[RS, b'\r', b'\n'] } else { &[RS] });
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use bulkhead_abi::trace::{RING_MAX, RING_MIN};
 use bulkhead_image::MAX_PORT_DEPTH;
 
 use crate::board::AttachmentKind;
-use crate::schema::declare::tables;
+use crate::schema::declare::{choices, tables};
 use crate::schema::form::Whole;
 pub(crate) use crate::schema::form::{Given, Map, Placed};
 use crate::units::{Duration, Size};
@@ -59,6 +59,14 @@ tables! {
         emulator "emulator": EmulatorSpec, optional;
         /// trace of every pCPU whenever the system runs; without this table only `run --trace` traces
         trace "trace": Option<TraceSpec>, optional;
+        /// the hypervisor's own log
+        log "log": LogSpec, optional;
+    }
+
+    /// The hypervisor's log, as the serial line carries it. The log in RAM is the same either way.
+    pub(crate) LogSpec = "a log table" {
+        /// the place where the entries of the log become text
+        text "text": Given<TextPlace>, default("board");
     }
 
     /// The rings of the trace, in RAM that is left when all else is placed. The log area has their addresses.
@@ -161,6 +169,17 @@ impl<'a> AttachmentSpec<'a> {
             Self::Disk(disk) => Some(disk),
             Self::Network(_) => None,
         }
+    }
+}
+
+choices! {
+    /// The place where the entries of the hypervisor's log become text.
+    pub(crate) TextPlace {
+        /// the hypervisor prints text
+        Board = "board",
+        /// `build --tailor` leaves the text out of the hypervisor, which then sends records. `bulkhead run`
+        /// and `bulkhead log` show the same lines. A terminal shows the numbers of each record
+        Tool = "tool",
     }
 }
 

@@ -8,6 +8,9 @@ const TRANSLATED: &str = r#"board = "qemu-virt-aarch64"
 [trace]
 records = 1024
 
+[log]
+text = "tool"
+
 [pcpu.0]
 policy = "fixed-priority"
 quantum = "5ms"

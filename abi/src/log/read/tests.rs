@@ -69,13 +69,19 @@ fn entry(kind: Kind, random: &mut Random) -> Entry {
             entry.detail = 1 + random.below(6) as u8;
         }
         Kind::Partition => entry.detail = 1 + random.below(8) as u8,
+        Kind::Ended => entry.detail = 1 + random.below(2) as u8,
+        Kind::Begin => {
+            let text = &b"0.1.0 class aarch64"[..1 + random.below(19) as usize];
+            entry.put_bytes(text);
+            entry.detail = text.len() as u8;
+        }
         _ => {}
     }
-    if matches!(kind, Kind::Partition | Kind::State) {
+    if matches!(kind, Kind::Partition | Kind::State | Kind::Board) {
         entry.facts[..4].fill(0);
         entry.put_bytes([&b"safe-mode"[..], &[b'n'; NAME_LEN]][random.below(2) as usize]);
     }
-    if kind != Kind::Partition {
+    if !matches!(kind, Kind::Partition | Kind::Board | Kind::Begin) {
         let action = 1 + random.below(HealthAction::ALL.len() as u64);
         entry.facts[usize::from(EVENT)] &= 0xFFFF_FFFF;
         entry.facts[usize::from(EVENT)] |= action << 32;
@@ -122,6 +128,11 @@ fn same_facts(entry: &Entry, told: &Told<'_>, line: &str) {
             b'h' | b'#' | b'e' => assert_eq!(read, own, "{line}"),
             b'n' | b'm' => assert_eq!(event.0 as u32, event.1 as u32, "{line}"),
             b'a' => assert_eq!(event.0 >> 32, event.1 >> 32, "{line}"),
+            b'b' => assert_eq!(
+                entry.bytes()[..entry.detail.into()],
+                told.entry.bytes()[..entry.detail.into()],
+                "{line}"
+            ),
             b'N' => assert_eq!(entry.facts[..4], told.entry.facts[..4], "{line}"),
             b'R' => assert_eq!((read, told.entry.detail), (own, entry.detail), "{line}"),
             b'P' => {
@@ -195,7 +206,8 @@ fn lines_that_are_no_entries_are_refused() {
         "registers: partition=a vcpu=0 r1=0x0 r0=0x1",
         "log entries lost: 01",
         "LOCKDOWN: bad",
-        "Bulkhead 0.1.0 class aarch64",
+        "Bulk 0.1.0 class",
+        "the hypervisor crashed in boot 1: LOCKDOWN: bad",
     ] {
         assert_eq!(Told::read(line), None, "{line}");
     }
