@@ -26,8 +26,8 @@
 //!
 //! **Form of the log.** The log holds entries ([`bulkhead_abi::log`]). An entry becomes text when the
 //! transmitter has room, a piece of its line at a time. So an event costs a few words, and each call of
-//! [`Multiplexer::pump`] writes a few bytes, however long the line is. Without the part `text` an entry leaves
-//! as a record instead, a word at a time ([`shown`]).
+//! [`Multiplexer::pump`] writes a few bytes, however long the line is. Without the part `text` an entry
+//! leaves as a record instead, a word at a time ([`shown`]).
 //!
 //! **Losses.** Partitions lose nothing: a full ring is reported as no room. An entry of the log that is
 //! overwritten before it was shown is counted, and the count is shown. Only the log can fill its ring.
@@ -38,6 +38,10 @@ mod ring;
 pub mod shown;
 mod text;
 
+pub use records::Records;
+pub use text::Text;
+
+use crate::parts::{Is, TEXT};
 use crate::table::PerPartition;
 use bulkhead_abi::log::{ENTRIES, Entry, Kind, LINE_MAX, Names};
 use bulkhead_abi::size::limit;
@@ -45,10 +49,27 @@ use bulkhead_arch_api::{Console, MAX_PARTITIONS, PartitionId};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use line::{Stage, tag};
 use ring::{Ring, View};
-use shown::{Chosen, Shown};
+use shown::Shown;
 use spin::RelaxStrategy;
 use spin::mutex::{SpinMutex, TicketMutex};
 use spin::once::Once;
+
+/// The choice of a form of the log.
+pub trait Form {
+    /// The form.
+    type Shown: Shown;
+}
+
+impl Form for Is<true> {
+    type Shown = Text;
+}
+
+impl Form for Is<false> {
+    type Shown = Records;
+}
+
+/// The form of the log in this build: text, if the part `text` is there.
+pub type Chosen = <Is<TEXT> as Form>::Shown;
 
 /// The size of a console's ring: bytes that wait for the console's turn.
 pub const RING: usize = limit(128, 512);

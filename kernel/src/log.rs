@@ -3,8 +3,8 @@
 //!
 //! An event is told as an [`Entry`]: facts in numbers, in a bounded number of instructions. `crate::record`
 //! keeps the entries, and [`crate::console`] shows them when the transmitter has room. Text of the
-//! hypervisor's own ([`LogLine`]) is for the reason of an end: the crash record keeps it, too, and a reader of
-//! a dump need not have the system.
+//! hypervisor's own ([`LogLine`]) is for the reason of an end: the crash record keeps it, too, and a reader
+//! of a dump need not have the system.
 
 use bulkhead_abi::log::entry::{MORE, TEXT_LEN};
 use bulkhead_abi::log::line::Line;
@@ -18,7 +18,8 @@ const _: () = assert!(LINE_LEN.div_ceil(TEXT_LEN) < bulkhead_abi::log::LINE_ENTR
 /// A line under construction.
 pub type LogLine = Line<LINE_LEN>;
 
-/// A line of several entries, which the hypervisor writes at its boot or its end: an entry, and text after it.
+/// A line of several entries, which the hypervisor writes at its boot or its end: an entry, and text after
+/// it.
 #[derive(Clone, Debug)]
 pub struct Entries<'t> {
     /// The entry that is to be written now.

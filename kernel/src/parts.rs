@@ -29,6 +29,9 @@ pub(crate) const SERVICES: bool = has(Part::Services);
 /// As [`PORTS`].
 pub(crate) const UPCALLS: bool = has(Part::Upcalls);
 
+/// True if the hypervisor writes its log as text.
+pub(crate) const TEXT: bool = has(Part::Text);
+
 /// True if vCPUs wait for each other: at ports, or for locks.
 pub(crate) const HAS_SEATS: bool = PORTS || LOCKS;
 

@@ -70,14 +70,14 @@ type Table = BTreeMap<String, Counts>;
 
 const FILE: &str = "english-budget.toml";
 const HEAD: &str = "# SPDX-License-Identifier: Apache-2.0
-# Sentences that are hard to read: how many each crate or folder may still have (docs/style.md has the rules).
-# headless: opens with What, Who, Whose, How or Whether and is no question. long: over 110 columns.
+# Sentences that are hard to read: how many each crate or folder may still have (docs/style.md has the
+# rules). headless: opens with What, Who, Whose, How or Whether and is no question. long: over 110 columns.
 # verbless: the documentation of a function opens with no verb. `nobody`: \"nobody\", \"somebody\", \"whoever\" or
 # \"whatever\", where a noun says more. that_of: \"that of\" and \"those of\", where the noun can be repeated.
 # `behind`: where \"after\" or \"because of\" is meant, mostly. of_its_own: \"of its own\" and \"of their own\",
 # where \"own\" before the noun, or nothing, says as much. none_of: \"is none\" and \"none of\", where \"not\" or
-# \"no\" is plainer. `xtask ci` fails if a number rises; `xtask bless`
-# lowers the numbers. `xtask english FOLDER` lists the places.
+# \"no\" is plainer. `xtask ci` fails if a number rises; `xtask bless` lowers the numbers. `xtask english
+# FOLDER` lists the places.
 
 ";
 

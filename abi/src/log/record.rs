@@ -9,8 +9,8 @@
 //!
 //! All fields are hexadecimal, without leading zeros. `number` counts the records, from 0 on, and wraps after
 //! 255. Facts of zero at the end are left out. A terminal shows a record as a line of its own, and a person
-//! can read the numbers of [`Entry`] in it. `check` depends on every bit of the other fields, so a record with
-//! a byte that was changed or lost is no record. A record that was lost as a whole leaves a gap in the
+//! can read the numbers of [`Entry`] in it. `check` depends on every bit of the other fields, so a record
+//! with a byte that was changed or lost is no record. A record that was lost as a whole leaves a gap in the
 //! numbers. The next record begins with the next RS.
 
 use super::entry::{ENTRY_WORDS, Entry};

@@ -38,8 +38,8 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Takes more bytes. Returns the lines that are complete now, or `None` if there was no tag yet: the bytes
-    /// are no capture of a line then, so far.
+    /// Takes more bytes. Returns the lines that are complete now, or `None` if there was no tag yet: the
+    /// bytes are no capture of a line then, so far.
     pub fn feed(&mut self, bytes: &[u8]) -> Option<Vec<KeptLine>> {
         self.is_tagged |= bytes.contains(&RS);
         self.is_tagged.then(|| {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Framed bytes on their way to the transmitter.
 
-use super::shown::IS_TEXT;
+use crate::parts::TEXT;
 use bulkhead_abi::framing::{DLE, ESCAPE_MASK, RS, US, needs_escape};
 use bulkhead_abi::log::line::{STAMP_LEN, put, stamp};
 use bulkhead_abi::log::record::RECORD_PIECE;
@@ -11,7 +11,7 @@ use bulkhead_image::layout::NAME_LEN;
 /// The length of the longest tag: RS, CR LF, `[`, time, `] `, name, `: `, US.
 const TAG_MAX: usize = 1 + 2 + 1 + STAMP_LEN + 2 + NAME_LEN + 2 + 1;
 /// The most bytes of a piece of the log.
-const PIECE: usize = if IS_TEXT { PIECE_LEN } else { RECORD_PIECE };
+const PIECE: usize = if TEXT { PIECE_LEN } else { RECORD_PIECE };
 /// The size of the stage in bytes: a tag, and some text and a piece of text, all of whose bytes may be
 /// escaped.
 const STAGE: usize = TAG_MAX + 2 * (super::AT_ONCE + PIECE);

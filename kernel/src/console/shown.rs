@@ -1,23 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The log on the serial line, in one of two forms: as text ([`Text`], the part `text`), or as records from
-//! which the host tool makes the same text ([`Records`]).
+//! The log on the serial line, in one of two forms: as text (`text`, the part), or as records from which the
+//! host tool makes the same text (`records`).
 
 use super::line::Stage;
-pub use super::records::Records;
-pub use super::text::Text;
 use bulkhead_abi::log::{Entry, Names};
-use bulkhead_abi::parts::{PARTS, Part};
 use core::fmt::Debug;
-
-/// True if the hypervisor writes its log as text.
-pub const IS_TEXT: bool = PARTS.has(Part::Text);
-
-/// The form of this build.
-#[cfg(feature = "text")]
-pub type Chosen = Text;
-/// The form of this build.
-#[cfg(not(feature = "text"))]
-pub type Chosen = Records;
 
 /// The entry of the log that is being shown, in a form.
 pub trait Shown: Debug {
