@@ -14,7 +14,7 @@ use crate::log::{Entries, LogLine, numbered};
 use crate::mailbox::bit;
 use crate::network::{Nic, OUTSIDE};
 use crate::partition::{Launch, Request};
-use crate::parts::{Part, has};
+use crate::parts::NETWORKS;
 use crate::port::PortId;
 use crate::shared::Shared;
 use crate::system::{System, windows};
@@ -279,7 +279,7 @@ fn prepare<'i, A: Arch, D: Drivers, S: Sha256>(
             },
         );
     }
-    if D::HAS_NETWORK && has(Part::Networks) {
+    if D::HAS_NETWORK && NETWORKS {
         connect(machine, drivers, shared, system);
     }
     endow_capabilities(shared, system)?;

@@ -29,6 +29,16 @@ pub(crate) const SERVICES: bool = has(Part::Services);
 /// As [`PORTS`].
 pub(crate) const UPCALLS: bool = has(Part::Upcalls);
 
+/// As [`PORTS`].
+pub(crate) const FUNCTIONS: bool = has(Part::Functions);
+/// As [`PORTS`].
+pub(crate) const FLASH: bool = has(Part::Flash);
+/// As [`PORTS`].
+pub(crate) const NETWORKS: bool = has(Part::Networks);
+/// As [`PORTS`].
+pub(crate) const SEMIHOSTING: bool = has(Part::Semihosting);
+/// As [`PORTS`].
+pub(crate) const TRACE: bool = has(Part::Trace);
 /// True if the hypervisor writes its log as text.
 pub(crate) const TEXT: bool = has(Part::Text);
 

@@ -10,7 +10,7 @@ use crate::console::DRAIN_PERIOD_NS;
 use crate::dispatch::Pcpu;
 use crate::dispatch::device::Change;
 use crate::local::Activity;
-use crate::parts::{Part, PartOf, has};
+use crate::parts::{PartOf, SEMIHOSTING};
 use bulkhead_abi::log::entry::Failure;
 use bulkhead_arch_api::{Arch, Drivers, HOST_BYTES, HostCall, Reply, VcpuId};
 use bulkhead_sched::{PcpuPolicy, Slot};
@@ -31,7 +31,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
 impl<A: Arch, D: Drivers, P: PcpuPolicy> PartOf for Hosting<'_, '_, '_, A, D, P> {
     #[inline(always)]
     fn is_there(&self) -> bool {
-        A::CAPS.semihosting && has(Part::Semihosting)
+        A::CAPS.semihosting && SEMIHOSTING
     }
 }
 

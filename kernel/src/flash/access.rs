@@ -6,7 +6,7 @@
 
 use crate::dispatch::Pcpu;
 use crate::dispatch::regions::Place;
-use crate::parts::{Part, PartOf, has};
+use crate::parts::{FLASH, PartOf};
 use bulkhead_arch_api::class::DeviceRole;
 use bulkhead_arch_api::{
     Access, AccessKind, Arch, CopyError, Drivers, GuestPhys, PartitionId, Permissions, Reply, VirtualDevice,
@@ -149,7 +149,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Flashing<'_, '_, '_, A, D, P> {
 impl<A: Arch, D: Drivers, P: PcpuPolicy> PartOf for Flashing<'_, '_, '_, A, D, P> {
     #[inline(always)]
     fn is_there(&self) -> bool {
-        has(Part::Flash)
+        FLASH
     }
 
     #[inline(always)]

@@ -7,7 +7,7 @@ use crate::dispatch::Pcpu;
 use crate::dispatch::regions::Place;
 use crate::function::{FunctionFacts, FunctionId};
 use crate::mailbox::bit;
-use crate::parts::{Part, PartOf, has};
+use crate::parts::{FUNCTIONS, PartOf};
 use bulkhead_arch_api::{Access, AccessKind, Arch, Drivers, PartitionId, Reply, VcpuSet};
 use bulkhead_devices::ivshmem::{CONFIG_SIZE, Function, REGISTERS_SIZE, nobody};
 use bulkhead_sched::PcpuPolicy;
@@ -122,7 +122,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Bridges<'_, '_, '_, A, D, P> {
 impl<A: Arch, D: Drivers, P: PcpuPolicy> PartOf for Bridges<'_, '_, '_, A, D, P> {
     #[inline(always)]
     fn is_there(&self) -> bool {
-        has(Part::Functions)
+        FUNCTIONS
     }
 
     #[inline(always)]

@@ -2,12 +2,12 @@
 //! The upcalls that the tasks of a pCPU wait for.
 
 use crate::mailbox::bit;
-use crate::parts::{Part, has};
+use crate::parts::UPCALLS;
 use bulkhead_arch_api::{GuestPhys, PartitionId, Ticks};
 use bulkhead_sched::{MAX_SLOTS, Slot};
 
 /// Slots whose tasks can have an upcall. A class with small tables has no upcalls.
-const UPCALL_SLOTS: usize = if has(Part::Upcalls) { MAX_SLOTS } else { 0 };
+const UPCALL_SLOTS: usize = if UPCALLS { MAX_SLOTS } else { 0 };
 
 /// The upcall that a task waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@
 use crate::dispatch::Pcpu;
 use crate::dispatch::regions::Place;
 use crate::network::{Address, Frames, NicFacts, NicId, NicWindow, OUTSIDE, word_at};
-use crate::parts::{Part, PartOf, Rest, has};
+use crate::parts::{NETWORKS, PartOf, Rest};
 use bulkhead_abi::PartitionState;
 use bulkhead_abi::log::Kind;
 use bulkhead_arch_api::{
@@ -312,7 +312,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
 impl<A: Arch, D: Drivers, P: PcpuPolicy> PartOf for Switching<'_, '_, '_, A, D, P> {
     #[inline(always)]
     fn is_there(&self) -> bool {
-        D::HAS_NETWORK && has(Part::Networks)
+        D::HAS_NETWORK && NETWORKS
     }
 
     #[inline(always)]

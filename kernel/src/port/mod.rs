@@ -35,7 +35,7 @@ use crate::cap::{Capability, HeldReply, Named};
 use crate::lent::line::Mark;
 use crate::lock::LockId;
 use crate::outcome::Outcome;
-use crate::parts::{Part, has};
+use crate::parts::PORTS;
 use crate::port::command::Gift;
 pub(crate) use crate::port_id::PORT_ENTRIES;
 pub use crate::port_id::{MAX_PORTS, PerPort, PortId};
@@ -57,7 +57,7 @@ const REPLY_RECEIVE: u16 = Operation::PortReceiveDonate as u16;
 /// Tells whether this operation may take the short way. Where size counts, none does.
 #[inline(always)]
 pub(crate) const fn is_handed_over(operation: u16) -> bool {
-    !IS_SMALL && has(Part::Ports) && (operation == CALL || operation == REPLY_RECEIVE)
+    !IS_SMALL && PORTS && (operation == CALL || operation == REPLY_RECEIVE)
 }
 
 /// The facts of a port.

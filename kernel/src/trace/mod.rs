@@ -12,7 +12,7 @@
 
 mod records;
 
-use crate::parts::{Part, has};
+use crate::parts::TRACE;
 use bulkhead_abi::log::Pcpu;
 use bulkhead_abi::size::IS_SMALL;
 use bulkhead_abi::trace::{BlockReason, Entry, Event, ExitCause, Record, SwitchReason};
@@ -48,7 +48,7 @@ impl Tracer {
     #[inline]
     #[must_use]
     pub const fn is_on(&self) -> bool {
-        has(Part::Trace) && !self.ring.is_empty()
+        TRACE && !self.ring.is_empty()
     }
 
     /// Returns the vCPU that runs, as far as the trace tells.
