@@ -5,7 +5,10 @@ use super::ExplainArgs;
 use crate::build::prepare::{Options, prepare};
 use crate::explain::Explainer;
 use crate::input;
+use crate::log::log_files::console_of;
 use crate::problem::{Code, Problem};
+use crate::serial::line::changes_others;
+use crate::serial::own::Kept;
 use crate::ui::progress::Progress;
 use std::io::{BufRead, Cursor, stdin};
 
@@ -22,13 +25,21 @@ pub(super) fn run(args: &ExplainArgs) -> Result<Code, Problem> {
         }
         None => ("standard input".to_owned(), Box::new(stdin().lock())),
     };
+    let partitions = prepared.system().partitions();
+    let names: Vec<&str> = partitions.iter().map(|partition| partition.name()).collect();
+    let console = args.log.as_deref().and_then(|path| console_of(path, &names));
+    let mut kept = match console {
+        Some(_) => Kept::of_partition(),
+        None => Kept::default(),
+    };
     let mut found = 0;
     for line in reader.split(b'\n') {
         let line = line.map_err(Problem::io(&name))?;
         let line = String::from_utf8_lossy(&line);
-        if let Some(explanation) = explainer.kept_line(&line) {
+        if let Some(explanation) = explainer.kept_line(&line, &mut kept) {
             found += 1;
-            super::print(&format!("{}\n{explanation}\n", line.trim_end()))?;
+            let line: String = line.trim_end().chars().flat_map(shown).collect();
+            super::print(&format!("{line}\n{explanation}\n"))?;
         }
     }
     if found == 0 {
@@ -36,5 +47,36 @@ pub(super) fn run(args: &ExplainArgs) -> Result<Code, Problem> {
             "no health report of a partition of this system in {name}\n"
         ))?;
     }
+    if let Some(text) = passed_over(kept.passed_over(), console) {
+        super::print(&text)?;
+    }
     Ok(Code::Done)
+}
+
+/// Returns a character of a line as it may reach a terminal. The control bytes of a tag are left out.
+fn shown(char: char) -> Vec<char> {
+    match char {
+        char if char.is_ascii_control() => Vec::new(),
+        char if changes_others(char) => char.escape_unicode().collect(),
+        char => vec![char],
+    }
+}
+
+/// Returns the sentence about lines that look like reports of the hypervisor and are of other consoles.
+fn passed_over(lines: usize, console: Option<&str>) -> Option<String> {
+    let of = match console {
+        Some(name) => format!("by the name of the file it is of `{name}`"),
+        None => "it is of another console than the hypervisor's".to_owned(),
+    };
+    let which = match lines {
+        0 => return None,
+        1 => "1 line looks like a report and is passed over".to_owned(),
+        _ => format!("{lines} lines look like reports and are passed over"),
+    };
+    let of = if lines == 1 {
+        of
+    } else {
+        of.replace("it is of", "they are of")
+    };
+    Some(format!("{which}: {of}, and a partition can print anything\n"))
 }

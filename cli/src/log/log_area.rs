@@ -8,6 +8,7 @@
 
 use crate::log::exits::{self, CAUSES, ExitCounts, brief};
 use crate::log::never_ran::NeverRan;
+use crate::serial::line::changes_others;
 use bulkhead_abi::log::line::{STAMP_LEN, stamp};
 use bulkhead_abi::log::registers;
 use bulkhead_abi::log::{
@@ -774,7 +775,7 @@ fn lines_of(entries: Vec<Option<Entry>>, names: PartitionNames) -> Vec<String> {
 /// Replaces characters that could control a terminal.
 fn printable(text: &str) -> String {
     let replace = |c: char| {
-        if c.is_control() {
+        if changes_others(c) {
             char::REPLACEMENT_CHARACTER
         } else {
             c
