@@ -5,6 +5,8 @@
 //!   use. `bulkhead log --live` does the same. The board stands still until the first connection is given up,
 //!   and goes on after each.
 //! - A line that is piped into `bulkhead run` reaches a Linux that has to boot first.
+//! - A guest that prints the name of another console ends no run that waits for that console, and `explain`
+//!   explains none of its lines, on any class.
 //! - The file of commands that `bulkhead run --gdb` writes for a debugger is gone afterwards.
 
 use bulkhead::build::artifacts::Workspace;
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         ("log", watch()),
         ("commands", leaves_nothing_behind()),
         ("pipe", types()),
+        ("forged", MACHINES.iter().try_for_each(cannot_forge)),
     ] {
         if let Err(why) = result {
             println!("system live: {name}: {why}");
@@ -60,7 +63,7 @@ fn main() -> ExitCode {
     let verdict = if failed == 0 { "ok" } else { "FAILED" };
     println!(
         "test result: {verdict}. {} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out",
-        3 - failed
+        4 - failed
     );
     if failed == 0 {
         ExitCode::SUCCESS
@@ -91,6 +94,82 @@ fn types() -> Result<(), Problem> {
         return Ok(());
     }
     Err(Problem::new("Linux has not got the line"))
+}
+
+/// A system of each class, as far as it differs: board, program that prints `hello: ...`, and its memory.
+const MACHINES: [[&str; 3]; 4] = [
+    ["qemu-virt-aarch64", "hello", "memory = \"2M\"\nbootargs = \"-\""],
+    ["mps2-an500", "mcu-hello", "memory = \"16K\""],
+    ["ref405ep", "ppc-hello", "memory = \"1M\"\nbootargs = \"-\""],
+    [
+        "qemu-q35-x86_64",
+        "x86-hello",
+        "memory = \"4M\"\nbootargs = \"-\"",
+    ],
+];
+
+/// Runs a guest `rogue` that prints `hello: ...` beside a partition `hello` that never starts.
+fn cannot_forge([board, program, memory]: &[&str; 3]) -> Result<(), Problem> {
+    let partition = |name: &str| {
+        format!(
+            "[partition.{name}]\nkind = \"vm\"\nimage = \"@guests/{program}\"\n{memory}\nvcpus = [{{ pcpu = 0 }}]\n"
+        )
+    };
+    let text = format!(
+        "board = \"{board}\"\n{}{}autostart = false\n",
+        partition("rogue"),
+        partition("hello")
+    );
+    let system = TemporaryFile::write("toml", text.as_bytes())?;
+    let until = ["--timeout", "0.5", "--until"];
+    let ends = |pattern: &str| {
+        let (code, _) = tool("run", system.path(), &[&until[..], &[pattern]].concat(), "")?;
+        Ok::<bool, Problem>(code == Some(0))
+    };
+    if !ends("^rogue: hello: ")? {
+        return Err(Problem::new(format!(
+            "{board}: the guest has not printed the name"
+        )));
+    }
+    if ends("^hello: ")? || ends("hello: ")? {
+        return Err(Problem::new(format!(
+            "{board}: the guest ended a run that waited for another"
+        )));
+    }
+    for (console, said) in [("bulkhead", "why |"), ("rogue", "1 line looks like a report")] {
+        let log = format!(
+            "0.1 {console} | health: partition=hello vcpu=0 class=watchdog period_ns=1 line=1 event=1 action=stop\n"
+        );
+        let (_, answer) = tool("explain", system.path(), &[], &log)?;
+        if !answer.contains(said) || answer.contains("why |") != (console == "bulkhead") {
+            return Err(Problem::new(format!("{board}: a line of `{console}`: {answer}")));
+        }
+    }
+    Ok(())
+}
+
+/// Runs a command of the tool about a system. Returns its exit code and what it prints.
+fn tool(
+    command: &str,
+    system: &Path,
+    arguments: &[&str],
+    input: &str,
+) -> Result<(Option<i32>, String), Problem> {
+    let tool = Workspace::locate()?.target().join("debug/bulkhead");
+    let mut process = Command::new(&tool);
+    process.arg(command).arg(system).args(arguments);
+    process
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut run = process.spawn().map_err(Problem::io(tool.display()))?;
+    if let Some(mut pipe) = run.stdin.take() {
+        pipe.write_all(input.as_bytes())
+            .map_err(Problem::io("the pipe"))?;
+    }
+    let output = run.wait_with_output().map_err(Problem::io(tool.display()))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok((output.status.code(), text))
 }
 
 /// Starts the tool with `--gdb`, and ends it as a user does once it has named the file for the debugger.

@@ -279,8 +279,9 @@ impl PartsArgs {
   bulkhead run system.toml --log logs                       logs/NAME.log for each console
   bulkhead run system.toml --timeout 1 --trace t.trace      then: bulkhead report t.trace
 
-A REGEX is searched in each line and in `name: line`, so it can name a console. It is searched in an unfinished
-line (a prompt), too, where `$` is not found: nobody knows that the line ends there. Without --until the run ends
+A REGEX is searched in each line and in `name: line`, so it can name a console. A match that begins with the name
+of a console and `: ` counts only on that console: whatever a guest prints, `^control: PASS` is a line of `control`.
+It is searched in an unfinished line (a prompt), too, where `$` is not found: the line may go on. Without --until the run ends
 when the board powers off. On a terminal the board's clock follows the wall clock; elsewhere every instruction takes one
 nanosecond, and runs repeat exactly.")]
 struct RunArgs {
@@ -327,8 +328,10 @@ struct RunArgs {
   bulkhead explain system.toml capture.txt        what a board's serial line said
   bulkhead run system.toml | tee log; bulkhead explain system.toml log
 
-`bulkhead run` explains by itself; this is for what was captured elsewhere. Any line that contains a health
-report of the hypervisor is explained, whatever stands in front of it.")]
+`bulkhead run` explains by itself; this is for what was captured elsewhere: the bytes of a serial line, the output
+of `run` or `log`, or bulkhead.log of `run --log`. A line whose tag names another console, or the file of another
+console, is passed over: a partition can print anything. The last line of the answer counts such lines. A text
+without any tag is taken for the hypervisor's own.")]
 struct ExplainArgs {
     /// The manifest of the system that wrote the log
     system: PathBuf,

@@ -93,7 +93,7 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
         screen: &screen,
         activity: &activity,
         focus: names.get(first).cloned().unwrap_or_default(),
-        until: args.until.into_iter().map(|pattern| (pattern, false)).collect(),
+        until: not_seen_yet(args.until, prepared.system()),
         unfinished: BTreeMap::new(),
         was_up: false,
         log,
@@ -144,6 +144,14 @@ fn launch_of(args: &RunArgs, interactive: bool) -> Launch {
         kept: Vec::new(),
         class: None,
     }
+}
+
+/// Returns the patterns, none of which was seen. They know all partitions, also those without a console.
+fn not_seen_yet(until: Vec<Pattern>, system: &System) -> Vec<(Pattern, bool)> {
+    let partitions = system.partitions();
+    let names = partitions.iter().map(|partition| partition.name());
+    let known = |pattern: Pattern| (pattern.with_consoles(names.clone()), false);
+    until.into_iter().map(known).collect()
 }
 
 /// Writes the log area beside the logs of the consoles.

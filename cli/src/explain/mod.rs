@@ -21,7 +21,7 @@ mod symbols;
 use crate::build::prepare::Prepared;
 use crate::class::{self, Code, Untaken};
 use crate::serial::health::Event;
-use crate::serial::own;
+use crate::serial::own::Kept;
 use bulkhead_abi::log::ending::crash_place;
 use bulkhead_manifest::System;
 use bulkhead_manifest::system::{Mapping, Partition};
@@ -129,10 +129,10 @@ impl<'a> Explainer<'a> {
     }
 
     /// Explains a line of a text that was kept, as [`Explainer::line`] does, if the line is the hypervisor's.
-    pub fn kept_line(&mut self, line: &str) -> Option<String> {
+    pub fn kept_line(&mut self, line: &str, kept: &mut Kept) -> Option<String> {
         let partitions = self.system.partitions();
         let is_console = |name: &str| partitions.iter().any(|partition| partition.name() == name);
-        self.line(own::text(line, &is_console)?)
+        self.line(kept.own(line, &is_console)?)
     }
 
     /// Explains a line of the hypervisor's, if it is a health report that has not been explained yet, or the

@@ -9,6 +9,7 @@
 use crate::log::exits::{self, CAUSES, ExitCounts, brief};
 use crate::log::names::PartitionNames;
 use crate::log::never_ran::NeverRan;
+use crate::serial::line::changes_others;
 use bulkhead_abi::log::line::{STAMP_LEN, stamp};
 use bulkhead_abi::log::{
     Area, CLOCK_STEP, CRASH_EXCEPTION, CRASH_NEW, CRASH_PANIC, CRASH_TOLD, Crash, ENTRY_SIZE, Entry, Header,
@@ -735,7 +736,7 @@ fn lines_of(entries: Vec<Option<Entry>>, names: PartitionNames) -> Vec<String> {
 /// Replaces characters that could control a terminal.
 fn printable(text: &str) -> String {
     let replace = |c: char| {
-        if c.is_control() {
+        if changes_others(c) {
             char::REPLACEMENT_CHARACTER
         } else {
             c

@@ -64,6 +64,14 @@ impl LogFiles {
     }
 }
 
+/// Returns the console whose file of a run this is, by its name.
+#[must_use]
+pub fn console_of<'n>(path: &Path, consoles: &[&'n str]) -> Option<&'n str> {
+    let name = path.file_name()?;
+    let mut consoles = consoles.iter().copied();
+    consoles.find(|console| name == file_name(console).as_str())
+}
+
 /// Returns the name of the file of a console. The console's name comes from the serial line, so the name must
 /// not lead out of the folder.
 fn file_name(console: &str) -> String {
@@ -90,6 +98,16 @@ mod tests {
         assert_eq!(file_name("linux"), "linux.log");
         assert_eq!(file_name("../../etc/passwd"), "_.._etc_passwd.log");
         assert_eq!(file_name("-"), "untagged.log");
+    }
+
+    #[test]
+    fn a_file_of_a_run_tells_its_console() {
+        let of = |path: &str| console_of(Path::new(path), &["rogue", "other"]);
+        assert_eq!(of("logs/rogue.log"), Some("rogue"));
+        assert_eq!(
+            (of("logs/bulkhead.log"), of("rogue.txt"), of("/")),
+            (None, None, None)
+        );
     }
 
     #[test]

@@ -6,6 +6,9 @@
 //! them out on a line of its own. The result is plain text and a cursor column. Patterns are matched against
 //! this text, so a match never depends on how a line was drawn.
 //!
+//! A character that is no ASCII and that would change how a terminal shows others (a control byte of C1, a
+//! separator of lines, a change of the direction of text) is shown by its number, such as `\u{202e}`.
+//!
 //! Only sequences that act within a line are carried out (CR, BS, TAB, and CSI C, D, G, K, J, P, @). Colours,
 //! queries and everything about other lines are dropped. The exact bytes are in the log files.
 
@@ -13,6 +16,15 @@
 const COLUMNS_MAX: usize = 4096;
 /// Bytes after which a control sequence is given up.
 const SEQUENCE_MAX: usize = 64;
+
+/// Tells whether a terminal that gets this character may show others elsewhere or in another order: a
+/// control character, a separator of lines or paragraphs, or a change of direction (Unicode 16, UAX #9).
+#[must_use]
+pub fn changes_others(char: char) -> bool {
+    let is_separator = matches!(char, '\u{2028}' | '\u{2029}');
+    let is_direction = matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    char.is_control() || is_separator || is_direction
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -156,8 +168,8 @@ impl LineEditor {
     }
 
     fn put(&mut self, char: char) {
-        if !char.is_ascii() && char.is_control() {
-            return;
+        if changes_others(char) {
+            return char.escape_unicode().for_each(|shown| self.put(shown));
         }
         while self.cells.len() <= self.cursor {
             self.cells.push(' ');
@@ -242,7 +254,25 @@ mod tests {
     fn text_is_utf8_and_what_is_not_is_replaced() {
         assert_eq!(lines("grüße".as_bytes()).1, "grüße");
         assert_eq!(lines(b"a\xffb\xc3").1, "a\u{fffd}b");
-        assert_eq!(lines(b"\xc2\x9b").1, "");
+    }
+
+    #[test]
+    fn a_character_that_changes_others_is_shown_by_its_number() {
+        assert_eq!(lines(b"\xc2\x9b2K").1, r"\u{9b}2K");
+        assert_eq!(lines("a\u{85}b".as_bytes()).1, r"a\u{85}b");
+        let separators = lines("a\u{2028}b\u{2029}c".as_bytes());
+        assert_eq!(separators.1, r"a\u{2028}b\u{2029}c");
+        for direction in [
+            '\u{61c}', '\u{200e}', '\u{202a}', '\u{202e}', '\u{2066}', '\u{2069}',
+        ] {
+            let (_, text, cursor) = lines(format!("{direction}x").as_bytes());
+            assert_eq!(text, format!("{}x", direction.escape_unicode()));
+            assert_eq!(cursor, text.len());
+        }
+        assert_eq!(
+            lines("\u{2027}\u{202f}\u{200d}é".as_bytes()).1,
+            "\u{2027}\u{202f}\u{200d}é"
+        );
     }
 
     #[test]

@@ -8,41 +8,109 @@
 //! | `[0.000338] TEXT` | `bulkhead log` |
 //! | `TEXT` | the file of the console, by `bulkhead run --log` |
 //!
-//! A line of another console is none of these, also with the same text.
+//! A line of another console is none of these, also with the same text. Nor is a line without a tag in a text
+//! that has tags: its tag was lost.
 
 use bulkhead_abi::framing::{HYPERVISOR_CONSOLE, RS, US};
+use bulkhead_abi::log::ending::crash_place;
 
-/// Returns the text of a line, if the line is the hypervisor's own. `is_console` tells whether a partition
-/// has a name: such a name after the time is the tag of that partition.
-#[must_use]
-pub fn text<'t>(line: &'t str, is_console: &dyn Fn(&str) -> bool) -> Option<&'t str> {
+/// The begins of what is explained, as they can stand anywhere in a line.
+const REPORTS: [&str; 2] = ["health: partition=", "registers: partition="];
+
+/// Reads a text that was kept, line by line.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// True once a line had the tag of a console.
+    is_tagged: bool,
+    /// True if the text is the file of a partition's console.
+    is_of_partition: bool,
+    passed_over: usize,
+}
+
+/// The console that a line is of.
+enum Line<'t> {
+    Own(&'t str),
+    Other,
+    Untagged(&'t str),
+}
+
+impl Kept {
+    /// Reads the file of a partition's console. All its lines are of that console.
+    #[must_use]
+    pub fn of_partition() -> Self {
+        Self {
+            is_of_partition: true,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the text of the next line, if the line is the hypervisor's own. `is_console` tells whether a
+    /// partition has a name: such a name after the time is the tag of that partition.
+    pub fn own<'t>(&mut self, line: &'t str, is_console: &dyn Fn(&str) -> bool) -> Option<&'t str> {
+        let of = match origin(line, is_console) {
+            _ if self.is_of_partition => Line::Other,
+            Line::Untagged(_) if self.is_tagged => Line::Other,
+            of => of,
+        };
+        self.is_tagged |= !matches!(of, Line::Untagged(_));
+        if let Line::Own(text) | Line::Untagged(text) = of {
+            return Some(text);
+        }
+        self.pass_over(line);
+        None
+    }
+
+    /// Counts a line of another console, if it looks like a report of the hypervisor.
+    pub fn pass_over(&mut self, line: &str) {
+        self.passed_over += usize::from(is_like_report(line));
+    }
+
+    /// Returns the number of lines of other consoles that look like reports of the hypervisor.
+    #[must_use]
+    pub fn passed_over(&self) -> usize {
+        self.passed_over
+    }
+}
+
+/// Tells whether a line has the words of a report anywhere.
+fn is_like_report(line: &str) -> bool {
+    REPORTS.iter().any(|begin| line.contains(begin)) || crash_place(line).is_some()
+}
+
+/// Finds the console of a line by its tag.
+fn origin<'t>(line: &'t str, is_console: &dyn Fn(&str) -> bool) -> Line<'t> {
     let line = line.trim_end_matches(['\r', '\n']);
     // The last tag counts: the bytes before it are a piece of another console's line.
-    let line = line.rsplit(char::from(RS)).next()?;
+    let line = line.rsplit(char::from(RS)).next().unwrap_or(line);
     if let Some((tag, text)) = line.split_once(char::from(US)) {
-        let name = tag.trim_start().rsplit("] ").next()?.strip_suffix(": ")?;
-        return (name == HYPERVISOR_CONSOLE).then_some(text);
+        let name = tag.trim_start().rsplit("] ").next().unwrap_or(tag);
+        return of(name.strip_suffix(": ").unwrap_or_default(), text);
     }
-    if let Some(text) = shown(line) {
-        return text;
+    if let Some((name, text)) = shown(line) {
+        return of(name, text);
     }
     if let Some((_, text)) = line.strip_prefix('[').and_then(|line| line.split_once("] ")) {
         return match text.split_once(": ") {
-            Some((HYPERVISOR_CONSOLE, text)) => Some(text),
-            Some((name, _)) if is_console(name) => None,
-            _ => Some(text),
+            Some((name, text)) if name == HYPERVISOR_CONSOLE || is_console(name) => of(name, text),
+            _ => Line::Untagged(text),
         };
     }
-    Some(line)
+    Line::Untagged(line)
 }
 
-/// Returns the text of a line that `bulkhead run` has shown: `None` in the inner place if the line is of
-/// another console.
-fn shown(line: &str) -> Option<Option<&str>> {
+fn of<'t>(name: &str, text: &'t str) -> Line<'t> {
+    match name {
+        HYPERVISOR_CONSOLE => Line::Own(text),
+        _ => Line::Other,
+    }
+}
+
+/// Returns the console and the text of a line that `bulkhead run` has shown.
+fn shown(line: &str) -> Option<(&str, &str)> {
     let (time, rest) = line.trim_start().split_once(' ')?;
     let is_time = time.contains('.') && time.chars().all(|char| char == '.' || char.is_ascii_digit());
     let (name, text) = rest.split_once(" | ").filter(|_| is_time)?;
-    Some((name.trim_end() == HYPERVISOR_CONSOLE).then_some(text))
+    Some((name.trim(), text))
 }
 
 #[cfg(test)]
@@ -52,7 +120,7 @@ mod tests {
     const SAID: &str = "health: partition=a vcpu=0 class=memory";
 
     fn own(line: &str) -> Option<&str> {
-        text(line, &|name| ["rogue", "health"].contains(&name))
+        Kept::default().own(line, &|name| ["rogue", "health"].contains(&name))
     }
 
     #[test]
@@ -87,5 +155,29 @@ mod tests {
         ] {
             assert_eq!(own(line), None, "{line:?}");
         }
+    }
+
+    #[test]
+    fn a_line_without_a_tag_is_none_in_a_text_with_tags() {
+        let mut kept = Kept::default();
+        let mut own = |line| kept.own(line, &|name| name == "rogue");
+        assert_eq!(own(SAID), Some(SAID), "firmware, or the file of the console");
+        assert_eq!(own("\x1e[0.1] rogue: \x1fhello"), None);
+        assert_eq!(own(SAID), None, "the tag was lost");
+        assert_eq!(own("\x1e[0.1] bulkhead: \x1fhealth: x"), Some("health: x"));
+        assert_eq!(kept.passed_over(), 1);
+    }
+
+    #[test]
+    fn the_file_of_a_partitions_console_has_no_line_of_the_hypervisor() {
+        let mut kept = Kept::of_partition();
+        for line in [
+            SAID,
+            "\x1e[0.1] bulkhead: \x1fhealth: partition=a",
+            "0.1 bulkhead | hello",
+        ] {
+            assert_eq!(kept.own(line, &|_| false), None);
+        }
+        assert_eq!(kept.passed_over(), 2, "the third does not look like a report");
     }
 }

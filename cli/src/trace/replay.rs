@@ -21,8 +21,12 @@
 //! with which the policy decides as was executed. If there is none on a pCPU with such a vCPU, the rest of
 //! that pCPU is not compared, and the result says so.
 //!
+//! **More questions.** The protocol does not say how often a policy is asked. If a switch has no reason, a
+//! policy of the user's own is asked once more, and the result counts such decisions (module `again`).
+//!
 //! Times are nanoseconds since boot, as in the manifest.
 
+mod again;
 mod loans;
 
 use super::turn_slack::TurnSlack;
@@ -67,6 +71,8 @@ pub struct Agreement {
     pub excused: u64,
     /// Switches and stays that are as predicted if a vCPU that waits lends its place.
     pub loans: u64,
+    /// Switches and stays that are as predicted if a policy of the user's own is asked once more.
+    pub again: u64,
     /// The time from which on nothing is compared, because some vCPU may lend its place and no loan explains
     /// what happened.
     pub compared_until: Option<u64>,
@@ -101,6 +107,12 @@ impl Agreement {
             text.push_str(&format!(
                 "; {} of them by the loan of a place, which the trace does not show",
                 self.loans
+            ));
+        }
+        if self.again != 0 {
+            text.push_str(&format!(
+                "; {} of them by a decision that was asked for once more, which the trace does not show",
+                self.again
             ));
         }
         if let Some(until) = self.compared_until {
@@ -399,7 +411,8 @@ impl<'a> Replay<'a> {
             if let Some(due) = self.due
                 && self.turn_slack.lateness(due, now) > self.overhead
             {
-                if !self.is_blocked && self.with_loan(self.running, due) {
+                let running = self.running;
+                if !self.is_blocked && (self.asked_again(running, due) || self.with_loan(running, due)) {
                     continue;
                 }
                 return Err(format!(
@@ -516,7 +529,7 @@ impl<'a> Replay<'a> {
         let early = GRAIN + self.skew.max(self.overdrawn).max(self.life_cycle_skew);
         let at_end = Some(self.until).filter(|until| *until <= now.saturating_add(early));
         let Some(due) = self.due.or(at_end) else {
-            if self.with_loan(to, now) {
+            if self.asked_again(to, now) || self.with_loan(to, now) {
                 self.agreement.switches += 1;
                 return Ok(());
             }
@@ -538,7 +551,7 @@ impl<'a> Replay<'a> {
             self.accept(decision, at);
         } else {
             self.go_back(before);
-            if !self.with_loan(to, at) {
+            if !self.asked_again(to, at) && !self.with_loan(to, at) {
                 return Err(format!(
                     "switch to {}, predicted was {}",
                     self.name(to),
@@ -696,6 +709,7 @@ mod tests {
             jobs: 0,
             excused: 0,
             loans: 0,
+            again: 0,
             compared_until: None,
         };
         assert_eq!(agreement, expected);
