@@ -349,7 +349,7 @@ macro_rules! groups {
 
         impl Operation {
             /// Returns the operation as one of its group.
-            #[inline(always)]
+            #[inline]
             #[must_use]
             pub const fn group(self) -> Group {
                 match self {
