@@ -13,6 +13,7 @@ use bulkhead_arch_api::class::DeviceRole;
 use crate::board::Class;
 use crate::class;
 use crate::diagnostic::{Place, Sources};
+use crate::guest::DebuggerCall;
 use crate::model::{CapabilitySpec, Kind, Manifest, PartitionSpec, Policy, Target, TextPlace};
 use crate::system::System;
 
@@ -60,8 +61,19 @@ impl System {
         found.of_manifest(&self.manifest, Some(self.board.class));
         let programs = self.manifest.partitions.iter().zip(&self.guests);
         for (spec, guest) in programs {
-            if let (Some(image), true) = (&spec.image, guest.calls_debugger) {
-                let why = format!("the program of `{}` can call a debugger", spec.name.value);
+            let mut all = std::iter::once(guest).chain(&guest.alternatives);
+            let call = all.find_map(|guest| guest.debugger_call);
+            if let (Some(image), Some(call)) = (&spec.image, call) {
+                let why = match call {
+                    DebuggerCall::Instruction(_) => {
+                        format!("the program of `{}` can call a debugger", spec.name.value)
+                    }
+                    DebuggerCall::Hidden(address) => format!(
+                        "the program of `{}` calls a debugger if it jumps to {address:#x}, within another \
+                         instruction or data",
+                        spec.name.value
+                    ),
+                };
                 found.add(Part::Semihosting, Some(image.place), why);
             }
         }

@@ -8,6 +8,7 @@ use bulkhead_image::layout::{
     CONTROLLER_NVIC, MAP_CODE, MEMORY_CLEAR, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, VIRTUAL_CMSDK_UART,
 };
 use bulkhead_image::{Image, Portable};
+use bulkhead_manifest::parts::Part;
 use bulkhead_manifest::{
     ClassBinary, CompileInput, FlashError, PayloadResolver, System, Window, compile, flashable, load_text,
 };
@@ -260,6 +261,36 @@ fn what_only_looks_like_a_replaced_instruction_is_listed() {
         .map(|lookalike| lookalike.address.get() - START)
         .collect();
     assert_eq!(found, [0, 2, 16, 20, 22]);
+}
+
+/// Returns why a system with this code needs `semihosting`, if it does.
+fn debugger(name: &str, halves: &[u16], map: &[(u32, &str)], manifest: &str) -> Option<String> {
+    let system = system_of(manifest, name, &firmware(CODE, RAM, halves, map)).expect("a system");
+    let mut used = system.parts(false).into_iter();
+    used.find(|used| used.part == Part::Semihosting)
+        .map(|used| used.why)
+}
+
+#[test]
+fn a_call_of_a_debugger_is_found_wherever_a_jump_can_meet_it() {
+    let code = [(0, "$t")];
+    let at = |address: u32| format!("jumps to {address:#x}, within another instruction or data");
+    let why = debugger("call", &[0xbeab, 0xe7fe], &code, MANIFEST).expect("an instruction");
+    assert_eq!(why, "the program of `rtos` can call a debugger");
+    // LDR.W r11, [r0, #0xeab].
+    let why = debugger("second", &[0xbf00, 0xf8d0, 0xbeab, 0xe7fe], &code, MANIFEST).expect("half of one");
+    assert!(why.ends_with(&at(START + 4)), "{why}");
+    let data = [(0, "$t"), (2, "$d")];
+    let why = debugger("data", &[0xe7fe, 0x0000, 0xbeab], &data, MANIFEST).expect("data");
+    assert!(why.ends_with(&at(START + 4)), "{why}");
+    // The same bytes at odd addresses are none, and a task has no debugger.
+    assert_eq!(debugger("odd", &[0xe7fe, 0xab00, 0x00be], &data, MANIFEST), None);
+    assert_eq!(debugger("task", &[0xf8d0, 0xbeab, 0xe7fe], &code, TASK), None);
+    let unheard = format!("{MANIFEST}machine = {{ semihosting = false }}\n");
+    assert_eq!(
+        debugger("unheard", &[0xf8d0, 0xbeab, 0xe7fe], &code, &unheard),
+        None
+    );
 }
 
 #[test]

@@ -156,10 +156,18 @@ pub(crate) struct Guest {
     pub lookalikes: Vec<u32>,
     /// Addresses of undefined instructions that the program has of its own.
     pub undefined: Vec<u32>,
-    /// True if the program has instructions that call a debugger, and these calls are answered.
-    pub calls_debugger: bool,
+    /// The first call of a debugger in these contents, if such calls are answered.
+    pub debugger_call: Option<DebuggerCall>,
     /// The memory with the payloads of each alternative. Areas and parts are always the same.
     pub alternatives: Vec<Guest>,
+}
+
+/// A place of a program that calls a debugger, with its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DebuggerCall {
+    Instruction(u32),
+    /// Within a longer instruction or within data, where a jump can meet it.
+    Hidden(u32),
 }
 
 impl Guest {

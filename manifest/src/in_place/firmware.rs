@@ -22,6 +22,7 @@ use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 use super::section::{Contents, Instructions, Refusals, Rewritten, Section};
 use super::untold::{self, Names};
 use crate::board::Board;
+use crate::guest::DebuggerCall;
 use crate::payload::Stretch;
 use crate::payload::elf::{ElfError, damaged, machine_name};
 use crate::window::Window;
@@ -338,6 +339,17 @@ pub(crate) fn lookalikes(code: &[Stretch], sites: &[u32], instructions: &dyn Ins
         .collect();
     found.sort_unstable();
     found
+}
+
+/// Returns the first call of a debugger that the finished contents of code memory have: an instruction, or
+/// else bits that are a call if the program jumps to them.
+pub(crate) fn debugger_call(firmware: &Firmware, instructions: &dyn Instructions) -> Option<DebuggerCall> {
+    if let Some(address) = firmware.rewritten.semihosting.first() {
+        return Some(DebuggerCall::Instruction(*address));
+    }
+    let mut code = firmware.code.iter();
+    let hidden = code.find_map(|stretch| instructions.debugger_call(stretch.address as u32, &stretch.bytes));
+    hidden.map(DebuggerCall::Hidden)
 }
 
 /// Refuses contents of an executable segment that belong to no section, except for the filling of gaps.

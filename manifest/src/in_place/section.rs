@@ -33,7 +33,7 @@ pub(crate) struct Rewritten {
     pub sites: Vec<u32>,
     /// Addresses of undefined instructions that the program has of its own.
     pub undefined: Vec<u32>,
-    /// Addresses of calls to a debugger.
+    /// Addresses of instructions that call a debugger.
     pub semihosting: Vec<u32>,
 }
 
@@ -55,4 +55,8 @@ pub(crate) trait Instructions {
     /// Returns the addresses in `bytes`, which begin at `address`, at which a jump would meet a replaced
     /// instruction or something that looks like one. Data count, too.
     fn lookalikes(&self, address: u32, bytes: &[u8]) -> Vec<u32>;
+
+    /// Returns the first address in `bytes`, which begin at `address`, at which a jump would meet a call of a
+    /// debugger. Data and the rest of a longer instruction count, too.
+    fn debugger_call(&self, address: u32, bytes: &[u8]) -> Option<u32>;
 }

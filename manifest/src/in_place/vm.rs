@@ -45,7 +45,9 @@ pub(crate) fn build(
     };
     take_reset_vectors(context.board, &mut firmware.code);
     let lookalikes = firmware::lookalikes(&firmware.code, &firmware.rewritten.sites, instructions);
-    if !spec.machine.semihosting.value {
+    let is_answered = spec.machine.semihosting.value;
+    let debugger_call = firmware::debugger_call(&firmware, instructions).filter(|_| is_answered);
+    if !is_answered {
         report
             .diagnostics
             .extend(semihosting(name, &firmware.rewritten.semihosting));
@@ -82,7 +84,7 @@ pub(crate) fn build(
         sites: firmware.rewritten.sites,
         lookalikes,
         undefined: firmware.rewritten.undefined,
-        calls_debugger: spec.machine.semihosting.value && !firmware.rewritten.semihosting.is_empty(),
+        debugger_call,
         residents: firmware.code,
         ..Guest::default()
     })

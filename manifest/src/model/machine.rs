@@ -8,6 +8,7 @@ use bulkhead_arch_api::ClassFacts;
 use super::devices::owned;
 use super::{MachineSpec, PartitionSpec, network};
 use crate::board::{Board, Class, Device};
+use crate::diagnostic::Place;
 
 /// Bytes of a PL011's registers.
 pub(crate) const UART_SIZE: u64 = 0x1000;
@@ -29,6 +30,16 @@ pub(crate) fn uart_lines(machine: &MachineSpec, board: Option<&Board>) -> RangeI
 
 /// Returns the owner of a line of a VM, if a virtual device or a device of the VM has the line.
 pub(crate) fn taken_line(partition: &PartitionSpec, board: Option<&Board>, line: u32) -> Option<String> {
+    taken_by_other(partition, board, line, None)
+}
+
+/// Does [`taken_line`] without the device of a service that is declared at `own`.
+pub(crate) fn taken_by_other(
+    partition: &PartitionSpec,
+    board: Option<&Board>,
+    line: u32,
+    own: Option<Place>,
+) -> Option<String> {
     let machine = &partition.machine;
     let is_at = |device: &Device| {
         let mut lines = device.interrupts.iter();
@@ -40,7 +51,8 @@ pub(crate) fn taken_line(partition: &PartitionSpec, board: Option<&Board>, line:
     if partition.has_gate_interrupt() && line == machine.gate_line() {
         return Some("the event gate's".to_owned());
     }
-    if let Some(served) = machine.served.iter().find(|served| served.line == line) {
+    let mut served = machine.served.iter().filter(|served| Some(served.place) != own);
+    if let Some(served) = served.find(|served| served.line == line) {
         return Some(format!("that of service `{}`", served.service));
     }
     let board = board?;

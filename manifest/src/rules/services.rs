@@ -6,7 +6,7 @@ use bulkhead_image::{MAX_DURATION_NS, MAX_SERVED};
 use crate::board::{Board, Class};
 use crate::class;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::model::machine::taken_line;
+use crate::model::machine::taken_by_other;
 use crate::model::served::{all, names};
 use crate::model::{Access, ClientSpec, Kind, Manifest, PartitionSpec, Placed, ServiceKind, ServiceSpec};
 use crate::nearest::nearest;
@@ -247,12 +247,7 @@ fn device_has_a_place(client: &ClientSpec, manifest: &Manifest, board: Option<&B
     if !line_exists("the device's", own.line, place, spec, board, report) {
         return;
     }
-    let mut others = spec.clone();
-    others
-        .machine
-        .served
-        .retain(|served| served.place != client.start);
-    if let Some(owner) = taken_line(&others, board, own.line) {
+    if let Some(owner) = taken_by_other(spec, board, own.line, Some(client.start)) {
         let message = format!("line {} of the device is {owner}", own.line);
         report.push(Diagnostic::at(Code::BadLine, place, message).help("give the device another line"));
     }

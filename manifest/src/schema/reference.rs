@@ -27,9 +27,14 @@ manifest. This page is generated from the tool's own description of the format.
 
 ## Memory map of a VM
 
-This is the map on class `aarch64`, by default the memory map of QEMU's `virt` board. The other classes have
-maps of their own: [`armv7m`](armv7m.md#memory), where a program is executed where it is linked,
-[`x86_64`](x86_64.md#the-machine-of-a-vm) and [`ppc405`](ppc405.md#the-machine-of-a-vm).
+| class | memory map of a VM |
+|---|---|
+| `aarch64` | by default that of QEMU's `virt` board; payloads as below |
+| `armv7m` | the addresses of the program: it is executed where it is linked ([memory](armv7m.md#memory)) |
+| `x86_64` | RAM from 0; the devices of a PC at their ports and at 0xfec00000 and 0xfee00000 ([the machine](x86_64.md#the-machine-of-a-vm)) |
+| `ppc405` | RAM from 0, RAM disk and device tree after the image; the UART at 0xef600300 ([the machine](ppc405.md#the-machine-of-a-vm)) |
+
+On class `aarch64` payloads are placed so:
 
 - A Linux Image is loaded at RAM base plus the offset in its header. If that offset is below 4K, 2M is
   added, as on that board. A raw binary is loaded at RAM base plus 512K, an ELF file at the physical

@@ -28,4 +28,8 @@ impl Instructions for T32 {
     fn lookalikes(&self, address: u32, bytes: &[u8]) -> Vec<u32> {
         rewrite::replaced_lookalikes(address, bytes).collect()
     }
+
+    fn debugger_call(&self, address: u32, bytes: &[u8]) -> Option<u32> {
+        rewrite::debugger_call(address, bytes)
+    }
 }

@@ -194,6 +194,22 @@ pub(crate) fn replaced_lookalikes(address: u32, bytes: &[u8]) -> impl Iterator<I
     })
 }
 
+/// Returns the first address at which a jump would meet a call of a debugger, no matter what `bytes` at
+/// `address` are meant to be. At either end half of one counts: the bytes beyond are not known.
+pub(crate) fn debugger_call(address: u32, bytes: &[u8]) -> Option<u32> {
+    let [low, high] = SEMIHOSTING.to_le_bytes();
+    let is_odd = !address.is_multiple_of(2);
+    if is_odd && bytes.first() == Some(&high) {
+        return address.checked_sub(1);
+    }
+    let odd = usize::from(is_odd);
+    let call = (odd..bytes.len()).step_by(2).find(|at| {
+        let second = bytes.get(at + 1).copied().unwrap_or(high);
+        [bytes[*at], second] == [low, high]
+    });
+    Some(address + call? as u32)
+}
+
 /// Proves that `after` is `before` except at `sites`, that each site decodes to the instruction that was
 /// there, and that no instruction is left that should have been replaced.
 pub(crate) fn verify(section: &Section<'_>, after: &[u8], sites: &[u32]) -> Result<(), String> {
