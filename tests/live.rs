@@ -6,7 +6,7 @@
 //!   and goes on after each.
 //! - A line that is piped into `bulkhead run` reaches a Linux that has to boot first.
 //! - A guest that prints the name of another console ends no run that waits for that console, and `explain`
-//!   explains none of its lines, on any class.
+//!   explains no line of it, on any class.
 //! - The file of commands that `bulkhead run --gdb` writes for a debugger is gone afterwards.
 
 use bulkhead::build::artifacts::Workspace;

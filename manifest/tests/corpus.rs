@@ -20,6 +20,10 @@ fn blessing() -> bool {
 /// Compares a file with the expected contents, or writes it.
 fn expect_file(path: &Path, expected: &[u8]) {
     if blessing() {
+        // Another test may read the file now: a file that is right already is never empty meanwhile.
+        if std::fs::read(path).is_ok_and(|found| found == expected) {
+            return;
+        }
         std::fs::write(path, expected).expect("the repository can be written");
         return;
     }

@@ -283,7 +283,7 @@ fn a_call_of_a_debugger_is_found_wherever_a_jump_can_meet_it() {
     let data = [(0, "$t"), (2, "$d")];
     let why = debugger("data", &[0xe7fe, 0x0000, 0xbeab], &data, MANIFEST).expect("data");
     assert!(why.ends_with(&at(START + 4)), "{why}");
-    // The same bytes at odd addresses are none, and a task has no debugger.
+    // The same bytes at odd addresses are no calls, and a task has no debugger.
     assert_eq!(debugger("odd", &[0xe7fe, 0xab00, 0x00be], &data, MANIFEST), None);
     assert_eq!(debugger("task", &[0xf8d0, 0xbeab, 0xe7fe], &code, TASK), None);
     let unheard = format!("{MANIFEST}machine = {{ semihosting = false }}\n");

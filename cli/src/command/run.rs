@@ -146,7 +146,7 @@ fn launch_of(args: &RunArgs, interactive: bool) -> Launch {
     }
 }
 
-/// Returns the patterns, none of which was seen. They know all partitions, also those without a console.
+/// Returns the patterns. No pattern was seen yet. They know all partitions, also those without a console.
 fn not_seen_yet(until: Vec<Pattern>, system: &System) -> Vec<(Pattern, bool)> {
     let partitions = system.partitions();
     let names = partitions.iter().map(|partition| partition.name());

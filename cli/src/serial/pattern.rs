@@ -77,7 +77,7 @@ impl Pattern {
     }
 
     /// Returns the earliest end of the match that counts on this console. A later match that does not count
-    /// could have that end: then there is none, and the complete line decides.
+    /// could have that end: then no end is returned, and the complete line decides.
     fn end(&self, text: &str, console: &str) -> Option<usize> {
         let start = self.start(text, console)?;
         let end = self.regex.shortest_match_at(text, start)?;
