@@ -57,6 +57,10 @@ enum Command {
     },
     /// Parts of the kernel that name another part, against the list in `xtask/src/borders.rs`
     Borders,
+    /// Code outside the folders of a class that names the class
+    Classes,
+    /// Places of a class that `docs/porting.md` does not name
+    Porting,
     /// Places of the kernel that ask a constant of the build, against the number in `xtask/src/forks.rs`
     Forks {
         /// List the places instead
@@ -146,6 +150,8 @@ fn main() -> ExitCode {
         Command::Circles { folder: None } => circles::check(),
         Command::Circles { folder: Some(folder) } => circles::list(folder),
         Command::Borders => borders::check(),
+        Command::Classes => classes::check(),
+        Command::Porting => porting::check(),
         Command::Forks { list: false } => forks::check(),
         Command::Forks { list: true } => forks::list(),
         Command::Tuples { folder: None } => tuples::check(),

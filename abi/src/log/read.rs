@@ -80,11 +80,14 @@ impl<'t> Told<'t> {
     /// Returns the class of the health event, if the line tells of one.
     #[must_use]
     pub const fn class(&self) -> Option<HealthClass> {
-        match self.entry.kind {
-            Kind::Fault | Kind::Refused | Kind::Watchdog | Kind::Unanswered => {
-                HealthClass::from_number(self.entry.detail)
-            }
-            _ => None,
+        let is_health = matches!(
+            self.entry.kind,
+            Kind::Fault | Kind::Refused | Kind::Watchdog | Kind::Unanswered
+        );
+        if is_health {
+            HealthClass::from_number(self.entry.detail)
+        } else {
+            None
         }
     }
 

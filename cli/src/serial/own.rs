@@ -8,8 +8,8 @@
 //! | `[0.000338] TEXT` | `bulkhead log` |
 //! | `TEXT` | the file of the console, by `bulkhead run --log` |
 //!
-//! A line of another console is not such a line, also with the same text. Nor is a line without a tag in a text
-//! that has tags: its tag was lost.
+//! A line of another console is not such a line, also with the same text. Nor is a line without a tag in a
+//! text that has tags: its tag was lost.
 
 use bulkhead_abi::framing::{HYPERVISOR_CONSOLE, RS, US};
 use bulkhead_abi::log::ending::crash_place;

@@ -16,7 +16,7 @@ pub trait Shown: Debug {
     fn put(&mut self, entry: Entry);
     /// Adds the begin of a stretch of the log to the stage.
     fn begin(stage: &mut Stage, break_line: bool, time: u64);
-    /// Adds pieces of the entry to the stage: about [`AT_ONCE`] bytes. Returns the number of bytes, and
+    /// Adds pieces of the entry to the stage: about `AT_ONCE` bytes. Returns the number of bytes, and
     /// whether they end a line.
     fn add_pieces(&mut self, log: &dyn Names, stage: &mut Stage) -> (u32, bool);
 }

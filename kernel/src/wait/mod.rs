@@ -9,7 +9,7 @@
 //! give up, and to leave when its partition stops. Each feature has the verbs of its own waits, so the rest
 //! of the kernel names no wait but by them. A new wait is a struct and its verbs in the folder of the
 //! feature, a variant here, and a line in `wait::verbs`. A build that lacks a part has no value of such a
-//! variant ([`If`]).
+//! variant (`crate::parts::If`).
 
 pub(crate) mod verbs;
 
