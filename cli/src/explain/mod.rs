@@ -135,8 +135,8 @@ impl<'a> Explainer<'a> {
         self.line(kept.own(line, &is_console)?)
     }
 
-    /// Explains a line of the hypervisor's, if it is a health report that has not been explained yet, or the hypervisor's own
-    /// end. Lines of the explanation begin with `  `.
+    /// Explains a line of the hypervisor's, if it is a health report that has not been explained yet, or the
+    /// hypervisor's own end. Lines of the explanation begin with `  `.
     pub fn line(&mut self, text: &str) -> Option<String> {
         if let Some(at) = crash_place(text) {
             return Some(self.explain_crash(at));

@@ -8,8 +8,8 @@
 //! | `[0.000338] TEXT` | `bulkhead log` |
 //! | `TEXT` | the file of the console, by `bulkhead run --log` |
 //!
-//! A line of another console is none, whatever it says. A line without a tag is none either in a text that has
-//! tags: its tag was lost.
+//! A line of another console does not count, for all that it may say. In a text that has tags, a line without
+//! a tag does not count either: its tag was lost.
 
 use bulkhead_abi::framing::{HYPERVISOR_CONSOLE, RS, US};
 use bulkhead_abi::log::ending::crash_place;

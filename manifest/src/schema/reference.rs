@@ -29,7 +29,7 @@ manifest. This page is generated from the tool's own description of the format.
 
 | class | memory map of a VM |
 |---|---|
-| `aarch64` | by default that of QEMU's `virt` board; payloads as below |
+| `aarch64` | by default as QEMU's `virt` board; payloads as below |
 | `armv7m` | the addresses of the program: it is executed where it is linked ([memory](armv7m.md#memory)) |
 | `x86_64` | RAM from 0; the devices of a PC at their ports and at 0xfec00000 and 0xfee00000 ([the machine](x86_64.md#the-machine-of-a-vm)) |
 | `ppc405` | RAM from 0, RAM disk and device tree after the image; the UART at 0xef600300 ([the machine](ppc405.md#the-machine-of-a-vm)) |
