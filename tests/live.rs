@@ -96,29 +96,41 @@ fn types() -> Result<(), Problem> {
     Err(Problem::new("Linux has not got the line"))
 }
 
-/// A system of each class, as far as it differs: board, program that prints `hello: ...`, and its memory.
-const MACHINES: [[&str; 3]; 4] = [
-    ["qemu-virt-aarch64", "hello", "memory = \"2M\"\nbootargs = \"-\""],
-    ["mps2-an500", "mcu-hello", "memory = \"16K\""],
-    ["ref405ep", "ppc-hello", "memory = \"1M\"\nbootargs = \"-\""],
+/// A system of each class, as far as it differs: board, program that prints `hello: ...`, program that never
+/// starts, and the memory of each. Two programs of a microcontroller cannot be linked to the same addresses.
+const MACHINES: [[&str; 4]; 4] = [
+    [
+        "qemu-virt-aarch64",
+        "hello",
+        "hello",
+        "memory = \"2M\"\nbootargs = \"-\"",
+    ],
+    ["mps2-an500", "mcu-hello", "mcu-ticker", "memory = \"16K\""],
+    [
+        "ref405ep",
+        "ppc-hello",
+        "ppc-hello",
+        "memory = \"1M\"\nbootargs = \"-\"",
+    ],
     [
         "qemu-q35-x86_64",
+        "x86-hello",
         "x86-hello",
         "memory = \"4M\"\nbootargs = \"-\"",
     ],
 ];
 
 /// Runs a guest `rogue` that prints `hello: ...` beside a partition `hello` that never starts.
-fn cannot_forge([board, program, memory]: &[&str; 3]) -> Result<(), Problem> {
-    let partition = |name: &str| {
+fn cannot_forge([board, program, silent, memory]: &[&str; 4]) -> Result<(), Problem> {
+    let partition = |name: &str, program: &str| {
         format!(
             "[partition.{name}]\nkind = \"vm\"\nimage = \"@guests/{program}\"\n{memory}\nvcpus = [{{ pcpu = 0 }}]\n"
         )
     };
     let text = format!(
         "board = \"{board}\"\n{}{}autostart = false\n",
-        partition("rogue"),
-        partition("hello")
+        partition("rogue", program),
+        partition("hello", silent)
     );
     let system = TemporaryFile::write("toml", text.as_bytes())?;
     let until = ["--timeout", "0.5", "--until"];
