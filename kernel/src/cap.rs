@@ -38,6 +38,7 @@
 //! so does not outlive the capability ([`crate::dispatch`], file `basis`).
 
 use crate::mailbox::bit;
+use crate::parts::PORTS;
 use bulkhead_abi::hypercall::{CAPABILITY_SLOTS, SELF_CAPABILITY};
 use bulkhead_abi::size::TablePlace;
 use bulkhead_abi::{Error, ObjectKind, Rights};
@@ -162,7 +163,8 @@ impl ReplyIndex {
     #[must_use]
     #[inline(always)]
     pub const fn of(index: u64) -> Option<Self> {
-        if index >> 31 == 1 {
+        // Without ports, such an index is only one that is out of range.
+        if PORTS && index >> 31 == 1 {
             Some(Self(index as u32))
         } else {
             None
