@@ -628,6 +628,7 @@ fn last_words<A: Arch, D: Drivers>(
     let now = since_boot(machine, shared);
     let mut left = shared.terminal.output.drain(&shared.recorder, drivers, now);
     line.entry.time = now;
+    // A line has at most `LINE_ENTRIES` entries.
     loop {
         shared.recorder.entry(machine, &line.entry);
         left.show(&shared.recorder, drivers, &line.entry);

@@ -3,7 +3,7 @@
 //!
 //! **Commands and waits.** A group of commands, and a wait, belong to a part. A build that lacks the part has
 //! no value of them: their types are [`If`]s, and such an `If` has no values. So the compiler leaves out the
-//! code that would carry them out. No place in the core asks whether a part is there.
+//! code that would carry them out, and the core need not ask whether the part is there.
 //!
 //! **Occasions.** A part takes part in the lives of partitions and vCPUs. The core calls [`each_part!`] on
 //! each occasion. The verbs are in [`PartOf`]: a part has the verbs that concern it, and the others do
@@ -17,43 +17,37 @@ use bulkhead_arch_api::{Access, GuestPhys, Line, PartitionId, Ticks, VcpuId};
 use bulkhead_sched::Slot;
 
 /// True if a part is in this build, for the types of its commands and waits.
-pub(crate) const PORTS: bool = has(Part::Ports);
+pub(crate) const PORTS: bool = PARTS.has(Part::Ports);
 /// As [`PORTS`].
-pub(crate) const LOCKS: bool = has(Part::Locks);
+pub(crate) const LOCKS: bool = PARTS.has(Part::Locks);
 /// As [`PORTS`].
-pub(crate) const CHANNELS: bool = has(Part::Channels);
+pub(crate) const CHANNELS: bool = PARTS.has(Part::Channels);
 /// As [`PORTS`].
-pub(crate) const LENT: bool = has(Part::Lent);
+pub(crate) const LENT: bool = PARTS.has(Part::Lent);
 /// As [`PORTS`].
-pub(crate) const SERVICES: bool = has(Part::Services);
+pub(crate) const SERVICES: bool = PARTS.has(Part::Services);
 /// As [`PORTS`].
-pub(crate) const UPCALLS: bool = has(Part::Upcalls);
-
+pub(crate) const UPCALLS: bool = PARTS.has(Part::Upcalls);
 /// As [`PORTS`].
-pub(crate) const FUNCTIONS: bool = has(Part::Functions);
+pub(crate) const FUNCTIONS: bool = PARTS.has(Part::Functions);
 /// As [`PORTS`].
-pub(crate) const FLASH: bool = has(Part::Flash);
+pub(crate) const FLASH: bool = PARTS.has(Part::Flash);
 /// As [`PORTS`].
-pub(crate) const NETWORKS: bool = has(Part::Networks);
+pub(crate) const NETWORKS: bool = PARTS.has(Part::Networks);
 /// As [`PORTS`].
-pub(crate) const SEMIHOSTING: bool = has(Part::Semihosting);
+pub(crate) const SEMIHOSTING: bool = PARTS.has(Part::Semihosting);
 /// As [`PORTS`].
-pub(crate) const TRACE: bool = has(Part::Trace);
+pub(crate) const TRACE: bool = PARTS.has(Part::Trace);
 /// True if the hypervisor writes its log as text.
-pub(crate) const TEXT: bool = has(Part::Text);
+pub(crate) const TEXT: bool = PARTS.has(Part::Text);
 
 /// True if vCPUs wait for each other: at ports, or for locks.
 pub(crate) const HAS_SEATS: bool = PORTS || LOCKS;
 
-/// Tells whether this build has a part.
-pub(crate) const fn has(part: Part) -> bool {
-    PARTS.has(part)
-}
-
 /// Returns the entries of a table that belongs to a part. Without the part there is one entry, which is not
 /// used.
 pub(crate) const fn entries(part: Part, most: usize) -> usize {
-    if has(part) && most != 0 { most } else { 1 }
+    if PARTS.has(part) && most != 0 { most } else { 1 }
 }
 
 /// A value of a part: a `T` if the build has the part. Otherwise there is no such value.

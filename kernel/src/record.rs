@@ -125,7 +125,8 @@ impl<R: RelaxStrategy> Recorder<R> {
             .store(board.trace_records.get(), Ordering::Release);
     }
 
-    /// Stores a line in the ring. This is for boot and for the end, when no other pCPU logs.
+    /// Stores a line in the ring: at most [`LINE_ENTRIES`] entries. This is for boot and for the end, when no
+    /// other pCPU logs.
     pub fn line<A: Arch>(&self, machine: &mut A, mut line: Entries<'_>) {
         loop {
             self.entry(machine, &line.entry);

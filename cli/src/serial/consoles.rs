@@ -81,6 +81,18 @@ struct Console {
     printed: usize,
 }
 
+impl Console {
+    /// Returns a line of this console, of the time of its last tag.
+    fn line<'l>(&'l self, text: &'l str, cursor: usize) -> ConsoleLine<'l> {
+        ConsoleLine {
+            console: &self.name,
+            time: self.time,
+            text,
+            cursor,
+        }
+    }
+}
+
 /// The consoles seen so far.
 #[derive(Debug)]
 pub struct Consoles {
@@ -113,13 +125,7 @@ impl Seen {
         console.printed = console.printed.wrapping_add(bytes.len());
         for &byte in bytes {
             if let Some(text) = console.editor.push(byte) {
-                let line = ConsoleLine {
-                    console: &console.name,
-                    time: console.time,
-                    text: &text,
-                    cursor: 0,
-                };
-                observer.line(line, control);
+                observer.line(console.line(&text, 0), control);
             }
         }
     }
@@ -196,13 +202,7 @@ impl Consoles {
             if console.editor.take_changed() {
                 let text = console.editor.text();
                 let cursor = console.editor.cursor();
-                let line = ConsoleLine {
-                    console: &console.name,
-                    time: console.time,
-                    text: &text,
-                    cursor,
-                };
-                observer.partial(line, control);
+                observer.partial(console.line(&text, cursor), control);
             }
         }
     }
@@ -211,13 +211,7 @@ impl Consoles {
     pub fn finish(&mut self, observer: &mut dyn Observer, control: &mut Control) {
         for console in &mut self.seen.list {
             if let Some(text) = console.editor.finish() {
-                let line = ConsoleLine {
-                    console: &console.name,
-                    time: console.time,
-                    text: &text,
-                    cursor: 0,
-                };
-                observer.cut(line, control);
+                observer.cut(console.line(&text, 0), control);
             }
         }
     }
