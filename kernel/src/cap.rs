@@ -38,7 +38,6 @@
 //! so does not outlive the capability ([`crate::dispatch`], file `basis`).
 
 use crate::mailbox::bit;
-use crate::parts::PORTS;
 use bulkhead_abi::hypercall::{CAPABILITY_SLOTS, SELF_CAPABILITY};
 use bulkhead_abi::size::TablePlace;
 use bulkhead_abi::{Error, ObjectKind, Rights};
@@ -164,7 +163,7 @@ impl ReplyIndex {
     #[inline(always)]
     pub const fn of(index: u64) -> Option<Self> {
         // Without ports, such an index is only one that is out of range.
-        if PORTS && index >> 31 == 1 {
+        if crate::parts::PORTS && index >> 31 == 1 {
             Some(Self(index as u32))
         } else {
             None
