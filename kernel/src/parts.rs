@@ -7,7 +7,7 @@
 //!
 //! **Occasions.** A part takes part in the lives of partitions and vCPUs. The core calls [`each_part!`] on
 //! each occasion. The verbs are in [`PartOf`]: a part has the verbs that concern it, and the others do
-//! nothing. A part says once whether it is there.
+//! nothing. A constant of the part says whether it is there.
 
 use crate::channel::command::ChannelId;
 use crate::outcome::Outcome;
@@ -129,8 +129,14 @@ where
 
 /// The occasions on which the core turns to a part.
 pub(crate) trait PartOf {
-    /// Tells whether the part is there: in this build, on this class, on this board.
-    fn is_there(&self) -> bool;
+    /// True if the part is there: in this build, on this class, on this board.
+    const IS_THERE: bool;
+
+    /// Returns [`PartOf::IS_THERE`].
+    #[inline(always)]
+    fn is_there(&self) -> bool {
+        Self::IS_THERE
+    }
 
     /// Ends the calls of others that a partition has not answered. None of its vCPUs runs.
     #[inline(always)]

@@ -29,10 +29,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
 }
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> PartOf for Hosting<'_, '_, '_, A, D, P> {
-    #[inline(always)]
-    fn is_there(&self) -> bool {
-        A::CAPS.semihosting && SEMIHOSTING
-    }
+    const IS_THERE: bool = A::CAPS.semihosting && SEMIHOSTING;
 }
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Hosting<'_, '_, '_, A, D, P> {

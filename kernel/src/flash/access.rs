@@ -147,10 +147,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Flashing<'_, '_, '_, A, D, P> {
 }
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> PartOf for Flashing<'_, '_, '_, A, D, P> {
-    #[inline(always)]
-    fn is_there(&self) -> bool {
-        FLASH
-    }
+    const IS_THERE: bool = FLASH;
 
     #[inline(always)]
     fn reset(&mut self, partition: PartitionId) {

@@ -120,10 +120,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Bridges<'_, '_, '_, A, D, P> {
 }
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> PartOf for Bridges<'_, '_, '_, A, D, P> {
-    #[inline(always)]
-    fn is_there(&self) -> bool {
-        FUNCTIONS
-    }
+    const IS_THERE: bool = FUNCTIONS;
 
     #[inline(always)]
     fn reset(&mut self, partition: PartitionId) {

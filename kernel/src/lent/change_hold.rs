@@ -143,10 +143,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Lending<'_, '_, 'i, A, D, P> {
 }
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> PartOf for Lending<'_, '_, '_, A, D, P> {
-    #[inline(always)]
-    fn is_there(&self) -> bool {
-        LENT
-    }
+    const IS_THERE: bool = LENT;
 
     #[inline(always)]
     fn ends_one_hold(&mut self, loaded: Option<PartitionId>) -> bool {

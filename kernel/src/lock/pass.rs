@@ -135,10 +135,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Locks<'_, '_, '_, A, D, P> {
 }
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> PartOf for Locks<'_, '_, '_, A, D, P> {
-    #[inline(always)]
-    fn is_there(&self) -> bool {
-        LOCKS
-    }
+    const IS_THERE: bool = LOCKS;
 
     #[inline(always)]
     fn vcpu_leaves(&mut self, vcpu: VcpuId) {

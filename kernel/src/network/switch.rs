@@ -310,10 +310,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
 }
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> PartOf for Switching<'_, '_, '_, A, D, P> {
-    #[inline(always)]
-    fn is_there(&self) -> bool {
-        D::HAS_NETWORK && NETWORKS
-    }
+    const IS_THERE: bool = D::HAS_NETWORK && NETWORKS;
 
     #[inline(always)]
     fn reset(&mut self, partition: PartitionId) {

@@ -160,10 +160,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Ports<'_, '_, '_, A, D, P> {
 }
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> PartOf for Ports<'_, '_, '_, A, D, P> {
-    #[inline(always)]
-    fn is_there(&self) -> bool {
-        PORTS
-    }
+    const IS_THERE: bool = PORTS;
 
     #[inline(always)]
     fn life_ended(&mut self, partition: PartitionId) {

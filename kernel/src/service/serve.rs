@@ -381,10 +381,7 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Serving<'_, '_, 'i, A, D, P> {
 }
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> PartOf for Serving<'_, '_, '_, A, D, P> {
-    #[inline(always)]
-    fn is_there(&self) -> bool {
-        SERVICES
-    }
+    const IS_THERE: bool = SERVICES;
 
     #[inline(always)]
     fn life_begins(&mut self, partition: PartitionId) {

@@ -172,10 +172,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Calling<'_, '_, '_, A, D, P> {
 }
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> PartOf for Calling<'_, '_, '_, A, D, P> {
-    #[inline(always)]
-    fn is_there(&self) -> bool {
-        UPCALLS && A::HAS_UPCALLS
-    }
+    const IS_THERE: bool = UPCALLS && A::HAS_UPCALLS;
 
     #[inline(always)]
     fn vcpu_goes_on(&mut self, slot: Slot) {
