@@ -194,6 +194,7 @@ pub(crate) fn find_registers(v: &mut VcpuIrq) {
     if let Some(vm) = VMS.get(usize::from(v.partition.0)) {
         v.distributor = vm.distributor.load(SeqCst);
         v.second = vm.second.load(SeqCst);
+        v.frame = guest::frame_of(v.second, v.index);
     }
 }
 

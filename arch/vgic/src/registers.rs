@@ -9,7 +9,7 @@
 use crate::fields::{Field, set_enable_quietly as set_enable};
 use crate::lines::shared_word;
 use crate::state::RECHECK;
-use crate::{Bank, FIRST_SPECIAL, Hardware, PRIVATE_LINES, Vgic, bit};
+use crate::{Bank, FIRST_SPECIAL, Hardware, PRIVATE_LINES, Redistributor, Vgic, bit};
 use core::sync::atomic::Ordering::SeqCst;
 
 /// Which registers an access goes to.
@@ -53,6 +53,9 @@ const CTLR_FIXED: u32 = 1 << 4 | 1 << 6;
 /// `GICD_TYPER`: 10 interrupt identifier bits, affinity level 3 valid.
 const TYPER_FIXED: u32 = 9 << 19 | 1 << 24;
 const SGI_FRAME: u32 = 0x1_0000;
+/// `GICR_ISENABLER0` and `GICR_ICENABLER0`, from the beginning of a redistributor.
+const OWN_ENABLE: u32 = SGI_FRAME + 0x100;
+const OWN_DISABLE: u32 = SGI_FRAME + 0x180;
 /// `GICC_DIR.Interrupt_ID`. The sender of a software-generated interrupt follows. Each sender has one active
 /// at most.
 const INTERRUPT_MASK: u32 = 0x3FF;
@@ -96,6 +99,19 @@ impl Vgic<'_> {
     /// afterwards.
     pub fn written_word<H: Hardware>(&self, me: usize, offset: u32, changed: u32, hardware: &mut H) {
         self.enabled_shared(me, offset >> 2 & 31, changed, hardware);
+    }
+
+    /// Loads 32 bits of the loaded vCPU's redistributor by the short way: `GICR_CTLR`, `GICR_TYPER`, and the
+    /// enabled lines. `None`: use [`Vgic::read`].
+    #[inline(always)]
+    #[must_use]
+    pub fn read_own_word(&self, me: usize, own: Option<&Redistributor>, offset: u32) -> Option<u32> {
+        match offset {
+            0x0000 => Some(0),
+            0x0008 => Some(self.affinity(me) as u32),
+            OWN_ENABLE | OWN_DISABLE => Some(own?.private.enabled.load(SeqCst)),
+            _ => None,
+        }
     }
 
     /// Does a load by the loaded vCPU `me`. Does not change what the guest could see.
@@ -200,12 +216,18 @@ impl Vgic<'_> {
         TYPER_FIXED | (self.distributor.lines.load(SeqCst) / 32).saturating_sub(1)
     }
 
+    /// Returns `GICR_TYPER` (IHI 0069, 12.11.35): affinity, number, and whether it is the last one.
+    #[inline(always)]
+    fn affinity(&self, index: usize) -> u64 {
+        let last = index.wrapping_add(1) == self.redistributors.len();
+        (index as u64) << 32 | (index as u64) << 8 | u64::from(last) << 4
+    }
+
     fn read_control_frame(&self, index: usize, offset: u32, size: u8) -> u64 {
         let Some(redistributor) = self.redistributor(index) else {
             return 0;
         };
-        let last = index.wrapping_add(1) == self.redistributors.len();
-        let typer = (index as u64) << 32 | (index as u64) << 8 | u64::from(last) << 4;
+        let typer = self.affinity(index);
         match (offset, size) {
             (0x0004, 4) => u64::from(IIDR),
             (0x0008, 8) => typer,
@@ -341,6 +363,20 @@ impl Vgic<'_> {
         self.distributor.settle_route(line);
         self.rerouted(lines, line, hardware);
         self.touched((me, me), line / 32, bit(line), hardware);
+    }
+}
+
+impl Redistributor {
+    /// Stores 32 bits to the loaded vCPU's redistributor by the short way: `GICR_ISENABLER0` and
+    /// `GICR_ICENABLER0`. `None`: nothing was done, use [`Vgic::write`]. Not 0: [`Vgic::written_word`] must
+    /// follow.
+    #[inline(always)]
+    #[must_use]
+    pub fn write_word(&self, offset: u32, value: u32) -> Option<u32> {
+        if offset != OWN_ENABLE && offset != OWN_DISABLE {
+            return None;
+        }
+        Some(set_enable(&self.private, value, offset == OWN_ENABLE))
     }
 }
 

@@ -10,10 +10,15 @@ use bulkhead_arch_aarch64_core::registers::InterruptRegister;
 use bulkhead_arch_api::{GuestPhys, VcpuSet};
 use bulkhead_arch_vgic::{Frame, RegisterAccess, Sgi};
 
-const REDISTRIBUTOR_SHIFT: u32 = 17;
+pub(super) const REDISTRIBUTOR_SHIFT: u32 = 17;
 /// Page of `GICC_DIR` in a GICv2's CPU interface, after the page that a guest has as it is.
 pub(super) const DEACTIVATE: u64 = 0x1000;
 const DEACTIVATE_SIZE: u64 = 0x1000;
+
+/// Returns the address of a vCPU's redistributor, after that of the first one.
+pub(super) const fn frame_of(first: u64, index: usize) -> u64 {
+    first.wrapping_add((index as u64) << REDISTRIBUTOR_SHIFT)
+}
 
 /// Answer to a guest's access.
 pub(crate) struct Answer {

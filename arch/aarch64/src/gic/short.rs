@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The short ways of the most frequent events: the running vCPU's virtual timer, kicks, words of the
-//! distributor, software-generated interrupts to one vCPU. docs/paths.md counts their instructions.
+//! distributor and of the vCPU's redistributor, software-generated interrupts to one vCPU. docs/paths.md counts their instructions.
 //!
 //! Each short way is inlined into an exit handler and works without a call. It either does all of its work or
 //! says that it did nothing. In the second case the long way in the parent module does the work.
 
+use super::guest::REDISTRIBUTOR_SHIFT;
 use super::interface::{self, Interface};
 use super::local::Local;
 use super::state::{DISTRIBUTOR_SIZE, PcpuIrq, SGI_KICK, VERSION_2, VIRTUAL_TIMER_LINE, VcpuIrq, WIRES};
@@ -39,11 +40,11 @@ pub(crate) fn take_kick(p: &PcpuIrq, v: &VcpuIrq, line: u32) -> bool {
 /// Answers a guest's load of a word on the short way. Returns `None` if nothing was done.
 #[inline(always)]
 pub(crate) fn read_word(v: &VcpuIrq, address: GuestPhys) -> Option<u32> {
+    let vgic = v.vgic.as_ref()?;
     let offset = address.0.wrapping_sub(v.distributor);
     if offset >= DISTRIBUTOR_SIZE {
-        return None;
+        return vgic.read_own_word(v.index, v.own, own_offset(v, address)?);
     }
-    let vgic = v.vgic.as_ref()?;
     if VERSION_2 {
         return vgic.read_word_version2(offset as u32);
     }
@@ -54,11 +55,20 @@ pub(crate) fn read_word(v: &VcpuIrq, address: GuestPhys) -> Option<u32> {
 /// is not 0, [`enable_changed`] must follow.
 #[inline(always)]
 pub(crate) fn write_word(v: &VcpuIrq, address: GuestPhys, value: u32) -> Option<u32> {
+    let vgic = v.vgic.as_ref()?;
     let offset = address.0.wrapping_sub(v.distributor);
     if offset >= DISTRIBUTOR_SIZE {
-        return None;
+        let offset = own_offset(v, address)?;
+        return v.own?.write_word(offset, value);
     }
-    v.vgic.as_ref()?.write_word(offset as u32, value)
+    vgic.write_word(offset as u32, value)
+}
+
+/// Returns the offset of an address in the running vCPU's redistributor, if the address is there.
+#[inline(always)]
+fn own_offset(v: &VcpuIrq, address: GuestPhys) -> Option<u32> {
+    let offset = address.0.wrapping_sub(v.frame);
+    (!VERSION_2 && offset >> REDISTRIBUTOR_SHIFT == 0).then_some(offset as u32)
 }
 
 /// Does the work that [`write_word`] has left.

@@ -124,6 +124,8 @@ pub(crate) struct VcpuIrq {
     pub(super) bank: Bank,
     pub(super) distributor: u64,
     pub(super) second: u64,
+    /// Where its own registers are, with a GICv3.
+    pub(super) frame: u64,
 }
 
 impl PcpuIrq {
@@ -164,6 +166,7 @@ impl VcpuIrq {
             bank: Bank::new(),
             distributor: NOWHERE,
             second: NOWHERE,
+            frame: NOWHERE,
         }
     }
 

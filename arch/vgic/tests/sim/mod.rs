@@ -401,22 +401,28 @@ impl World {
             vgic.read(cpu, bank, hardware, RegisterAccess { frame, offset, size })
         });
         self.settle();
+        if (frame, size) == (Frame::Redistributor(cpu), 4) {
+            let own = &self.redistributors[cpu];
+            let short =
+                Vgic::new(&self.distributor, &self.redistributors).read_own_word(cpu, Some(own), offset);
+            assert!(short.is_none_or(|short| u64::from(short) == value), "{offset:#x}");
+        }
         value
     }
 
     pub fn write(&mut self, cpu: usize, frame: Frame, offset: u32, size: u8, value: u64) {
+        let own = &self.redistributors[cpu];
+        let is_own = frame == Frame::Redistributor(cpu) && size == 4;
+        let changed = is_own.then(|| own.write_word(offset, value as u32)).flatten();
         self.with(cpu, |vgic, bank, hardware| {
-            let short = matches!((frame, size), (Frame::Distributor | Frame::Version2, 4))
-                && match vgic.write_word(offset, value as u32) {
-                    None => false,
-                    Some(0) => true,
-                    Some(changed) => {
-                        vgic.written_word(cpu, offset, changed, hardware);
-                        true
-                    }
-                };
-            if !short {
-                vgic.write(cpu, bank, hardware, RegisterAccess { frame, offset, size }, value);
+            let changed = match (frame, size) {
+                (Frame::Distributor | Frame::Version2, 4) => vgic.write_word(offset, value as u32),
+                _ => changed,
+            };
+            match changed {
+                Some(0) => {}
+                Some(changed) => vgic.written_word(cpu, offset, changed, hardware),
+                None => vgic.write(cpu, bank, hardware, RegisterAccess { frame, offset, size }, value),
             }
         });
         self.settle();
