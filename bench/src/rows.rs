@@ -58,6 +58,8 @@ pub const ROWS: &[Row] = &[
         None,
     ),
     row("uart-write", "write a register of the UART", None),
+    row("uart-flags-read", "read the flags of the UART", Some(200)),
+    row("uart-byte", "send a byte by the UART, in a line", None),
     row(
         "timer-busy",
         "virtual timer to guest vector, vCPU busy",

@@ -273,6 +273,7 @@ impl Pl011 {
 
     /// Returns the modem status as the flag register shows it: nothing is wired except in loopback (3.3.8,
     /// LBE), where RTS, DTR, OUT1 and OUT2 come back as CTS, DSR, DCD and RI.
+    #[inline(always)]
     const fn modem_inputs(&self) -> u16 {
         if self.control & CR_LOOPBACK == 0 {
             return 0;

@@ -183,10 +183,6 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
         match self.networks().run_vcpu(vcpu) {
             // On a shared pCPU this exit leads to most switches.
             Exit::Idle { until } => self.block_and_switch(slot, vcpu, until),
-            // Mostly nothing changes, and the vCPU goes on.
-            Exit::Register(ref access) if A::SHORTENS && !self.local.tracer.is_on() => {
-                self.touch_uart(vcpu, access).then_some((slot, vcpu))
-            }
             // Mostly one vCPU calls another one, or answers it.
             Exit::Hypercall(ref call) if is_handed_over(call.operation) && !self.local.tracer.is_on() => {
                 self.ports().call_or_hand_over(slot, vcpu, call)

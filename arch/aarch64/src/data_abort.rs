@@ -8,7 +8,7 @@ use crate::enter::{ALL_REGISTERS, LEAVE_REGISTER, RESUME};
 use crate::machine::Machine;
 use crate::outcome::{self, Trap, advance, advance_in_place, resume, resume_or_wake};
 use crate::sysreg::{read_register, write_guest_register};
-use crate::{flash, gic, undescribed};
+use crate::{flash, gic, short_call, undescribed};
 use bulkhead_arch_aarch64_core::data::{Load, stored};
 use bulkhead_arch_aarch64_core::pstate::{
     AARCH32, BIG_ENDIAN, SCTLR_BIG_ENDIAN_EL0, SCTLR_BIG_ENDIAN_EL1, is_big_endian, stepped,
@@ -54,16 +54,17 @@ pub(crate) fn data_abort<const IS_AARCH32: bool>(
                 }
             }
             if !trap.complete && is_register(context, address, 4) {
-                return leave_for_register(context, trap.syndrome);
+                return touch_register(machine, context, trap.syndrome, address);
             }
         }
     } else if !trap.complete
         && is_part_of_word(trap.syndrome)
-        && is_register(context, faulting_address(), size(trap.syndrome))
+        && let address = faulting_address()
+        && is_register(context, address, size(trap.syndrome))
         && !trap.misses(register)
         && is_little_endian::<IS_AARCH32>(read_register!("spsr_el2"))
     {
-        return leave_for_register(context, trap.syndrome);
+        return touch_register(machine, context, trap.syndrome, address);
     }
     emulate(machine, context, trap)
 }
@@ -73,6 +74,38 @@ pub(crate) fn data_abort<const IS_AARCH32: bool>(
 fn is_register(context: &Context, GuestPhys(address): GuestPhys, size: u8) -> bool {
     let alignment = u64::from(size) - 1;
     address & (!(REGISTER_WINDOW - 1) | alignment) == context.window
+}
+
+/// Handles an access to a register in the vCPU's window. Mostly the kernel answers at once.
+#[inline(always)]
+fn touch_register(machine: &mut Machine, context: &mut Context, syndrome: u64, address: GuestPhys) -> u64 {
+    let offset = address.0 % REGISTER_WINDOW;
+    if is_write(syndrome) {
+        store_register(machine, context, syndrome, offset)
+    } else {
+        load_register(machine, context, syndrome, offset)
+    }
+}
+
+#[inline(never)]
+fn load_register(machine: &mut Machine, context: &mut Context, syndrome: u64, offset: u64) -> u64 {
+    let Some(value) = short_call::register(context, machine, offset, size(syndrome), None) else {
+        return leave_for_register(context, syndrome);
+    };
+    context.write_general(data_register(syndrome), value);
+    advance_in_place(context, syndrome);
+    resume(machine, context)
+}
+
+#[inline(never)]
+fn store_register(machine: &mut Machine, context: &mut Context, syndrome: u64, offset: u64) -> u64 {
+    let size = size(syndrome);
+    let value = stored(context.read_general(data_register(syndrome)), size, false);
+    if short_call::register(context, machine, offset, size, Some(value)).is_none() {
+        return leave_for_register(context, syndrome);
+    }
+    advance_in_place(context, syndrome);
+    resume(machine, context)
 }
 
 #[inline(always)]

@@ -10,7 +10,7 @@ use bulkhead_abi::log::Pcpu;
 use bulkhead_abi::log::{RegisterFile, registers};
 use bulkhead_abi::trace::Entry;
 use bulkhead_arch_api::{
-    Arch, ClassFacts, Frames, MAX_PARTITIONS, MAX_VCPUS, PcpuId, VcpuId, VcpuSet, class,
+    Arch, ClassFacts, Frames, MAX_PARTITIONS, MAX_VCPUS, PartitionId, PcpuId, VcpuId, VcpuSet, class,
 };
 use bulkhead_arch_translating::Relax;
 
@@ -21,12 +21,17 @@ pub(crate) struct ShortTrace {
     pub(crate) counters: &'static Pcpu,
 }
 
-/// The calls that the kernel has lent for a run, and the function that asks them; none if every call leaves.
-/// They are a pointer each because the handlers are not generic.
-pub(crate) type Lent = Option<(*const (), Ask)>;
+/// The calls that the kernel has lent for a run, and the functions that ask them; none if every call leaves.
+/// They are pointers because the handlers are not generic.
+pub(crate) type Lent = Option<(*const (), &'static Asks)>;
 
-/// A function that asks lent calls. Its last argument is the pointer that was lent with it.
-pub(crate) type Ask = unsafe fn(&mut Context, &mut Machine, *const ()) -> u64;
+/// The functions that ask lent calls. Their last argument is the pointer that was lent with them.
+pub(crate) struct Asks {
+    /// Asks for a hypercall.
+    pub(crate) call: unsafe fn(&mut Context, &mut Machine, *const ()) -> u64,
+    /// Asks for a register in the vCPU's window. `None`: the access leaves.
+    pub(crate) register: unsafe fn(PartitionId, u64, u8, Option<u64>, *const ()) -> Option<u64>,
+}
 
 /// A pCPU's machine.
 pub struct Machine {

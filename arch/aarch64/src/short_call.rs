@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Hypercalls that the kernel answers without an exit: the handler of the call asks what the kernel has lent
+//! Hypercalls and registers that the kernel answers without an exit: the handler asks what the kernel has lent
 //! for this run ([`ShortCalls`]), on the guest's way back. docs/paths.md counts the instructions.
 
 use crate::context::Context;
 use crate::enter::{LEAVE_HYPERCALL, RESUME};
 use crate::gic::{self, Pulsed};
-use crate::machine::{Lent, Machine};
+use crate::machine::{Asks, Lent, Machine};
 use crate::outcome::leave;
 use bulkhead_abi::Operation;
 use bulkhead_arch_api::{Exit, PartitionId, ShortCalls, VcpuSet, VirtualLine};
@@ -17,17 +17,52 @@ const REPLY_RECEIVE: u16 = Operation::PortReceiveDonate as u16;
 /// Lends `calls`. The loan is over before `calls` is.
 #[inline(always)]
 pub(crate) fn lend<C: ShortCalls<Machine>>(calls: &C) -> Lent {
-    Some((NonNull::from(calls).as_ptr().cast_const().cast(), ask::<C>))
+    let asks = &const {
+        Asks {
+            call: ask::<C>,
+            register: ask_register::<C>,
+        }
+    };
+    Some((NonNull::from(calls).as_ptr().cast_const().cast(), asks))
 }
 
 /// Answers a hypercall whose arguments are in the general registers, or leaves with it.
 #[inline(always)]
 pub(crate) fn hypercall(context: &mut Context, machine: &mut Machine) -> u64 {
-    let Some((calls, ask)) = machine.lent else {
+    let Some((calls, asks)) = machine.lent else {
         return LEAVE_HYPERCALL;
     };
     // SAFETY: `run_answering` has lent both together, and the guest runs within that call.
-    unsafe { ask(context, machine, calls) }
+    unsafe { (asks.call)(context, machine, calls) }
+}
+
+/// Answers an access of `size` bytes to a register in the vCPU's window. Returns `None` if nothing was done.
+#[inline(always)]
+pub(crate) fn register(
+    context: &Context,
+    machine: &Machine,
+    offset: u64,
+    size: u8,
+    stored: Option<u64>,
+) -> Option<u64> {
+    let (calls, asks) = machine.lent?;
+    // SAFETY: as in `hypercall`.
+    unsafe { (asks.register)(context.plan.partition, offset, size, stored, calls) }
+}
+
+/// Asks for a register.
+///
+/// # Safety
+/// As for [`ask`].
+unsafe fn ask_register<C: ShortCalls<Machine>>(
+    caller: PartitionId,
+    offset: u64,
+    size: u8,
+    stored: Option<u64>,
+    calls: *const (),
+) -> Option<u64> {
+    // SAFETY: the caller's promise.
+    unsafe { &*calls.cast::<C>() }.register(caller, offset, size, stored)
 }
 
 /// Asks. Doorbells come first, and everything about them is done in place or by a call in tail position: so

@@ -97,28 +97,12 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
         }
     }
 
-    /// Carries out an access to a register of the virtual UART. Most accesses have no effect beside the UART
-    /// and are answered at once. Returns whether this was one of them.
+    /// Carries out an access to a register of the virtual UART that [`super::short`] has not answered.
     #[inline(never)]
-    pub(crate) fn touch_uart(&mut self, vcpu: VcpuId, access: &RegisterAccess) -> bool {
+    pub(crate) fn touch_uart(&mut self, vcpu: VcpuId, access: &RegisterAccess) {
         let partition = self.system.binding(vcpu).partition;
-        let (offset, size) = (access.offset(), access.size);
-        let stored = match access.kind {
-            AccessKind::Read => None,
-            AccessKind::Write(value) => Some(value),
-        };
-        if self.shared.terminal.output.has_room(partition, FIFO_DEPTH) {
-            let mut reader = self.shared.partition(partition).reader.lock();
-            let value = reader.uart().and_then(|uart| uart.touch(offset, size, stored));
-            drop(reader);
-            if let Some(value) = value {
-                self.machine.answer(vcpu, value);
-                return true;
-            }
-        }
-        let value = self.access_uart(partition, offset, size, access.kind);
+        let value = self.access_uart(partition, access.offset(), access.size, access.kind);
         self.machine.answer(vcpu, value.unwrap_or(0));
-        false
     }
 
     /// Carries out an access of `size` bytes to the partition's virtual UART. A byte that the UART sends goes

@@ -67,7 +67,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     fn handle_rest(&mut self, slot: Slot, vcpu: VcpuId, exit: &Exit) {
         match *exit {
             Exit::Access(ref access) => self.handle_accesses(slot, vcpu, access),
-            Exit::Register(ref access) if A::SHORTENS => _ = self.touch_uart(vcpu, access),
+            Exit::Register(ref access) if A::SHORTENS => self.touch_uart(vcpu, access),
             Exit::Fault(ref report) => self.faults().fault(slot, vcpu, report),
             Exit::CpuPower { .. } | Exit::CpuOff if SEVERAL_VCPUS => match *exit {
                 Exit::CpuPower { target } => self.cpu_power(vcpu, target),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Calls that the backend answers without an exit, by asking the kernel who may ([`ShortCalls`]).
+//! Calls, and accesses to the console, that the backend answers without an exit, by asking the kernel
+//! ([`ShortCalls`]).
 //!
 //! None of these calls changes who runs on this pCPU. So they need neither the state of the pCPU nor a
 //! decision, and the frame of an exit would be most of their cost. Each takes this way only if it succeeds.
@@ -20,6 +21,7 @@ use bulkhead_abi::{ObjectKind, Operation, Rights};
 use bulkhead_arch_api::{
     Arch, CallRegisters, GuestPhys, PartitionId, ShortCalls, VcpuId, VcpuSet, VirtualLine,
 };
+use bulkhead_devices::pl011::FIFO_DEPTH;
 use spin::RelaxStrategy;
 
 const VERSION: u16 = Operation::Version as u16;
@@ -177,6 +179,15 @@ impl<A: Arch> ShortCalls<A> for Short<'_, '_, A::Relax> {
         };
         finish(registers, results);
         Some(VcpuSet::EMPTY)
+    }
+
+    #[inline(always)]
+    fn register(&self, caller: PartitionId, offset: u64, size: u8, stored: Option<u64>) -> Option<u64> {
+        if self.is_traced || !self.shared.terminal.output.has_room(caller, FIFO_DEPTH) {
+            return None;
+        }
+        let mut reader = self.shared.partition(caller).reader.lock();
+        reader.uart()?.touch(offset, size, stored)
     }
 }
 

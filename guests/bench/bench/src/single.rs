@@ -10,6 +10,8 @@ use bulkhead_guest::vm::{bus, gic, pl011};
 const AHEAD: u64 = 5000;
 /// Offset of UARTIBRD, which keeps what is written and does nothing.
 const DIVISOR: u64 = 0x24;
+/// Flag register.
+const FLAGS: u64 = 0x18;
 /// A shared line that no device of the board uses.
 const LINE: u32 = 40;
 
@@ -45,6 +47,13 @@ fn console() {
         })
     });
     write("uart-write", address, 1);
+    measure("uart-flags-read", || {
+        ticks_of(|| {
+            let _ = bus::read_u32(pl011::BASE + FLAGS);
+        })
+    });
+    // A byte in the middle of a line. The name of the next figure follows it.
+    write("uart-byte", pl011::BASE, b' '.into());
 }
 
 fn registers() {
