@@ -56,6 +56,9 @@ pub(crate) fn data_abort<const IS_AARCH32: bool>(
             if !trap.complete && is_register(context, address, 4) {
                 return touch_register(machine, context, trap.syndrome, address);
             }
+            if let Some(offset) = gic::own_offset(&context.irq, address) {
+                return redistributor(machine, context, trap, offset);
+            }
         }
     } else if !trap.complete
         && is_part_of_word(trap.syndrome)
@@ -128,6 +131,30 @@ fn send_by_word(
     }
     advance_in_place(context, syndrome);
     resume(machine, context)
+}
+
+/// Handles an access to a word of the vCPU's redistributor.
+#[inline(never)]
+fn redistributor(machine: &mut Machine, context: &mut Context, trap: Trap, offset: u32) -> u64 {
+    let register = data_register(trap.syndrome);
+    if !is_write(trap.syndrome) {
+        let Some(value) = gic::read_own_word(&context.irq, offset) else {
+            return emulate(machine, context, trap);
+        };
+        context.write_general(register, u64::from(value));
+        advance_in_place(context, trap.syndrome);
+        return resume(machine, context);
+    }
+    match gic::write_own_word(&context.irq, offset, context.read_general(register) as u32) {
+        None => emulate(machine, context, trap),
+        Some(changed) => {
+            advance_in_place(context, trap.syndrome);
+            if changed == 0 {
+                return resume(machine, context);
+            }
+            enable_changed(machine, context, faulting_address(), changed)
+        }
+    }
 }
 
 #[inline(never)]

@@ -32,7 +32,8 @@ pub(crate) use guest::{mmio_read, mmio_write, sysreg_write};
 pub(crate) use interface::has_fine_priorities;
 pub(crate) use lines::GicConfig;
 pub(crate) use short::{
-    deliver_timer, enable_changed, read_word, send_to_one, send_to_self, sent_by_word, take_kick, write_word,
+    deliver_timer, enable_changed, own_offset, read_own_word, read_word, send_to_one, send_to_self,
+    sent_by_word, take_kick, write_own_word, write_word,
 };
 pub(crate) use state::{IDLE_BURST, PcpuIrq, VcpuIrq};
 pub(crate) use switch::{close, load, load_fast, switch_fast, unload};

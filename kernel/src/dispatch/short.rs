@@ -183,7 +183,11 @@ impl<A: Arch> ShortCalls<A> for Short<'_, '_, A::Relax> {
 
     #[inline(always)]
     fn register(&self, caller: PartitionId, offset: u64, size: u8, stored: Option<u64>) -> Option<u64> {
-        if self.is_traced || !self.shared.terminal.output.has_room(caller, FIFO_DEPTH) {
+        // A byte to send has always an effect.
+        if self.is_traced
+            || stored.is_some() && offset == 0
+            || !self.shared.terminal.output.has_room(caller, FIFO_DEPTH)
+        {
             return None;
         }
         let mut reader = self.shared.partition(caller).reader.lock();

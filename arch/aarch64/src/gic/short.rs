@@ -40,11 +40,11 @@ pub(crate) fn take_kick(p: &PcpuIrq, v: &VcpuIrq, line: u32) -> bool {
 /// Answers a guest's load of a word on the short way. Returns `None` if nothing was done.
 #[inline(always)]
 pub(crate) fn read_word(v: &VcpuIrq, address: GuestPhys) -> Option<u32> {
-    let vgic = v.vgic.as_ref()?;
     let offset = address.0.wrapping_sub(v.distributor);
     if offset >= DISTRIBUTOR_SIZE {
-        return vgic.read_own_word(v.index, v.own, own_offset(v, address)?);
+        return None;
     }
+    let vgic = v.vgic.as_ref()?;
     if VERSION_2 {
         return vgic.read_word_version2(offset as u32);
     }
@@ -55,20 +55,30 @@ pub(crate) fn read_word(v: &VcpuIrq, address: GuestPhys) -> Option<u32> {
 /// is not 0, [`enable_changed`] must follow.
 #[inline(always)]
 pub(crate) fn write_word(v: &VcpuIrq, address: GuestPhys, value: u32) -> Option<u32> {
-    let vgic = v.vgic.as_ref()?;
     let offset = address.0.wrapping_sub(v.distributor);
     if offset >= DISTRIBUTOR_SIZE {
-        let offset = own_offset(v, address)?;
-        return v.own?.write_word(offset, value);
+        return None;
     }
-    vgic.write_word(offset as u32, value)
+    v.vgic.as_ref()?.write_word(offset as u32, value)
 }
 
 /// Returns the offset of an address in the running vCPU's redistributor, if the address is there.
 #[inline(always)]
-fn own_offset(v: &VcpuIrq, address: GuestPhys) -> Option<u32> {
+pub(crate) fn own_offset(v: &VcpuIrq, address: GuestPhys) -> Option<u32> {
     let offset = address.0.wrapping_sub(v.frame);
     (!VERSION_2 && offset >> REDISTRIBUTOR_SHIFT == 0).then_some(offset as u32)
+}
+
+/// Does [`read_word`] in the running vCPU's redistributor.
+#[inline(always)]
+pub(crate) fn read_own_word(v: &VcpuIrq, offset: u32) -> Option<u32> {
+    v.vgic.as_ref()?.read_own_word(v.index, v.own, offset)
+}
+
+/// Does [`write_word`] in the running vCPU's redistributor.
+#[inline(always)]
+pub(crate) fn write_own_word(v: &VcpuIrq, offset: u32, value: u32) -> Option<u32> {
+    v.own?.write_word(offset, value)
 }
 
 /// Does the work that [`write_word`] has left.
