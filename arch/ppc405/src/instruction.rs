@@ -114,12 +114,15 @@ impl Machine {
     }
 
     /// Handles a system call. The CPU has stepped over the instruction already.
-    pub(crate) fn system_call(&mut self, vcpu: VcpuId) -> Option<Exit> {
-        let context = self.contexts.get(vcpu)?;
+    pub(crate) fn system_call(&mut self, vcpu: VcpuId) -> bool {
+        let Some(context) = self.contexts.get(vcpu) else {
+            return false;
+        };
         let frame = &context.registers.frame;
         let is_task = context.is_task();
         if hypercall::is_hypercall(frame) && (is_task || !context.cpu.is_user()) {
-            return Some(Exit::Hypercall(hypercall::read(frame)));
+            self.exit = Exit::Hypercall(hypercall::read(frame));
+            return true;
         }
         if is_task {
             hypercall::answer(&mut context.registers.frame, Err(Error::NotSupported));
@@ -128,6 +131,6 @@ impl Machine {
                 .cpu
                 .take(&mut context.registers.frame, vector::SYSTEM_CALL);
         }
-        None
+        false
     }
 }

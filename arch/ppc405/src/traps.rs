@@ -71,22 +71,23 @@ pub(crate) unsafe extern "C" fn on_trap(machine: *mut Machine, vector: u32) -> u
         count(exits, vector);
         count_short(exits, context.short.take_counts());
     }
-    let exit = match vector {
-        vector::EXTERNAL => machine.interrupt().then_some(machine.exit),
-        vector::PROGRAMMABLE_TIMER => machine.timer_fired().then_some(Exit::Deadline),
-        _ => machine.guest_trap(vcpu, vector, pc, &trap),
+    let leaves = match vector {
+        vector::EXTERNAL => machine.interrupt(),
+        vector::PROGRAMMABLE_TIMER => machine.deadline_came(),
+        vector::SYSTEM_CALL => machine.system_call(vcpu),
+        _ => {
+            let exit = machine.guest_trap(vcpu, vector, pc, &trap);
+            machine.leave(exit)
+        }
     };
-    if exit.is_none() && vector != vector::PROGRAMMABLE_TIMER && machine.is_calm(vcpu) {
+    if leaves {
+        return 1;
+    }
+    if vector != vector::PROGRAMMABLE_TIMER && machine.is_calm(vcpu) {
         return 0;
     }
-    let exit = exit.or_else(|| machine.settle(vcpu));
-    match exit {
-        None => 0,
-        Some(exit) => {
-            machine.exit = exit;
-            1
-        }
-    }
+    let exit = machine.settle(vcpu);
+    u32::from(machine.leave(exit))
 }
 
 impl Machine {
@@ -95,8 +96,7 @@ impl Machine {
         match vector {
             vector::EXTERNAL => self.interrupt(),
             vector::PROGRAMMABLE_TIMER => {
-                self.exit = Exit::Deadline;
-                let is_over = self.timer_fired();
+                let is_over = self.deadline_came();
                 if !is_over {
                     self.set_timer(self.deadline);
                 }
@@ -106,7 +106,22 @@ impl Machine {
         }
     }
 
-    /// Handles an interrupt of the guest's own making.
+    /// Handles an interrupt of the timer. Tells whether the kernel's deadline has come.
+    fn deadline_came(&mut self) -> bool {
+        self.exit = Exit::Deadline;
+        self.timer_fired()
+    }
+
+    /// Leaves the guest with this exit, if there is one. Returns whether there is. The exit is written where
+    /// the run reads it: on this class, to copy an exit costs as much as to handle it.
+    #[inline(always)]
+    fn leave(&mut self, exit: Option<Exit>) -> bool {
+        let Some(exit) = exit else { return false };
+        self.exit = exit;
+        true
+    }
+
+    /// Handles an interrupt of the guest's own making, other than a system call.
     fn guest_trap(&mut self, vcpu: VcpuId, vector: u32, pc: u32, trap: &Trap) -> Option<Exit> {
         let data = if trap.syndrome & esr::DST != 0 {
             Kind::Store
@@ -119,7 +134,6 @@ impl Machine {
                 self.refused(vcpu, vector, pc, Kind::Fetch)
             }
             vector::PROGRAM => self.program(vcpu),
-            vector::SYSTEM_CALL => self.system_call(vcpu),
             vector::ALIGNMENT => {
                 let context = self.contexts.get(vcpu)?;
                 if context.is_task() {
