@@ -2,12 +2,15 @@
 //! `bulkhead bench`: the costs of the hypervisor.
 
 use crate::latency::Certainty;
-use crate::{Charge, Timing, board_named, differences, latency, latency_charges, linux, pages, timing};
+use crate::{
+    Charge, Timing, board_named, differences, latency, latency_charges, linux, pages, papers, timing,
+};
 use bulkhead::build::artifacts::Workspace;
 use bulkhead::command::{exit_code, print, refused_line};
 use bulkhead::emulator::launch::clean_up_when_killed;
 use bulkhead::problem::{Code, Problem};
 use bulkhead::ui::progress::Progress;
+use bulkhead::ui::terminal::has_colour;
 use clap::Parser;
 use std::fs;
 use std::path::PathBuf;
@@ -23,7 +26,8 @@ use std::process::ExitCode;
   bulkhead bench --check    the same, and compare it with docs/timing.md
   bulkhead bench --linux    what operations of Linux cost bare and in a VM
   bulkhead bench --board mps2-an500    a microcontroller's
-  bulkhead bench --board mps2-an500 --latency --plot latency.svg    how punctual it is"
+  bulkhead bench --board mps2-an500 --latency --plot latency.svg    how punctual it is
+  bulkhead bench --paper hermes    the figures of a published paper beside ours"
 )]
 struct BenchArgs {
     /// The board; its emulator counts the instructions
@@ -42,6 +46,10 @@ struct BenchArgs {
     /// costs over 5 % more there
     #[arg(long, conflicts_with_all = ["bless", "check", "latency", "board"])]
     linux: bool,
+    /// Instead, print the tables of a published paper beside the figures of the pages, and measure nothing:
+    /// acrn, t-visor, urtzvisor, rodosvisor, hermes, or all
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["bless", "check", "latency", "linux", "board", "json"])]
+    paper: Option<String>,
     /// Instead, measure the latency of a serial receive on a microcontroller: an RTOS alone and a partition,
     /// quiet and flooded
     #[arg(long, conflicts_with_all = ["bless", "check"])]
@@ -63,6 +71,10 @@ pub fn main() -> ExitCode {
 
 fn run(args: &BenchArgs) -> Result<Code, Problem> {
     clean_up_when_killed()?;
+    if let Some(name) = &args.paper {
+        print(&papers::text(Workspace::locate()?.root(), name, has_colour())?)?;
+        return Ok(Code::Done);
+    }
     if args.latency {
         return latencies(args);
     }
@@ -190,6 +202,9 @@ mod tests {
             "--linux --board x",
             "--json --latency",
             "--json --check",
+            "--paper acrn --linux",
+            "--paper acrn --board mps2-an500",
+            "--paper",
         ] {
             assert!(parse(&format!("bench {bad}")).is_err(), "{bad}");
         }
