@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `docs/papers.md` is equal to the output of the code. So every figure of ours in it is equal to the figure of
-//! the page that it names. `BLESS=1` writes the page.
+//! `docs/papers.md` is equal to the output of the code. So every figure of ours in it is equal to the figure
+//! of the page that it names. `BLESS=1` writes the page.
 
 use bulkhead_bench::papers;
 use std::fs;
