@@ -16,6 +16,18 @@ pub(crate) const fn row(key: &'static str, title: &'static str, bar: Option<u64>
     Row { key, title, bar }
 }
 
+/// Makes the row of a message, of its path, its bytes, the kinds of both sides, the title of the path and the
+/// bar.
+macro_rules! message {
+    ($path:literal, $bytes:literal, $sides:literal, $title:literal, $bar:expr) => {
+        row(
+            concat!("port-", $path, "-", $bytes, "-", $sides),
+            concat!("message of ", $bytes, " bytes, ", $title),
+            $bar,
+        )
+    };
+}
+
 /// The end of the name under which the guest reports the very first turn.
 pub(crate) const FIRST: &str = "-first";
 
@@ -123,125 +135,269 @@ pub const ROWS: &[Row] = &[
         "doorbell to the vector of a more urgent VM on the same pCPU",
         None,
     ),
-    row(
-        "port-send-64-task-task",
-        "message of 64 bytes, asynchronous send, task",
-        Some(250),
+    message!("send", 64, "task-task", "asynchronous send, task", Some(250)),
+    message!("send", 128, "task-task", "asynchronous send, task", None),
+    message!("send", 192, "task-task", "asynchronous send, task", None),
+    message!("send", 256, "task-task", "asynchronous send, task", None),
+    message!("send", 320, "task-task", "asynchronous send, task", Some(370)),
+    message!(
+        "receive",
+        64,
+        "task-task",
+        "asynchronous receipt, task",
+        Some(250)
     ),
-    row(
-        "port-send-320-task-task",
-        "message of 320 bytes, asynchronous send, task",
-        Some(370),
+    message!("receive", 128, "task-task", "asynchronous receipt, task", None),
+    message!("receive", 192, "task-task", "asynchronous receipt, task", None),
+    message!("receive", 256, "task-task", "asynchronous receipt, task", None),
+    message!(
+        "receive",
+        320,
+        "task-task",
+        "asynchronous receipt, task",
+        Some(370)
     ),
-    row(
-        "port-receive-64-task-task",
-        "message of 64 bytes, asynchronous receipt, task",
-        Some(250),
+    message!("send", 64, "vm-vm", "asynchronous send, vm", Some(250)),
+    message!("send", 128, "vm-vm", "asynchronous send, vm", None),
+    message!("send", 192, "vm-vm", "asynchronous send, vm", None),
+    message!("send", 256, "vm-vm", "asynchronous send, vm", None),
+    message!("send", 320, "vm-vm", "asynchronous send, vm", Some(370)),
+    message!("receive", 64, "vm-vm", "asynchronous receipt, vm", Some(250)),
+    message!("receive", 128, "vm-vm", "asynchronous receipt, vm", None),
+    message!("receive", 192, "vm-vm", "asynchronous receipt, vm", None),
+    message!("receive", 256, "vm-vm", "asynchronous receipt, vm", None),
+    message!("receive", 320, "vm-vm", "asynchronous receipt, vm", Some(370)),
+    message!(
+        "one-way",
+        64,
+        "task-task",
+        "one way with donation, task to task",
+        Some(500)
     ),
-    row(
-        "port-receive-320-task-task",
-        "message of 320 bytes, asynchronous receipt, task",
-        Some(370),
+    message!(
+        "one-way",
+        128,
+        "task-task",
+        "one way with donation, task to task",
+        None
     ),
-    row(
-        "port-send-64-vm-vm",
-        "message of 64 bytes, asynchronous send, vm",
-        Some(250),
+    message!(
+        "one-way",
+        192,
+        "task-task",
+        "one way with donation, task to task",
+        None
     ),
-    row(
-        "port-send-320-vm-vm",
-        "message of 320 bytes, asynchronous send, vm",
-        Some(370),
+    message!(
+        "one-way",
+        256,
+        "task-task",
+        "one way with donation, task to task",
+        None
     ),
-    row(
-        "port-receive-64-vm-vm",
-        "message of 64 bytes, asynchronous receipt, vm",
-        Some(250),
+    message!(
+        "one-way",
+        320,
+        "task-task",
+        "one way with donation, task to task",
+        Some(620)
     ),
-    row(
-        "port-receive-320-vm-vm",
-        "message of 320 bytes, asynchronous receipt, vm",
-        Some(370),
+    message!(
+        "two-way",
+        64,
+        "task-task",
+        "two way with donation, task to task",
+        Some(900)
     ),
-    row(
-        "port-one-way-64-task-task",
-        "message of 64 bytes, one way with donation, task to task",
-        Some(500),
+    message!(
+        "two-way",
+        128,
+        "task-task",
+        "two way with donation, task to task",
+        None
     ),
-    row(
-        "port-one-way-320-task-task",
-        "message of 320 bytes, one way with donation, task to task",
-        Some(620),
+    message!(
+        "two-way",
+        192,
+        "task-task",
+        "two way with donation, task to task",
+        None
     ),
-    row(
-        "port-two-way-64-task-task",
-        "message of 64 bytes, two way with donation, task to task",
-        Some(900),
+    message!(
+        "two-way",
+        256,
+        "task-task",
+        "two way with donation, task to task",
+        None
     ),
-    row(
-        "port-two-way-320-task-task",
-        "message of 320 bytes, two way with donation, task to task",
-        Some(1140),
+    message!(
+        "two-way",
+        320,
+        "task-task",
+        "two way with donation, task to task",
+        Some(1140)
     ),
-    row(
-        "port-one-way-64-vm-task",
-        "message of 64 bytes, one way with donation, vm to task",
-        None,
+    message!(
+        "one-way",
+        64,
+        "vm-task",
+        "one way with donation, vm to task",
+        None
     ),
-    row(
-        "port-one-way-320-vm-task",
-        "message of 320 bytes, one way with donation, vm to task",
-        None,
+    message!(
+        "one-way",
+        128,
+        "vm-task",
+        "one way with donation, vm to task",
+        None
     ),
-    row(
-        "port-two-way-64-vm-task",
-        "message of 64 bytes, two way with donation, vm to task",
-        Some(1800),
+    message!(
+        "one-way",
+        192,
+        "vm-task",
+        "one way with donation, vm to task",
+        None
     ),
-    row(
-        "port-two-way-320-vm-task",
-        "message of 320 bytes, two way with donation, vm to task",
-        Some(2040),
+    message!(
+        "one-way",
+        256,
+        "vm-task",
+        "one way with donation, vm to task",
+        None
     ),
-    row(
-        "port-one-way-64-task-vm",
-        "message of 64 bytes, one way with donation, task to vm",
-        None,
+    message!(
+        "one-way",
+        320,
+        "vm-task",
+        "one way with donation, vm to task",
+        None
     ),
-    row(
-        "port-one-way-320-task-vm",
-        "message of 320 bytes, one way with donation, task to vm",
-        None,
+    message!(
+        "two-way",
+        64,
+        "vm-task",
+        "two way with donation, vm to task",
+        Some(1800)
     ),
-    row(
-        "port-two-way-64-task-vm",
-        "message of 64 bytes, two way with donation, task to vm",
-        Some(1800),
+    message!(
+        "two-way",
+        128,
+        "vm-task",
+        "two way with donation, vm to task",
+        None
     ),
-    row(
-        "port-two-way-320-task-vm",
-        "message of 320 bytes, two way with donation, task to vm",
-        Some(2040),
+    message!(
+        "two-way",
+        192,
+        "vm-task",
+        "two way with donation, vm to task",
+        None
     ),
-    row(
-        "port-one-way-64-vm-vm",
-        "message of 64 bytes, one way with donation, vm to vm",
-        None,
+    message!(
+        "two-way",
+        256,
+        "vm-task",
+        "two way with donation, vm to task",
+        None
     ),
-    row(
-        "port-one-way-320-vm-vm",
-        "message of 320 bytes, one way with donation, vm to vm",
-        None,
+    message!(
+        "two-way",
+        320,
+        "vm-task",
+        "two way with donation, vm to task",
+        Some(2040)
     ),
-    row(
-        "port-two-way-64-vm-vm",
-        "message of 64 bytes, two way with donation, vm to vm",
-        Some(2500),
+    message!(
+        "one-way",
+        64,
+        "task-vm",
+        "one way with donation, task to vm",
+        None
     ),
-    row(
-        "port-two-way-320-vm-vm",
-        "message of 320 bytes, two way with donation, vm to vm",
-        Some(2740),
+    message!(
+        "one-way",
+        128,
+        "task-vm",
+        "one way with donation, task to vm",
+        None
+    ),
+    message!(
+        "one-way",
+        192,
+        "task-vm",
+        "one way with donation, task to vm",
+        None
+    ),
+    message!(
+        "one-way",
+        256,
+        "task-vm",
+        "one way with donation, task to vm",
+        None
+    ),
+    message!(
+        "one-way",
+        320,
+        "task-vm",
+        "one way with donation, task to vm",
+        None
+    ),
+    message!(
+        "two-way",
+        64,
+        "task-vm",
+        "two way with donation, task to vm",
+        Some(1800)
+    ),
+    message!(
+        "two-way",
+        128,
+        "task-vm",
+        "two way with donation, task to vm",
+        None
+    ),
+    message!(
+        "two-way",
+        192,
+        "task-vm",
+        "two way with donation, task to vm",
+        None
+    ),
+    message!(
+        "two-way",
+        256,
+        "task-vm",
+        "two way with donation, task to vm",
+        None
+    ),
+    message!(
+        "two-way",
+        320,
+        "task-vm",
+        "two way with donation, task to vm",
+        Some(2040)
+    ),
+    message!("one-way", 64, "vm-vm", "one way with donation, vm to vm", None),
+    message!("one-way", 128, "vm-vm", "one way with donation, vm to vm", None),
+    message!("one-way", 192, "vm-vm", "one way with donation, vm to vm", None),
+    message!("one-way", 256, "vm-vm", "one way with donation, vm to vm", None),
+    message!("one-way", 320, "vm-vm", "one way with donation, vm to vm", None),
+    message!(
+        "two-way",
+        64,
+        "vm-vm",
+        "two way with donation, vm to vm",
+        Some(2500)
+    ),
+    message!("two-way", 128, "vm-vm", "two way with donation, vm to vm", None),
+    message!("two-way", 192, "vm-vm", "two way with donation, vm to vm", None),
+    message!("two-way", 256, "vm-vm", "two way with donation, vm to vm", None),
+    message!(
+        "two-way",
+        320,
+        "vm-vm",
+        "two way with donation, vm to vm",
+        Some(2740)
     ),
     row("decide-pinned-1", "longest decision, pinned, 1 vCPU", None),
     row(
