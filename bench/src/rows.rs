@@ -120,6 +120,34 @@ pub const ROWS: &[Row] = &[
     row("switch-edf-32", "vCPU switch, edf, 32 vCPUs", Some(450)),
     row("switch-arinc653-32", "vCPU switch, arinc653, 32 vCPUs", Some(450)),
     row("switch-domains-32", "vCPU switch, domains, 32 vCPUs", Some(450)),
+    row("turn-vm-vm", "switch at the end of a turn, vm to vm", None),
+    row(
+        "turn-task-task",
+        "switch at the end of a turn, task to task",
+        None,
+    ),
+    row("turn-vm-task", "switch at the end of a turn, vm to task", None),
+    row("turn-task-vm", "switch at the end of a turn, task to vm", None),
+    row(
+        "late-task-vm",
+        "virtual timer to the vector of a VM in WFI, a task preempted",
+        None,
+    ),
+    row(
+        "late-vm-vm",
+        "virtual timer to the vector of a VM in WFI, another VM preempted",
+        None,
+    ),
+    row(
+        "late-task-task",
+        "end of a sleep to a task's next instruction, another task preempted",
+        None,
+    ),
+    row(
+        "late-vm-task",
+        "end of a sleep to a task's next instruction, a VM preempted",
+        None,
+    ),
     row(
         "doorbell-busy-far",
         "doorbell to the vector of a VM on another pCPU, busy (sum of both CPUs)",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How late a task goes on after the end of its sleep, while a less important partition runs, in ticks of the
+//! The lateness of a task after the end of its sleep, while a less important partition runs, in ticks of the
 //! counter.
 //!
 //! The end of a sleep is a time of the hypervisor's clock, and the counter is another one. Both are read just

@@ -10,8 +10,8 @@
 //! `part=decisions` (the policies of the scheduler, without the hypervisor around them), `part=ports`
 //! (messages: its first capability is for a port of its own, its second for the port of a server),
 //! `part=serve` (the server), `part=turns` and `part=stamps` (switches between partitions, and the other side
-//! of them), `part=late` (a timer that preempts another partition). Without `part`, as on the bare board, the program measures everything that its
-//! CPUs can do.
+//! of them), `part=late` (a timer that preempts another partition). Without `part`, as on the bare board, the
+//! program measures everything that its CPUs can do.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
