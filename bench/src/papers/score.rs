@@ -51,11 +51,15 @@ fn line(row: &Row, clock_mhz: f64, pages: &Pages) -> Result<Line, String> {
     let (ours, against) = (read(&row.ours)?, read(&row.against)?);
     let figure = row.figure.map(|figure| row.unit.convert(figure, clock_mhz));
     let limit = figure.or_else(|| against.map(|against| against.figure));
+    let mut text = ours.map_or_else(|| "-".to_owned(), |found| of_ours(found.figure, row.unit));
+    if let Some(against) = against {
+        text.push_str(&format!(" against {}", short(against.figure)));
+    }
     let remark = if ours.is_some() { &row.differs } else { &row.why };
     Ok(Line {
         operation: row.operation.clone(),
         paper: of_paper(row, clock_mhz),
-        ours: ours.map_or_else(|| "-".to_owned(), |found| of_ours(found.figure, row.unit)),
+        ours: text,
         bare: bare(ours),
         verdict: Verdict::of(ours.map(|found| found.figure), limit, row.more_is_better),
         from: row.ours.as_ref().map(Place::to_string),
@@ -64,21 +68,20 @@ fn line(row: &Row, clock_mhz: f64, pages: &Pages) -> Result<Line, String> {
     })
 }
 
-/// Returns the figure of a paper as it has it, and in cycles.
+/// Returns the figure of a paper in its own words, or as its number and in cycles.
 fn of_paper(row: &Row, clock_mhz: f64) -> String {
-    let own = row.text.clone();
-    let own = own.or_else(|| {
-        row.figure
-            .map(|figure| format!("{} {}", short(figure), row.unit.name()))
-    });
-    let mut text = own.unwrap_or_default();
-    if let Some(figure) = row
-        .figure
-        .filter(|_| row.unit.is_time() && row.unit != Unit::Cycles)
-    {
-        text.push_str(&format!(" = {:.0} cycles", row.unit.convert(figure, clock_mhz)));
-    }
-    text
+    let unit = row.unit;
+    let number = |figure| {
+        let cycles = unit.convert(figure, clock_mhz);
+        let own = format!("{} {}", short(figure), unit.name());
+        if unit.is_time() && unit != Unit::Cycles {
+            format!("{own} = {cycles:.0} cycles")
+        } else {
+            own
+        }
+    };
+    let words = row.text.clone();
+    words.or_else(|| row.figure.map(number)).unwrap_or_default()
 }
 
 /// Returns our figure, and the time of the emulated board: an instruction takes a nanosecond there.
@@ -223,6 +226,7 @@ headline = "A ping is faster than a call"
             (ping.verdict, ping.remark.as_str()),
             (Verdict::NotReached, "another wire")
         );
+        assert_eq!(ping.ours, "2000 instructions (2.00 us) against 1900");
         let notes = scored.paper.tables[0].notes();
         assert_eq!(
             notes,

@@ -54,11 +54,7 @@ fn headlines(text: &mut String, scored: &[Scored]) {
 fn of_paper(text: &mut String, one: &Scored) {
     let paper = &one.paper;
     let published = wrapped(&format!("{}: {}", paper.title, paper.published), WIDTH, "  ");
-    text.push_str(&format!(
-        "
-{published}
-"
-    ));
+    text.push_str(&format!("\n{published}\n"));
     let theirs = wrapped(&format!("theirs: {}", paper.machine), WIDTH, "        ");
     text.push_str(&format!("{theirs}\nours:   {}\n", paper.ours));
     for (table, lines) in paper.tables.iter().zip(&one.tables) {
@@ -66,12 +62,14 @@ fn of_paper(text: &mut String, one: &Scored) {
         for note in table.notes() {
             text.push_str(&format!("{}\n", wrapped(&note, WIDTH, "")));
         }
-        text.push_str(&format!("{}\n", of_table(lines)));
+        of_table(text, lines);
     }
 }
 
-fn of_table(lines: &[Line]) -> comfy_table::Table {
+/// Adds a table. Its notes follow it, because a column would be too narrow for them. Equal notes are one.
+fn of_table(text: &mut String, lines: &[Line]) {
     let mut found = table(&["operation", "paper", "ours", "bare", "", "note"]);
+    let mut notes: Vec<&str> = Vec::new();
     for line in lines {
         found.add_row([
             line.operation.clone(),
@@ -79,11 +77,30 @@ fn of_table(lines: &[Line]) -> comfy_table::Table {
             line.ours.clone(),
             line.bare.clone(),
             mark(line.verdict),
-            line.remark.clone(),
+            number(&mut notes, &line.remark),
         ]);
     }
     keep_together(&mut found, &[2, 4]);
-    found
+    text.push_str(&format!("{found}\n"));
+    for (number, note) in (1..).zip(notes) {
+        text.push_str(&format!(
+            "{}\n",
+            wrapped(&format!("({number}) {note}"), WIDTH, "    ")
+        ));
+    }
+}
+
+/// Returns the number of a note, which joins the others if it is new. A row without a note has no number.
+fn number<'a>(notes: &mut Vec<&'a str>, note: &'a str) -> String {
+    if note.is_empty() {
+        return String::new();
+    }
+    let place = notes.iter().position(|other| *other == note);
+    let place = place.unwrap_or_else(|| {
+        notes.push(note);
+        notes.len() - 1
+    });
+    format!("({})", place + 1)
 }
 
 /// Keeps the words of columns on one line.
@@ -117,6 +134,14 @@ fn coloured(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn equal_notes_have_one_number() {
+        let mut notes = Vec::new();
+        let numbers = ["a", "", "b", "a"].map(|note| number(&mut notes, note));
+        assert_eq!(numbers, ["(1)", "", "(2)", "(1)"]);
+        assert_eq!(notes, ["a", "b"]);
+    }
 
     #[test]
     fn marks_have_a_colour_and_other_words_have_none() {
