@@ -169,14 +169,18 @@ fn latencies(args: &BenchArgs) -> Result<Code, Problem> {
     )
 }
 
-/// Writes the figures into the page.
+/// Writes the figures into the page, and the page of the papers, which reads them there.
 fn bless(timing: &Timing) -> Result<Code, Problem> {
-    let path = Workspace::locate()?.root().join(timing.page.file);
+    let workspace = Workspace::locate()?;
+    let root = workspace.root();
+    let path = root.join(timing.page.file);
     let page = fs::read_to_string(&path).map_err(Problem::io(path.display()))?;
     let page = timing
         .bless(&page)
         .ok_or_else(|| Problem::new(format!("{}: no place for the table", path.display())))?;
     fs::write(&path, page).map_err(Problem::io(path.display()))?;
+    let path = root.join(papers::PAGE);
+    fs::write(&path, papers::page(root)?).map_err(Problem::io(path.display()))?;
     Ok(Code::Done)
 }
 
