@@ -2,9 +2,7 @@
 //! `bulkhead bench`: the costs of the hypervisor.
 
 use crate::latency::Certainty;
-use crate::{
-    Charge, Timing, board_named, differences, latency, latency_charges, linux, pages, papers, timing,
-};
+use crate::{Charge, board_named, differences, latency, latency_charges, linux, pages, papers, timing};
 use bulkhead::build::artifacts::Workspace;
 use bulkhead::command::{exit_code, print, refused_line};
 use bulkhead::emulator::launch::clean_up_when_killed;
@@ -36,7 +34,7 @@ struct BenchArgs {
     /// Fail if a figure differs from the blessed one (docs/timing.md, docs/timing-mcu.md) by more than 5 %
     #[arg(long, conflicts_with = "bless")]
     check: bool,
-    /// Write the figures into the page of the board's class
+    /// Write the figures into the page of the board's class; with --linux into docs/timing.md
     #[arg(long)]
     bless: bool,
     /// Print one JSON document instead of tables
@@ -44,7 +42,7 @@ struct BenchArgs {
     json: bool,
     /// Instead, measure operations of Linux (system call, page fault, fork...) bare and in a VM; fail if one
     /// costs over 5 % more there
-    #[arg(long, conflicts_with_all = ["bless", "check", "latency", "board"])]
+    #[arg(long, conflicts_with_all = ["check", "latency", "board"])]
     linux: bool,
     /// Instead, print the tables of a published paper beside the figures of the pages, and measure nothing:
     /// acrn, t-visor, urtzvisor, rodosvisor, hermes, or all
@@ -79,7 +77,7 @@ fn run(args: &BenchArgs) -> Result<Code, Problem> {
         return latencies(args);
     }
     if args.linux {
-        return operations_of_linux();
+        return operations_of_linux(args.bless);
     }
     if (args.bless || args.check) && !pages().any(|page| page.board == args.board) {
         let boards: Vec<String> = pages().map(|page| format!("`{}`", page.board)).collect();
@@ -97,7 +95,8 @@ fn run(args: &BenchArgs) -> Result<Code, Problem> {
     }
     print(&timing.text())?;
     if args.bless {
-        return bless(&timing);
+        write(timing.page.file, |page| timing.bless(page))?;
+        return Ok(Code::Done);
     }
     if !args.check {
         return Ok(Code::Done);
@@ -117,12 +116,15 @@ fn run(args: &BenchArgs) -> Result<Code, Problem> {
     Ok(Code::Done)
 }
 
-/// Measures the costs of operations of Linux.
-fn operations_of_linux() -> Result<Code, Problem> {
+/// Measures the costs of operations of Linux, and writes them into the page if they are to be blessed.
+fn operations_of_linux(is_blessed: bool) -> Result<Code, Problem> {
     let progress = Progress::new();
     let measured = linux::measure(&progress)?;
     drop(progress);
     print(&measured.text())?;
+    if is_blessed {
+        write(linux::PAGE, |page| measured.bless(page))?;
+    }
     let broken = measured.broken();
     if broken.is_empty() {
         return Ok(Code::Done);
@@ -169,19 +171,17 @@ fn latencies(args: &BenchArgs) -> Result<Code, Problem> {
     )
 }
 
-/// Writes the figures into the page, and the page of the papers, which reads them there.
-fn bless(timing: &Timing) -> Result<Code, Problem> {
+/// Writes a page with new figures, and the page of the papers, which reads them there.
+fn write(file: &str, new: impl FnOnce(&str) -> Option<String>) -> Result<(), Problem> {
     let workspace = Workspace::locate()?;
     let root = workspace.root();
-    let path = root.join(timing.page.file);
+    let path = root.join(file);
     let page = fs::read_to_string(&path).map_err(Problem::io(path.display()))?;
-    let page = timing
-        .bless(&page)
-        .ok_or_else(|| Problem::new(format!("{}: no place for the table", path.display())))?;
+    let page =
+        new(&page).ok_or_else(|| Problem::new(format!("{}: no place for the table", path.display())))?;
     fs::write(&path, page).map_err(Problem::io(path.display()))?;
     let path = root.join(papers::PAGE);
-    fs::write(&path, papers::page(root)?).map_err(Problem::io(path.display()))?;
-    Ok(Code::Done)
+    fs::write(&path, papers::page(root)?).map_err(Problem::io(path.display()))
 }
 
 #[cfg(test)]
@@ -197,6 +197,7 @@ mod tests {
     #[test]
     fn figures_are_compared_or_blessed_and_an_experiment_is_neither() {
         let parse = |options: &str| BenchArgs::try_parse_from(options.split(' '));
+        assert!(parse("bench --linux --bless").is_ok());
         assert!(parse("bench --board mps2-an500 --latency --bytes 100 --plot latency.svg").is_ok());
         for bad in [
             "--check --bless",

@@ -74,6 +74,13 @@ pub fn blessed(page: &str) -> Option<Blessed> {
     Some(blessed)
 }
 
+/// Returns a page with another text in the block that this line begins, or `None` if it has no such block.
+pub(crate) fn with_block(page: &str, begin: &str, text: &str) -> Option<String> {
+    let (before, rest) = page.split_once(begin)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{begin}\n\n{text}\n{END}{after}"))
+}
+
 /// The titles of the sizes that are compared.
 const SIZES: [&str; 4] = ["text", "read-only data", "data", "bss"];
 /// The title of the class binary's only bar besides its size.
@@ -293,9 +300,7 @@ impl Timing {
     /// them.
     #[must_use]
     pub fn bless(&self, page: &str) -> Option<String> {
-        let (before, rest) = page.split_once(BEGIN)?;
-        let (_, behind) = rest.split_once(END)?;
-        Some(format!("{before}{BEGIN}\n\n{}\n{END}{behind}", self.markdown()))
+        with_block(page, BEGIN, &self.markdown())
     }
 
     fn markdown(&self) -> String {
