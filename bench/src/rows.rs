@@ -16,13 +16,32 @@ pub(crate) const fn row(key: &'static str, title: &'static str, bar: Option<u64>
     Row { key, title, bar }
 }
 
-/// Makes the row of a message, of its path, its bytes, the kinds of both sides, the title of the path and the
-/// bar.
-macro_rules! message {
-    ($path:literal, $bytes:literal, $sides:literal, $title:literal, $bar:expr) => {
+/// Makes the row of an asynchronous message: path, bytes, kind of the partition, bar.
+macro_rules! queued {
+    ($path:literal, $name:literal, $bytes:literal, $kind:literal, $bar:expr) => {
         row(
-            concat!("port-", $path, "-", $bytes, "-", $sides),
-            concat!("message of ", $bytes, " bytes, ", $title),
+            concat!("port-", $path, "-", $bytes, "-", $kind, "-", $kind),
+            concat!("message of ", $bytes, " bytes, asynchronous ", $name, ", ", $kind),
+            $bar,
+        )
+    };
+}
+
+/// Makes the row of a call: path, bytes, kinds of the client and of the server, bar.
+macro_rules! call {
+    ($path:literal, $name:literal, $bytes:literal, $client:literal, $server:literal, $bar:expr) => {
+        row(
+            concat!("port-", $path, "-", $bytes, "-", $client, "-", $server),
+            concat!(
+                "message of ",
+                $bytes,
+                " bytes, ",
+                $name,
+                " with donation, ",
+                $client,
+                " to ",
+                $server
+            ),
             $bar,
         )
     };
@@ -163,270 +182,66 @@ pub const ROWS: &[Row] = &[
         "doorbell to the vector of a more urgent VM on the same pCPU",
         None,
     ),
-    message!("send", 64, "task-task", "asynchronous send, task", Some(250)),
-    message!("send", 128, "task-task", "asynchronous send, task", None),
-    message!("send", 192, "task-task", "asynchronous send, task", None),
-    message!("send", 256, "task-task", "asynchronous send, task", None),
-    message!("send", 320, "task-task", "asynchronous send, task", Some(370)),
-    message!(
-        "receive",
-        64,
-        "task-task",
-        "asynchronous receipt, task",
-        Some(250)
-    ),
-    message!("receive", 128, "task-task", "asynchronous receipt, task", None),
-    message!("receive", 192, "task-task", "asynchronous receipt, task", None),
-    message!("receive", 256, "task-task", "asynchronous receipt, task", None),
-    message!(
-        "receive",
-        320,
-        "task-task",
-        "asynchronous receipt, task",
-        Some(370)
-    ),
-    message!("send", 64, "vm-vm", "asynchronous send, vm", Some(250)),
-    message!("send", 128, "vm-vm", "asynchronous send, vm", None),
-    message!("send", 192, "vm-vm", "asynchronous send, vm", None),
-    message!("send", 256, "vm-vm", "asynchronous send, vm", None),
-    message!("send", 320, "vm-vm", "asynchronous send, vm", Some(370)),
-    message!("receive", 64, "vm-vm", "asynchronous receipt, vm", Some(250)),
-    message!("receive", 128, "vm-vm", "asynchronous receipt, vm", None),
-    message!("receive", 192, "vm-vm", "asynchronous receipt, vm", None),
-    message!("receive", 256, "vm-vm", "asynchronous receipt, vm", None),
-    message!("receive", 320, "vm-vm", "asynchronous receipt, vm", Some(370)),
-    message!(
-        "one-way",
-        64,
-        "task-task",
-        "one way with donation, task to task",
-        Some(500)
-    ),
-    message!(
-        "one-way",
-        128,
-        "task-task",
-        "one way with donation, task to task",
-        None
-    ),
-    message!(
-        "one-way",
-        192,
-        "task-task",
-        "one way with donation, task to task",
-        None
-    ),
-    message!(
-        "one-way",
-        256,
-        "task-task",
-        "one way with donation, task to task",
-        None
-    ),
-    message!(
-        "one-way",
-        320,
-        "task-task",
-        "one way with donation, task to task",
-        Some(620)
-    ),
-    message!(
-        "two-way",
-        64,
-        "task-task",
-        "two way with donation, task to task",
-        Some(900)
-    ),
-    message!(
-        "two-way",
-        128,
-        "task-task",
-        "two way with donation, task to task",
-        None
-    ),
-    message!(
-        "two-way",
-        192,
-        "task-task",
-        "two way with donation, task to task",
-        None
-    ),
-    message!(
-        "two-way",
-        256,
-        "task-task",
-        "two way with donation, task to task",
-        None
-    ),
-    message!(
-        "two-way",
-        320,
-        "task-task",
-        "two way with donation, task to task",
-        Some(1140)
-    ),
-    message!(
-        "one-way",
-        64,
-        "vm-task",
-        "one way with donation, vm to task",
-        None
-    ),
-    message!(
-        "one-way",
-        128,
-        "vm-task",
-        "one way with donation, vm to task",
-        None
-    ),
-    message!(
-        "one-way",
-        192,
-        "vm-task",
-        "one way with donation, vm to task",
-        None
-    ),
-    message!(
-        "one-way",
-        256,
-        "vm-task",
-        "one way with donation, vm to task",
-        None
-    ),
-    message!(
-        "one-way",
-        320,
-        "vm-task",
-        "one way with donation, vm to task",
-        None
-    ),
-    message!(
-        "two-way",
-        64,
-        "vm-task",
-        "two way with donation, vm to task",
-        Some(1800)
-    ),
-    message!(
-        "two-way",
-        128,
-        "vm-task",
-        "two way with donation, vm to task",
-        None
-    ),
-    message!(
-        "two-way",
-        192,
-        "vm-task",
-        "two way with donation, vm to task",
-        None
-    ),
-    message!(
-        "two-way",
-        256,
-        "vm-task",
-        "two way with donation, vm to task",
-        None
-    ),
-    message!(
-        "two-way",
-        320,
-        "vm-task",
-        "two way with donation, vm to task",
-        Some(2040)
-    ),
-    message!(
-        "one-way",
-        64,
-        "task-vm",
-        "one way with donation, task to vm",
-        None
-    ),
-    message!(
-        "one-way",
-        128,
-        "task-vm",
-        "one way with donation, task to vm",
-        None
-    ),
-    message!(
-        "one-way",
-        192,
-        "task-vm",
-        "one way with donation, task to vm",
-        None
-    ),
-    message!(
-        "one-way",
-        256,
-        "task-vm",
-        "one way with donation, task to vm",
-        None
-    ),
-    message!(
-        "one-way",
-        320,
-        "task-vm",
-        "one way with donation, task to vm",
-        None
-    ),
-    message!(
-        "two-way",
-        64,
-        "task-vm",
-        "two way with donation, task to vm",
-        Some(1800)
-    ),
-    message!(
-        "two-way",
-        128,
-        "task-vm",
-        "two way with donation, task to vm",
-        None
-    ),
-    message!(
-        "two-way",
-        192,
-        "task-vm",
-        "two way with donation, task to vm",
-        None
-    ),
-    message!(
-        "two-way",
-        256,
-        "task-vm",
-        "two way with donation, task to vm",
-        None
-    ),
-    message!(
-        "two-way",
-        320,
-        "task-vm",
-        "two way with donation, task to vm",
-        Some(2040)
-    ),
-    message!("one-way", 64, "vm-vm", "one way with donation, vm to vm", None),
-    message!("one-way", 128, "vm-vm", "one way with donation, vm to vm", None),
-    message!("one-way", 192, "vm-vm", "one way with donation, vm to vm", None),
-    message!("one-way", 256, "vm-vm", "one way with donation, vm to vm", None),
-    message!("one-way", 320, "vm-vm", "one way with donation, vm to vm", None),
-    message!(
-        "two-way",
-        64,
-        "vm-vm",
-        "two way with donation, vm to vm",
-        Some(2500)
-    ),
-    message!("two-way", 128, "vm-vm", "two way with donation, vm to vm", None),
-    message!("two-way", 192, "vm-vm", "two way with donation, vm to vm", None),
-    message!("two-way", 256, "vm-vm", "two way with donation, vm to vm", None),
-    message!(
-        "two-way",
-        320,
-        "vm-vm",
-        "two way with donation, vm to vm",
-        Some(2740)
-    ),
+    queued!("send", "send", 64, "task", Some(250)),
+    queued!("send", "send", 128, "task", None),
+    queued!("send", "send", 192, "task", None),
+    queued!("send", "send", 256, "task", None),
+    queued!("send", "send", 320, "task", Some(370)),
+    queued!("receive", "receipt", 64, "task", Some(250)),
+    queued!("receive", "receipt", 128, "task", None),
+    queued!("receive", "receipt", 192, "task", None),
+    queued!("receive", "receipt", 256, "task", None),
+    queued!("receive", "receipt", 320, "task", Some(370)),
+    queued!("send", "send", 64, "vm", Some(250)),
+    queued!("send", "send", 128, "vm", None),
+    queued!("send", "send", 192, "vm", None),
+    queued!("send", "send", 256, "vm", None),
+    queued!("send", "send", 320, "vm", Some(370)),
+    queued!("receive", "receipt", 64, "vm", Some(250)),
+    queued!("receive", "receipt", 128, "vm", None),
+    queued!("receive", "receipt", 192, "vm", None),
+    queued!("receive", "receipt", 256, "vm", None),
+    queued!("receive", "receipt", 320, "vm", Some(370)),
+    call!("one-way", "one way", 64, "task", "task", Some(500)),
+    call!("one-way", "one way", 128, "task", "task", None),
+    call!("one-way", "one way", 192, "task", "task", None),
+    call!("one-way", "one way", 256, "task", "task", None),
+    call!("one-way", "one way", 320, "task", "task", Some(620)),
+    call!("two-way", "two way", 64, "task", "task", Some(900)),
+    call!("two-way", "two way", 128, "task", "task", None),
+    call!("two-way", "two way", 192, "task", "task", None),
+    call!("two-way", "two way", 256, "task", "task", None),
+    call!("two-way", "two way", 320, "task", "task", Some(1140)),
+    call!("one-way", "one way", 64, "vm", "task", None),
+    call!("one-way", "one way", 128, "vm", "task", None),
+    call!("one-way", "one way", 192, "vm", "task", None),
+    call!("one-way", "one way", 256, "vm", "task", None),
+    call!("one-way", "one way", 320, "vm", "task", None),
+    call!("two-way", "two way", 64, "vm", "task", Some(1800)),
+    call!("two-way", "two way", 128, "vm", "task", None),
+    call!("two-way", "two way", 192, "vm", "task", None),
+    call!("two-way", "two way", 256, "vm", "task", None),
+    call!("two-way", "two way", 320, "vm", "task", Some(2040)),
+    call!("one-way", "one way", 64, "task", "vm", None),
+    call!("one-way", "one way", 128, "task", "vm", None),
+    call!("one-way", "one way", 192, "task", "vm", None),
+    call!("one-way", "one way", 256, "task", "vm", None),
+    call!("one-way", "one way", 320, "task", "vm", None),
+    call!("two-way", "two way", 64, "task", "vm", Some(1800)),
+    call!("two-way", "two way", 128, "task", "vm", None),
+    call!("two-way", "two way", 192, "task", "vm", None),
+    call!("two-way", "two way", 256, "task", "vm", None),
+    call!("two-way", "two way", 320, "task", "vm", Some(2040)),
+    call!("one-way", "one way", 64, "vm", "vm", None),
+    call!("one-way", "one way", 128, "vm", "vm", None),
+    call!("one-way", "one way", 192, "vm", "vm", None),
+    call!("one-way", "one way", 256, "vm", "vm", None),
+    call!("one-way", "one way", 320, "vm", "vm", None),
+    call!("two-way", "two way", 64, "vm", "vm", Some(2500)),
+    call!("two-way", "two way", 128, "vm", "vm", None),
+    call!("two-way", "two way", 192, "vm", "vm", None),
+    call!("two-way", "two way", 256, "vm", "vm", None),
+    call!("two-way", "two way", 320, "vm", "vm", Some(2740)),
     row("decide-pinned-1", "longest decision, pinned, 1 vCPU", None),
     row(
         "decide-fixed-priority-2",
