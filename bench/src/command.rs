@@ -2,12 +2,13 @@
 //! `bulkhead bench`: the costs of the hypervisor.
 
 use crate::latency::Certainty;
-use crate::{Charge, Timing, board_named, differences, latency, latency_charges, linux, pages, timing};
+use crate::{Charge, board_named, differences, latency, latency_charges, linux, pages, papers, timing};
 use bulkhead::build::artifacts::Workspace;
 use bulkhead::command::{exit_code, print, refused_line};
 use bulkhead::emulator::launch::clean_up_when_killed;
 use bulkhead::problem::{Code, Problem};
 use bulkhead::ui::progress::Progress;
+use bulkhead::ui::terminal::has_colour;
 use clap::Parser;
 use std::fs;
 use std::path::PathBuf;
@@ -23,7 +24,8 @@ use std::process::ExitCode;
   bulkhead bench --check    the same, and compare it with docs/timing.md
   bulkhead bench --linux    what operations of Linux cost bare and in a VM
   bulkhead bench --board mps2-an500    a microcontroller's
-  bulkhead bench --board mps2-an500 --latency --plot latency.svg    how punctual it is"
+  bulkhead bench --board mps2-an500 --latency --plot latency.svg    how punctual it is
+  bulkhead bench --paper hermes    the figures of a published paper beside ours"
 )]
 struct BenchArgs {
     /// The board; its emulator counts the instructions
@@ -32,7 +34,7 @@ struct BenchArgs {
     /// Fail if a figure differs from the blessed one (docs/timing.md, docs/timing-mcu.md) by more than 5 %
     #[arg(long, conflicts_with = "bless")]
     check: bool,
-    /// Write the figures into the page of the board's class
+    /// Write the figures into the page of the board's class; with --linux into docs/timing.md
     #[arg(long)]
     bless: bool,
     /// Print one JSON document instead of tables
@@ -40,8 +42,12 @@ struct BenchArgs {
     json: bool,
     /// Instead, measure operations of Linux (system call, page fault, fork...) bare and in a VM; fail if one
     /// costs over 5 % more there
-    #[arg(long, conflicts_with_all = ["bless", "check", "latency", "board"])]
+    #[arg(long, conflicts_with_all = ["check", "latency", "board"])]
     linux: bool,
+    /// Instead, print the tables of a published paper beside the figures of the pages, and measure nothing:
+    /// acrn, t-visor, urtzvisor, rodosvisor, hermes, or all
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["bless", "check", "latency", "linux", "board", "json"])]
+    paper: Option<String>,
     /// Instead, measure the latency of a serial receive on a microcontroller: an RTOS alone and a partition,
     /// quiet and flooded
     #[arg(long, conflicts_with_all = ["bless", "check"])]
@@ -63,11 +69,15 @@ pub fn main() -> ExitCode {
 
 fn run(args: &BenchArgs) -> Result<Code, Problem> {
     clean_up_when_killed()?;
+    if let Some(name) = &args.paper {
+        print(&papers::text(Workspace::locate()?.root(), name, has_colour())?)?;
+        return Ok(Code::Done);
+    }
     if args.latency {
         return latencies(args);
     }
     if args.linux {
-        return operations_of_linux();
+        return operations_of_linux(args.bless);
     }
     if (args.bless || args.check) && !pages().any(|page| page.board == args.board) {
         let boards: Vec<String> = pages().map(|page| format!("`{}`", page.board)).collect();
@@ -85,7 +95,8 @@ fn run(args: &BenchArgs) -> Result<Code, Problem> {
     }
     print(&timing.text())?;
     if args.bless {
-        return bless(&timing);
+        write(timing.page.file, |page| timing.bless(page))?;
+        return Ok(Code::Done);
     }
     if !args.check {
         return Ok(Code::Done);
@@ -105,12 +116,15 @@ fn run(args: &BenchArgs) -> Result<Code, Problem> {
     Ok(Code::Done)
 }
 
-/// Measures the costs of operations of Linux.
-fn operations_of_linux() -> Result<Code, Problem> {
+/// Measures the costs of operations of Linux, and writes them into the page if they are to be blessed.
+fn operations_of_linux(is_blessed: bool) -> Result<Code, Problem> {
     let progress = Progress::new();
     let measured = linux::measure(&progress)?;
     drop(progress);
     print(&measured.text())?;
+    if is_blessed {
+        write(linux::PAGE, |page| measured.bless(page))?;
+    }
     let broken = measured.broken();
     if broken.is_empty() {
         return Ok(Code::Done);
@@ -157,15 +171,17 @@ fn latencies(args: &BenchArgs) -> Result<Code, Problem> {
     )
 }
 
-/// Writes the figures into the page.
-fn bless(timing: &Timing) -> Result<Code, Problem> {
-    let path = Workspace::locate()?.root().join(timing.page.file);
+/// Writes a page with new figures, and the page of the papers, which reads them there.
+fn write(file: &str, new: impl FnOnce(&str) -> Option<String>) -> Result<(), Problem> {
+    let workspace = Workspace::locate()?;
+    let root = workspace.root();
+    let path = root.join(file);
     let page = fs::read_to_string(&path).map_err(Problem::io(path.display()))?;
-    let page = timing
-        .bless(&page)
-        .ok_or_else(|| Problem::new(format!("{}: no place for the table", path.display())))?;
+    let page =
+        new(&page).ok_or_else(|| Problem::new(format!("{}: no place for the table", path.display())))?;
     fs::write(&path, page).map_err(Problem::io(path.display()))?;
-    Ok(Code::Done)
+    let path = root.join(papers::PAGE);
+    fs::write(&path, papers::page(root)?).map_err(Problem::io(path.display()))
 }
 
 #[cfg(test)]
@@ -181,6 +197,7 @@ mod tests {
     #[test]
     fn figures_are_compared_or_blessed_and_an_experiment_is_neither() {
         let parse = |options: &str| BenchArgs::try_parse_from(options.split(' '));
+        assert!(parse("bench --linux --bless").is_ok());
         assert!(parse("bench --board mps2-an500 --latency --bytes 100 --plot latency.svg").is_ok());
         for bad in [
             "--check --bless",
@@ -190,6 +207,9 @@ mod tests {
             "--linux --board x",
             "--json --latency",
             "--json --check",
+            "--paper acrn --linux",
+            "--paper acrn --board mps2-an500",
+            "--paper",
         ] {
             assert!(parse(&format!("bench {bad}")).is_err(), "{bad}");
         }

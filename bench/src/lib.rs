@@ -24,6 +24,8 @@
 //! | `overheads` | the analysis' charges, against the measured figures |
 //! | `footprint` | sizes and lines of code |
 //! | `trusted` | lines of code that a class binary is trusted with |
+//! | `cells` | the tables of a page, read back
+//! | `papers` | five published papers beside our figures: `docs/papers.md`
 //! | `report` | tables for people and for `docs/timing.md`, and the comparison with the blessed one |
 #![forbid(unsafe_code)]
 
@@ -32,6 +34,7 @@ use bulkhead::problem::Problem;
 use bulkhead::ui::progress::Progress;
 use bulkhead_manifest::Board;
 
+mod cells;
 mod class;
 pub mod command;
 mod footprint;
@@ -39,6 +42,7 @@ pub mod latency;
 pub mod linux;
 mod overheads;
 mod page;
+pub mod papers;
 mod ping;
 mod report;
 mod rows;

@@ -6,6 +6,7 @@
 //! page that was blessed with one compiler says nothing about the figures of another. The bars hold for all
 //! compilers.
 
+use super::cells::tables;
 use super::footprint::{Footprint, Lines};
 use super::overheads::Charge;
 use super::page::Page;
@@ -52,36 +53,36 @@ pub fn blessed(page: &str) -> Option<Blessed> {
     let (_, block) = page.split_once(BEGIN)?;
     let (block, _) = block.split_once(END)?;
     let mut blessed = Blessed::default();
-    for line in block.lines() {
-        if let Some(compiler) = line.strip_prefix("Compiler: ") {
-            blessed.compiler = compiler.trim_end_matches('.').to_owned();
-        }
-        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+    let compiler = block.lines().find_map(|line| line.strip_prefix("Compiler: "));
+    blessed.compiler = compiler.unwrap_or_default().trim_end_matches('.').to_owned();
+    let found = tables(block);
+    for (table, row) in found
+        .iter()
+        .flat_map(|table| table.rows.iter().map(move |row| (table, row)))
+    {
+        let title = row.first().copied().unwrap_or_default();
+        let figure = |column| table.cell(row, column)?.parse::<u64>().ok();
         // These are the titles of figures and of sizes. The titles of crates are no figures.
-        let (title, figure) = match cells.as_slice() {
-            [_, title, _, _, net, _, _] => (title, net),
-            [_, title, _, _, net, cold, _, _] => {
-                if let Ok(cold) = cold.parse() {
-                    blessed.figures.insert(first_of(title), cold);
-                }
-                (title, net)
-            }
-            [
-                _,
-                title @ ("text" | "read-only data" | "data" | "bss"),
-                size,
-                _,
-                _,
-            ] => (title, size),
-            _ => continue,
-        };
-        if let Ok(figure) = figure.parse() {
-            blessed.figures.insert((*title).to_owned(), figure);
+        let bytes = figure("bytes").filter(|_| SIZES.contains(&title));
+        if let Some(figure) = figure("net").or(bytes) {
+            blessed.figures.insert(title.to_owned(), figure);
+        }
+        if let Some(cold) = figure("cold") {
+            blessed.figures.insert(first_of(title), cold);
         }
     }
     Some(blessed)
 }
 
+/// Returns a page with another text in the block that this line begins, or `None` if it has no such block.
+pub(crate) fn with_block(page: &str, begin: &str, text: &str) -> Option<String> {
+    let (before, rest) = page.split_once(begin)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{begin}\n\n{text}\n{END}{after}"))
+}
+
+/// The titles of the sizes that are compared.
+const SIZES: [&str; 4] = ["text", "read-only data", "data", "bss"];
 /// The title of the class binary's only bar besides its size.
 const RAM_TITLE: &str = "RAM with four partitions";
 
@@ -299,9 +300,7 @@ impl Timing {
     /// them.
     #[must_use]
     pub fn bless(&self, page: &str) -> Option<String> {
-        let (before, rest) = page.split_once(BEGIN)?;
-        let (_, behind) = rest.split_once(END)?;
-        Some(format!("{before}{BEGIN}\n\n{}\n{END}{behind}", self.markdown()))
+        with_block(page, BEGIN, &self.markdown())
     }
 
     fn markdown(&self) -> String {

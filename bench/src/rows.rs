@@ -16,6 +16,37 @@ pub(crate) const fn row(key: &'static str, title: &'static str, bar: Option<u64>
     Row { key, title, bar }
 }
 
+/// Makes the row of an asynchronous message: path, bytes, kind of the partition, bar.
+macro_rules! queued {
+    ($path:literal, $name:literal, $bytes:literal, $kind:literal, $bar:expr) => {
+        row(
+            concat!("port-", $path, "-", $bytes, "-", $kind, "-", $kind),
+            concat!("message of ", $bytes, " bytes, asynchronous ", $name, ", ", $kind),
+            $bar,
+        )
+    };
+}
+
+/// Makes the row of a call: path, bytes, kinds of the client and of the server, bar.
+macro_rules! call {
+    ($path:literal, $name:literal, $bytes:literal, $client:literal, $server:literal, $bar:expr) => {
+        row(
+            concat!("port-", $path, "-", $bytes, "-", $client, "-", $server),
+            concat!(
+                "message of ",
+                $bytes,
+                " bytes, ",
+                $name,
+                " with donation, ",
+                $client,
+                " to ",
+                $server
+            ),
+            $bar,
+        )
+    };
+}
+
 /// The end of the name under which the guest reports the very first turn.
 pub(crate) const FIRST: &str = "-first";
 
@@ -110,6 +141,34 @@ pub const ROWS: &[Row] = &[
     row("switch-edf-32", "vCPU switch, edf, 32 vCPUs", Some(450)),
     row("switch-arinc653-32", "vCPU switch, arinc653, 32 vCPUs", Some(450)),
     row("switch-domains-32", "vCPU switch, domains, 32 vCPUs", Some(450)),
+    row("turn-vm-vm", "switch at the end of a turn, vm to vm", None),
+    row(
+        "turn-task-task",
+        "switch at the end of a turn, task to task",
+        None,
+    ),
+    row("turn-vm-task", "switch at the end of a turn, vm to task", None),
+    row("turn-task-vm", "switch at the end of a turn, task to vm", None),
+    row(
+        "late-task-vm",
+        "virtual timer to the vector of a VM in WFI, a task preempted",
+        None,
+    ),
+    row(
+        "late-vm-vm",
+        "virtual timer to the vector of a VM in WFI, another VM preempted",
+        None,
+    ),
+    row(
+        "late-task-task",
+        "end of a sleep to a task's next instruction, another task preempted",
+        None,
+    ),
+    row(
+        "late-vm-task",
+        "end of a sleep to a task's next instruction, a VM preempted",
+        None,
+    ),
     row(
         "doorbell-busy-far",
         "doorbell to the vector of a VM on another pCPU, busy (sum of both CPUs)",
@@ -125,126 +184,66 @@ pub const ROWS: &[Row] = &[
         "doorbell to the vector of a more urgent VM on the same pCPU",
         None,
     ),
-    row(
-        "port-send-64-task-task",
-        "message of 64 bytes, asynchronous send, task",
-        Some(250),
-    ),
-    row(
-        "port-send-320-task-task",
-        "message of 320 bytes, asynchronous send, task",
-        Some(370),
-    ),
-    row(
-        "port-receive-64-task-task",
-        "message of 64 bytes, asynchronous receipt, task",
-        Some(250),
-    ),
-    row(
-        "port-receive-320-task-task",
-        "message of 320 bytes, asynchronous receipt, task",
-        Some(370),
-    ),
-    row(
-        "port-send-64-vm-vm",
-        "message of 64 bytes, asynchronous send, vm",
-        Some(250),
-    ),
-    row(
-        "port-send-320-vm-vm",
-        "message of 320 bytes, asynchronous send, vm",
-        Some(370),
-    ),
-    row(
-        "port-receive-64-vm-vm",
-        "message of 64 bytes, asynchronous receipt, vm",
-        Some(250),
-    ),
-    row(
-        "port-receive-320-vm-vm",
-        "message of 320 bytes, asynchronous receipt, vm",
-        Some(370),
-    ),
-    row(
-        "port-one-way-64-task-task",
-        "message of 64 bytes, one way with donation, task to task",
-        Some(500),
-    ),
-    row(
-        "port-one-way-320-task-task",
-        "message of 320 bytes, one way with donation, task to task",
-        Some(620),
-    ),
-    row(
-        "port-two-way-64-task-task",
-        "message of 64 bytes, two way with donation, task to task",
-        Some(900),
-    ),
-    row(
-        "port-two-way-320-task-task",
-        "message of 320 bytes, two way with donation, task to task",
-        Some(1140),
-    ),
-    row(
-        "port-one-way-64-vm-task",
-        "message of 64 bytes, one way with donation, vm to task",
-        None,
-    ),
-    row(
-        "port-one-way-320-vm-task",
-        "message of 320 bytes, one way with donation, vm to task",
-        None,
-    ),
-    row(
-        "port-two-way-64-vm-task",
-        "message of 64 bytes, two way with donation, vm to task",
-        Some(1800),
-    ),
-    row(
-        "port-two-way-320-vm-task",
-        "message of 320 bytes, two way with donation, vm to task",
-        Some(2040),
-    ),
-    row(
-        "port-one-way-64-task-vm",
-        "message of 64 bytes, one way with donation, task to vm",
-        None,
-    ),
-    row(
-        "port-one-way-320-task-vm",
-        "message of 320 bytes, one way with donation, task to vm",
-        None,
-    ),
-    row(
-        "port-two-way-64-task-vm",
-        "message of 64 bytes, two way with donation, task to vm",
-        Some(1800),
-    ),
-    row(
-        "port-two-way-320-task-vm",
-        "message of 320 bytes, two way with donation, task to vm",
-        Some(2040),
-    ),
-    row(
-        "port-one-way-64-vm-vm",
-        "message of 64 bytes, one way with donation, vm to vm",
-        None,
-    ),
-    row(
-        "port-one-way-320-vm-vm",
-        "message of 320 bytes, one way with donation, vm to vm",
-        None,
-    ),
-    row(
-        "port-two-way-64-vm-vm",
-        "message of 64 bytes, two way with donation, vm to vm",
-        Some(2500),
-    ),
-    row(
-        "port-two-way-320-vm-vm",
-        "message of 320 bytes, two way with donation, vm to vm",
-        Some(2740),
-    ),
+    queued!("send", "send", 64, "task", Some(250)),
+    queued!("send", "send", 128, "task", None),
+    queued!("send", "send", 192, "task", None),
+    queued!("send", "send", 256, "task", None),
+    queued!("send", "send", 320, "task", Some(370)),
+    queued!("receive", "receipt", 64, "task", Some(250)),
+    queued!("receive", "receipt", 128, "task", None),
+    queued!("receive", "receipt", 192, "task", None),
+    queued!("receive", "receipt", 256, "task", None),
+    queued!("receive", "receipt", 320, "task", Some(370)),
+    queued!("send", "send", 64, "vm", Some(250)),
+    queued!("send", "send", 128, "vm", None),
+    queued!("send", "send", 192, "vm", None),
+    queued!("send", "send", 256, "vm", None),
+    queued!("send", "send", 320, "vm", Some(370)),
+    queued!("receive", "receipt", 64, "vm", Some(250)),
+    queued!("receive", "receipt", 128, "vm", None),
+    queued!("receive", "receipt", 192, "vm", None),
+    queued!("receive", "receipt", 256, "vm", None),
+    queued!("receive", "receipt", 320, "vm", Some(370)),
+    call!("one-way", "one way", 64, "task", "task", Some(500)),
+    call!("one-way", "one way", 128, "task", "task", None),
+    call!("one-way", "one way", 192, "task", "task", None),
+    call!("one-way", "one way", 256, "task", "task", None),
+    call!("one-way", "one way", 320, "task", "task", Some(620)),
+    call!("two-way", "two way", 64, "task", "task", Some(900)),
+    call!("two-way", "two way", 128, "task", "task", None),
+    call!("two-way", "two way", 192, "task", "task", None),
+    call!("two-way", "two way", 256, "task", "task", None),
+    call!("two-way", "two way", 320, "task", "task", Some(1140)),
+    call!("one-way", "one way", 64, "vm", "task", None),
+    call!("one-way", "one way", 128, "vm", "task", None),
+    call!("one-way", "one way", 192, "vm", "task", None),
+    call!("one-way", "one way", 256, "vm", "task", None),
+    call!("one-way", "one way", 320, "vm", "task", None),
+    call!("two-way", "two way", 64, "vm", "task", Some(1800)),
+    call!("two-way", "two way", 128, "vm", "task", None),
+    call!("two-way", "two way", 192, "vm", "task", None),
+    call!("two-way", "two way", 256, "vm", "task", None),
+    call!("two-way", "two way", 320, "vm", "task", Some(2040)),
+    call!("one-way", "one way", 64, "task", "vm", None),
+    call!("one-way", "one way", 128, "task", "vm", None),
+    call!("one-way", "one way", 192, "task", "vm", None),
+    call!("one-way", "one way", 256, "task", "vm", None),
+    call!("one-way", "one way", 320, "task", "vm", None),
+    call!("two-way", "two way", 64, "task", "vm", Some(1800)),
+    call!("two-way", "two way", 128, "task", "vm", None),
+    call!("two-way", "two way", 192, "task", "vm", None),
+    call!("two-way", "two way", 256, "task", "vm", None),
+    call!("two-way", "two way", 320, "task", "vm", Some(2040)),
+    call!("one-way", "one way", 64, "vm", "vm", None),
+    call!("one-way", "one way", 128, "vm", "vm", None),
+    call!("one-way", "one way", 192, "vm", "vm", None),
+    call!("one-way", "one way", 256, "vm", "vm", None),
+    call!("one-way", "one way", 320, "vm", "vm", None),
+    call!("two-way", "two way", 64, "vm", "vm", Some(2500)),
+    call!("two-way", "two way", 128, "vm", "vm", None),
+    call!("two-way", "two way", 192, "vm", "vm", None),
+    call!("two-way", "two way", 256, "vm", "vm", None),
+    call!("two-way", "two way", 320, "vm", "vm", Some(2740)),
     row("decide-pinned-1", "longest decision, pinned, 1 vCPU", None),
     row(
         "decide-fixed-priority-2",

@@ -216,7 +216,7 @@ fn switches(
     })
 }
 
-/// Measures messages between partitions of each kind, and doorbells.
+/// Measures messages, switches and preemptions between partitions of each kind, and doorbells.
 fn messages(
     board: &Board,
     emulator: &Emulator,
@@ -224,13 +224,14 @@ fn messages(
     figures: &mut Figures,
 ) -> Result<(), Problem> {
     let mut measured = Vec::new();
-    for (name, text) in systems::ports(&board.name) {
+    let of_each_kind = [systems::ports, systems::turns, systems::late].map(|systems| systems(&board.name));
+    for (name, text) in of_each_kind.into_iter().flatten() {
         measured.push((name, prepare(&text, progress)?));
     }
     for (name, text) in systems::doorbells(&board.name) {
         measured.push((name.to_owned(), prepare(&text, progress)?));
     }
-    progress.step("measuring messages", || {
+    progress.step("measuring partitions of each kind", || {
         for (name, system) in &measured {
             let found = run(emulator, system)?;
             figures.extend(

@@ -162,35 +162,126 @@ pub(super) fn ports(board: &str) -> Vec<(String, String)> {
     .collect()
 }
 
-fn messages(board: &str, client: &str, server: &str) -> String {
-    let partition = |name: &str, image: &str, part: &str, priority: u32| {
-        let is_task = image == "@guests/bench-ports";
-        let kind = if is_task { "task" } else { "vm" };
-        let console = if is_task {
-            "console = { console = true }\n"
+/// One of two partitions that share a pCPU.
+struct Side<'a> {
+    name: &'a str,
+    image: &'a str,
+    /// The part of a VM's program. A task looks at its capabilities instead.
+    part: &'a str,
+    /// The keys of the vCPU besides its pCPU.
+    vcpu: &'a str,
+    capabilities: &'a str,
+}
+
+impl Side<'_> {
+    /// Returns the tables of the manifest.
+    fn partition(&self) -> String {
+        let Self {
+            name,
+            image,
+            part,
+            vcpu,
+            capabilities,
+        } = self;
+        let is_task = *image == "@guests/bench-ports";
+        let (kind, bootargs, console) = if is_task {
+            ("task", String::new(), "console = { console = true }\n")
         } else {
-            ""
-        };
-        let bootargs = if is_task {
-            String::new()
-        } else {
-            format!("bootargs = \"part={part}\"\n")
+            ("vm", format!("bootargs = \"part={part}\"\n"), "")
         };
         format!(
             "[partition.{name}]\nkind = \"{kind}\"\nimage = \"{image}\"\nmemory = \"1M\"\n\
-             vcpus = [{{ pcpu = 0, priority = {priority} }}]\n{bootargs}[partition.{name}.capabilities]\n"
-        ) + match part {
-            "ports" => {
-                "own = { port = \"own\", rights = [\"read\", \"write\"] }\n\
-                 requests = { port = \"requests\", rights = [\"write\"] }\n"
-            }
-            _ => "requests = { port = \"requests\", rights = [\"read\"] }\n",
-        } + console
+             vcpus = [{{ pcpu = 0, {vcpu} }}]\n{bootargs}[partition.{name}.capabilities]\n{capabilities}{console}"
+        )
+    }
+}
+
+fn messages(board: &str, client: &str, server: &str) -> String {
+    let client = Side {
+        name: "client",
+        image: client,
+        part: "ports",
+        vcpu: "priority = 10",
+        capabilities: "own = { port = \"own\", rights = [\"read\", \"write\"] }\n\
+                       requests = { port = \"requests\", rights = [\"write\"] }\n",
+    };
+    let server = Side {
+        name: "server",
+        image: server,
+        part: "serve",
+        vcpu: "priority = 20",
+        capabilities: "requests = { port = \"requests\", rights = [\"read\"] }\n",
     };
     format!(
         "board = \"{board}\"\n[port.own]\nmessage-size = 320\ndepth = 1\n[port.requests]\nmessage-size = 320\ndepth = 1\n"
-    ) + &partition("client", client, "ports", 10)
-        + &partition("server", server, "serve", 20)
+    ) + &client.partition()
+        + &server.partition()
+}
+
+/// Returns the systems in which a partition has its turn after another one, by the kinds of both.
+pub(super) fn turns(board: &str) -> Vec<(String, String)> {
+    let domain = |name: &str| format!("[pcpu.0.domain.{name}]\nbudget = \"1ms\"\n");
+    let policy = "[pcpu.0]\npolicy = \"domains\"\n".to_owned() + &domain("first") + &domain("second");
+    beside_busy(
+        board,
+        |image| Side {
+            name: "client",
+            image,
+            part: "turns",
+            vcpu: "domain = \"second\"",
+            capabilities: "turns = { channel = \"stamps\" }\n",
+        },
+        "domain = \"first\"",
+        &policy,
+    )
+}
+
+/// Returns the systems in which a partition preempts another one, by the kinds of the one that is preempted
+/// and of the one that is on time.
+pub(super) fn late(board: &str) -> Vec<(String, String)> {
+    beside_busy(
+        board,
+        |image| Side {
+            name: "client",
+            image,
+            part: "late",
+            vcpu: "priority = 20",
+            capabilities: "clock = { timer = true }\n",
+        },
+        "priority = 10",
+        "",
+    )
+}
+
+/// Returns the systems of a partition that measures and one that is always ready, by the kinds of both. The
+/// one that is always ready is the first in their names.
+fn beside_busy(
+    board: &str,
+    client: fn(&'static str) -> Side<'static>,
+    vcpu: &str,
+    policy: &str,
+) -> Vec<(String, String)> {
+    let side = |name: &str| format!("[[channel.stamps.side]]\npartition = \"{name}\"\n");
+    let channel = format!("board = \"{board}\"\n{policy}[channel.stamps]\nsize = \"4K\"\n");
+    let channel = channel + &side("client") + &side("busy");
+    let each = SIDES
+        .iter()
+        .flat_map(|busy| SIDES.iter().map(move |own| (busy, own)));
+    let systems = each.map(|(busy, own)| {
+        let name = format!("{}-{}", busy.0, own.0);
+        let busy = Side {
+            name: "busy",
+            image: busy.1,
+            part: "stamps",
+            vcpu,
+            capabilities: "stamps = { channel = \"stamps\" }\n",
+        };
+        (
+            name,
+            channel.clone() + &client(own.1).partition() + &busy.partition(),
+        )
+    });
+    systems.collect()
 }
 
 /// Returns the systems in which one VM rings at another: on another pCPU, and on the same one.

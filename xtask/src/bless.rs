@@ -7,7 +7,12 @@ use crate::{Outcome, english, figures};
 use std::process::Command;
 
 /// Packages whose tests compare a committed file with a generated one, and rewrite it under `BLESS=1`.
-const GENERATORS: &[&str] = &["bulkhead-abi", "bulkhead-manifest", "bulkhead-sched"];
+const GENERATORS: &[&str] = &[
+    "bulkhead-abi",
+    "bulkhead-bench",
+    "bulkhead-manifest",
+    "bulkhead-sched",
+];
 
 /// Runs the generating tests in their rewriting mode, then lowers the budgets of `english` and `figures`.
 pub fn run() -> Outcome {

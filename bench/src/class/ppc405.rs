@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Class `ppc405`: the page with its blessed figures, and the measurement: one program
-//! (`guests/bench/ppc-bench`) on the bare board and as the only partition.
+//! Class `ppc405`: the page with its blessed figures, and the measurement: programs on the bare board and as
+//! the only partition (`guests/bench/ppc-bench`, `ppc-bench-turns`), and two VMs that have turns.
 
 use super::Bench;
 use crate::page::Page;
@@ -28,25 +28,52 @@ impl Bench for Ppc405 {
     }
 
     fn measure(&self, board: &Board, emulator: &Emulator, progress: &Progress) -> Result<Results, Problem> {
-        let manifest = format!(
-            "board = \"{}\"\n[partition.bench]\nkind = \"vm\"\nimage = \"@guests/ppc-bench\"\nmemory = \"1M\"\n\
-             vcpus = [{{ pcpu = 0 }}]\n",
-            board.name
-        );
-        let system = prepare(&manifest, progress)?;
+        let systems = [
+            prepare(&alone(&board.name, "ppc-bench"), progress)?,
+            prepare(&alone(&board.name, "ppc-bench-turns"), progress)?,
+            prepare(&turns(&board.name), progress)?,
+        ];
         let mut results = Results::default();
         progress.step("measuring on the bare board", || {
-            let image = Workspace::locate()?.program("guest-ppc-bench");
-            results.bare = measure_bare(emulator, &image, &[1])?;
+            for program in ["guest-ppc-bench", "guest-ppc-bench-turns"] {
+                let image = Workspace::locate()?.program(program);
+                results.bare.append(&mut measure_bare(emulator, &image, &[1])?);
+            }
             Ok(())
         })?;
         progress.step("measuring in a VM", || {
-            results.hypervised = run(emulator, &system)?;
+            for system in &systems {
+                results.hypervised.append(&mut run(emulator, system)?);
+            }
             Ok(())
         })?;
+        let [system, ..] = &systems;
         system.class_binary().clone_into(&mut results.class_binary);
         Ok(results)
     }
+}
+
+/// Returns the system of one program as the only VM.
+fn alone(board: &str, program: &str) -> String {
+    format!(
+        "board = \"{board}\"\n[partition.bench]\nkind = \"vm\"\nimage = \"@guests/{program}\"\nmemory = \"1M\"\n\
+         vcpus = [{{ pcpu = 0 }}]\n"
+    )
+}
+
+/// Returns the system in which a VM has its turn after another one.
+fn turns(board: &str) -> String {
+    let side = |name: &str, part: &str| {
+        format!(
+            "[pcpu.0.domain.{name}]\nbudget = \"1ms\"\n[[channel.stamps.side]]\npartition = \"{name}\"\n\
+             [partition.{name}]\nkind = \"vm\"\nimage = \"@guests/ppc-bench-turns\"\nmemory = \"1M\"\n\
+             bootargs = \"part={part}\"\nvcpus = [{{ pcpu = 0, domain = \"{name}\" }}]\n\
+             capabilities = {{ stamps = {{ channel = \"stamps\" }} }}\n"
+        )
+    };
+    format!("board = \"{board}\"\n[pcpu.0]\npolicy = \"domains\"\n[channel.stamps]\nsize = \"4K\"\n")
+        + &side("busy", "stamps")
+        + &side("client", "turns")
 }
 
 /// The page.
@@ -89,6 +116,12 @@ const ROWS: &[Row] = &[
     row("system-call", "sc, its handler and its rfi", None),
     row("tlbwe-pair", "both words of an entry by tlbwe", None),
     row("null-call", "null hypercall", None),
+    row(
+        "pit",
+        "PIT: its interrupt, handler and return, and a round of a loop",
+        None,
+    ),
+    row("turn", "switch at the end of a turn, vm to vm", None),
 ];
 
 /// Bars that do not hold yet.

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A task that measures messages, or serves another one that does.
+//! A task that measures messages, switches or its own lateness, or serves another partition that measures.
 //!
-//! With the capabilities `own` and `requests` (write) it measures; with `requests` alone (read) it serves.
+//! Its capabilities say which: `own` and `requests` (write) measure messages, and `requests` alone (read)
+//! serves them. `turns` measures switches, and `stamps` serves them. `clock` measures how late the task is.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
 
+mod late;
 mod ports;
+mod turns;
 
 use bulkhead_guest::hypercall::Handle;
 use bulkhead_guest::println;
@@ -22,6 +25,17 @@ fn main(page: StartupPage<'static>) {
             println!("bench done");
         }
         (None, Some(requests)) => ports::serve(requests),
-        _ => println!("bench failed: no port"),
+        _ => match (find("turns"), find("stamps"), find("clock")) {
+            (Some(turns), _, _) => {
+                turns::measure(turns);
+                println!("bench done");
+            }
+            (_, Some(stamps), _) => turns::serve(stamps),
+            (_, _, Some(clock)) => {
+                late::measure(clock);
+                println!("bench done");
+            }
+            _ => println!("bench failed: no capability"),
+        },
     }
 }

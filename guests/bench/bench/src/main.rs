@@ -9,8 +9,9 @@
 //! Bootargs: `part=single` (one CPU), `part=pair` (two CPUs), `part=switch` (two vCPUs on one pCPU),
 //! `part=decisions` (the policies of the scheduler, without the hypervisor around them), `part=ports`
 //! (messages: its first capability is for a port of its own, its second for the port of a server),
-//! `part=serve` (the server). Without `part`, as on the bare board, the program measures everything that its
-//! CPUs can do.
+//! `part=serve` (the server), `part=turns` and `part=stamps` (switches between partitions, and the other side
+//! of them), `part=late` (a timer that preempts another partition). Without `part`, as on the bare board, the
+//! program measures everything that its CPUs can do.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -23,6 +24,8 @@ mod pair;
 #[path = "../../bench-ports/src/ports.rs"]
 mod ports;
 mod single;
+#[path = "../../bench-ports/src/turns.rs"]
+mod turns;
 
 use bulkhead_guest::arguments;
 use bulkhead_guest::hypercall::Handle;
@@ -55,6 +58,9 @@ fn main(machine: Machine) {
         Some("doorbell-near") => doorbell::run(&machine, false),
         Some("doorbell-serve") => doorbell::serve(&machine),
         Some("serve") => ports::serve(Handle(1)),
+        Some("turns") => turns::measure(Handle(1)),
+        Some("stamps") => turns::serve(Handle(1)),
+        Some("late") => single::late(),
         _ => {
             single::run(bare);
             if pair::is_there() {
@@ -73,16 +79,22 @@ fn show(name: &str, ticks: u64) {
 /// Prints the very first turn of `turn`, and the median of several turns.
 fn measure(name: &str, mut turn: impl FnMut() -> u64) {
     let first = turn();
-    let mut results = [0; REPEATS];
-    for _ in 1..WARM_UP {
+    let median = median(WARM_UP - 1, turn);
+    bulkhead_guest::println!("bench {name}-first {first}");
+    show(name, median);
+}
+
+/// Returns the median of several turns, after so many that are not counted.
+fn median(before: usize, mut turn: impl FnMut() -> u64) -> u64 {
+    for _ in 0..before {
         turn();
     }
+    let mut results = [0; REPEATS];
     for result in &mut results {
         *result = turn();
     }
     results.sort_unstable();
-    bulkhead_guest::println!("bench {name}-first {first}");
-    show(name, results[REPEATS / 2]);
+    results[REPEATS / 2]
 }
 
 /// Returns the ticks that `action` takes.

@@ -2,12 +2,14 @@
 //! Measurements that need one CPU only.
 
 use crate::arrival::{self, SGI_MEASURED};
-use crate::{calls, measure, ticks_of};
+use crate::{WARM_UP, calls, measure, median, show, ticks_of};
 use bulkhead_guest::vm::timer::Timer;
 use bulkhead_guest::vm::{bus, gic, pl011};
 
 /// From arming to the deadline: more than it takes to be ready.
 const AHEAD: u64 = 5000;
+/// Ticks in which another partition is loaded; more than it takes.
+const LOADED: u64 = 2_000_000;
 /// Offset of UARTIBRD, which keeps what is written and does nothing.
 const DIVISOR: u64 = 0x24;
 /// Flag register.
@@ -98,6 +100,15 @@ fn registers() {
         redistributor + gic::SGI_FRAME + gic::offset::SET_ENABLE,
         1 << SGI_MEASURED,
     );
+}
+
+/// Shows how late the interrupt of the timer preempts another partition.
+pub fn late() {
+    // The other partition is loaded first.
+    arrival::forget();
+    Timer::Virtual.arm(Timer::Virtual.now() + LOADED);
+    arrival::wait(true);
+    show("late", median(WARM_UP, || timer(true)));
 }
 
 fn timer(idle: bool) -> u64 {
