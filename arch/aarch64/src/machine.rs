@@ -23,10 +23,10 @@ pub(crate) struct ShortTrace {
 
 /// The calls that the kernel has lent for a run, and the functions that ask them; none if every call leaves.
 /// They are pointers because the handlers are not generic.
-pub(crate) type Lent = Option<(*const (), &'static Asks)>;
-
-/// The functions that ask lent calls. Their last argument is the pointer that was lent with them.
-pub(crate) struct Asks {
+#[derive(Clone, Copy)]
+pub(crate) struct Lent {
+    /// The last argument of both functions.
+    pub(crate) calls: *const (),
     /// Asks for a hypercall.
     pub(crate) call: unsafe fn(&mut Context, &mut Machine, *const ()) -> u64,
     /// Asks for a register in the vCPU's window. `None`: the access leaves.
@@ -53,7 +53,7 @@ pub struct Machine {
     /// True if the SPSR of an AArch32 mode must be asked for in that mode. See `status`.
     pub(crate) visits_status: bool,
     /// The calls that the kernel answers during this run.
-    pub(crate) lent: Lent,
+    pub(crate) lent: Option<Lent>,
     /// The place of records of the short ways, if they are traced.
     pub(crate) short_trace: Option<ShortTrace>,
 }

@@ -5,7 +5,7 @@
 use crate::context::Context;
 use crate::enter::{LEAVE_HYPERCALL, RESUME};
 use crate::gic::{self, Pulsed};
-use crate::machine::{Asks, Lent, Machine};
+use crate::machine::{Lent, Machine};
 use crate::outcome::leave;
 use bulkhead_abi::Operation;
 use bulkhead_arch_api::{Exit, PartitionId, ShortCalls, VcpuSet, VirtualLine};
@@ -16,24 +16,22 @@ const REPLY_RECEIVE: u16 = Operation::PortReceiveDonate as u16;
 
 /// Lends `calls`. The loan is over before `calls` is.
 #[inline(always)]
-pub(crate) fn lend<C: ShortCalls<Machine>>(calls: &C) -> Lent {
-    let asks = &const {
-        Asks {
-            call: ask::<C>,
-            register: ask_register::<C>,
-        }
-    };
-    Some((NonNull::from(calls).as_ptr().cast_const().cast(), asks))
+pub(crate) fn lend<C: ShortCalls<Machine>>(calls: &C) -> Option<Lent> {
+    Some(Lent {
+        calls: NonNull::from(calls).as_ptr().cast_const().cast(),
+        call: ask::<C>,
+        register: ask_register::<C>,
+    })
 }
 
 /// Answers a hypercall whose arguments are in the general registers, or leaves with it.
 #[inline(always)]
 pub(crate) fn hypercall(context: &mut Context, machine: &mut Machine) -> u64 {
-    let Some((calls, asks)) = machine.lent else {
+    let Some(lent) = machine.lent else {
         return LEAVE_HYPERCALL;
     };
-    // SAFETY: `run_answering` has lent both together, and the guest runs within that call.
-    unsafe { (asks.call)(context, machine, calls) }
+    // SAFETY: `run_answering` has lent all together, and the guest runs within that call.
+    unsafe { (lent.call)(context, machine, lent.calls) }
 }
 
 /// Answers an access of `size` bytes to a register in the vCPU's window. Returns `None` if nothing was done.
@@ -45,9 +43,9 @@ pub(crate) fn register(
     size: u8,
     stored: Option<u64>,
 ) -> Option<u64> {
-    let (calls, asks) = machine.lent?;
+    let lent = machine.lent?;
     // SAFETY: as in `hypercall`.
-    unsafe { (asks.register)(context.plan.partition, offset, size, stored, calls) }
+    unsafe { (lent.register)(context.plan.partition, offset, size, stored, lent.calls) }
 }
 
 /// Asks for a register.
