@@ -169,6 +169,12 @@ pub const ROWS: &[Row] = &[
         "end of a sleep to a task's next instruction, a VM preempted",
         None,
     ),
+    row("free-channel", "channel of 4 KiB read by a task", None),
+    row(
+        "held-channel",
+        "channel of 4 KiB held, read and released by a task",
+        None,
+    ),
     row(
         "doorbell-busy-far",
         "doorbell to the vector of a VM on another pCPU, busy (sum of both CPUs)",

@@ -228,6 +228,10 @@ fn messages(
     for (name, text) in of_each_kind.into_iter().flatten() {
         measured.push((name, prepare(&text, progress)?));
     }
+    measured.push((
+        "channel".to_owned(),
+        prepare(&systems::held(&board.name), progress)?,
+    ));
     for (name, text) in systems::doorbells(&board.name) {
         measured.push((name.to_owned(), prepare(&text, progress)?));
     }

@@ -162,6 +162,31 @@ pub(super) fn ports(board: &str) -> Vec<(String, String)> {
     .collect()
 }
 
+/// Returns the system of a task that reads a channel, and one that is mapped only while the task holds it.
+pub(super) fn held(board: &str) -> String {
+    let channel = |name: &str, key: &str| {
+        format!(
+            "[channel.{name}]\nsize = \"4K\"\n[[channel.{name}.side]]\npartition = \"client\"\n{key}\
+             [[channel.{name}.side]]\npartition = \"other\"\n"
+        )
+    };
+    let side = |name, vcpu, capabilities| Side {
+        name,
+        image: "@guests/bench-ports",
+        part: "",
+        vcpu,
+        capabilities,
+    };
+    let capabilities = "free = { channel = \"free\" }\ngated = { channel = \"gated\" }\n";
+    let client = side("client", "priority = 20", capabilities);
+    let other = side("other", "priority = 10", "");
+    format!("board = \"{board}\"\n")
+        + &channel("free", "")
+        + &channel("gated", "held = true\n")
+        + &client.partition()
+        + &other.partition()
+}
+
 /// One of two partitions that share a pCPU.
 struct Side<'a> {
     name: &'a str,

@@ -35,12 +35,23 @@ was measured.
 
 /// Returns the page.
 pub(super) fn page(scored: &[Scored]) -> String {
-    let mut text = HEAD.to_owned();
+    let mut text = format!("{HEAD}\n{}\n", wrapped(&clocks(scored), WIDTH, ""));
     headlines(&mut text, scored);
     for one in scored {
         of_paper(&mut text, one);
     }
     text
+}
+
+/// Returns the clocks by which times became cycles.
+fn clocks(scored: &[Scored]) -> String {
+    let timed = scored
+        .iter()
+        .map(|one| &one.paper)
+        .filter(|paper| paper.clock_mhz > 0.0);
+    let clocks = timed.map(|paper| format!("{} {} MHz", paper.title, paper.clock_mhz));
+    let clocks = clocks.collect::<Vec<_>>().join(", ");
+    format!("Clocks of the conversion: {clocks}. The other papers have no times.")
 }
 
 fn headlines(text: &mut String, scored: &[Scored]) {

@@ -69,7 +69,7 @@ fn read(root: &Path, papers: &[Paper]) -> Result<Pages, Problem> {
         .iter()
         .flat_map(|paper| &paper.tables)
         .flat_map(|table| &table.rows);
-    let places = rows.flat_map(|row| [&row.ours, &row.against]).flatten();
+    let places = rows.flat_map(|row| [&row.ours, &row.per, &row.against]).flatten();
     let mut pages = Pages::new();
     for Place { page, .. } in places {
         if !pages.contains_key(page) {

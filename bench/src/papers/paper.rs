@@ -72,6 +72,8 @@ pub(super) struct Row {
     pub more_is_better: bool,
     /// Our figure.
     pub ours: Option<Place>,
+    /// The figure of ours that ours is a multiple of, if the row has a ratio.
+    pub per: Option<Place>,
     /// Another figure of ours that the paper's claim compares ours with. It stands for a number of the paper.
     pub against: Option<Place>,
     /// The difference between the two measurements.
@@ -98,6 +100,7 @@ pub(super) enum Unit {
     Calls,
     Bit,
     Percent,
+    Times,
 }
 
 /// The place of a figure of ours: a cell of a table of a page.

@@ -20,6 +20,16 @@ pub(super) struct Found {
     pub bare: Option<f64>,
 }
 
+impl Found {
+    /// Returns the ratio of this figure to another one, to a hundredth.
+    pub(super) fn per(self, other: Self) -> Self {
+        Self {
+            figure: (self.figure / other.figure.max(1.0) * 100.0).round() / 100.0,
+            bare: None,
+        }
+    }
+}
+
 impl Place {
     /// Reads the figure.
     ///
@@ -111,6 +121,17 @@ mod tests {
         assert_eq!(read(arrival, Unit::Bit), found(0.71, None));
         let lines = "row = \"`full`\"\ncolumn = \"x86_64\"\nnumber = 2";
         assert_eq!(read(lines, Unit::Lines), found(26_440.0, None));
+    }
+
+    #[test]
+    fn a_ratio_has_two_digits_and_nothing_bare() {
+        let found = |figure| Found {
+            figure,
+            bare: Some(3.0),
+        };
+        let ratio = found(11_943.0).per(found(4103.0));
+        assert_eq!((ratio.figure, ratio.bare), (2.91, None));
+        assert_eq!(found(5.0).per(found(0.0)).figure, 5.0);
     }
 
     #[test]

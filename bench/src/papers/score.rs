@@ -49,6 +49,10 @@ fn line(row: &Row, clock_mhz: f64, pages: &Pages) -> Result<Line, String> {
         place.map(|place| place.read(pages, row.unit)).transpose()
     };
     let (ours, against) = (read(&row.ours)?, read(&row.against)?);
+    let ours = match read(&row.per)? {
+        Some(per) => ours.map(|ours| ours.per(per)),
+        None => ours,
+    };
     let figure = row.figure.map(|figure| row.unit.convert(figure, clock_mhz));
     let limit = figure.or_else(|| against.map(|against| against.figure));
     let mut text = ours.map_or_else(|| "-".to_owned(), |found| of_ours(found.figure, row.unit));

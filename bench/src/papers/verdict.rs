@@ -68,6 +68,7 @@ impl Unit {
             Self::Calls => "calls",
             Self::Bit => "bit",
             Self::Percent => "%",
+            Self::Times => "times",
         }
     }
 
