@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Hypercalls and registers that the kernel answers without an exit: the handler asks what the kernel has lent
-//! for this run ([`ShortCalls`]), on the guest's way back. docs/paths.md counts the instructions.
+//! Hypercalls and registers that the kernel answers without an exit: the handler asks what the kernel has
+//! lent for this run ([`ShortCalls`]), on the guest's way back. docs/paths.md counts the instructions.
 
 use crate::context::Context;
 use crate::enter::{LEAVE_HYPERCALL, RESUME};

@@ -15,7 +15,7 @@ pub(super) const REDISTRIBUTOR_SHIFT: u32 = 17;
 pub(super) const DEACTIVATE: u64 = 0x1000;
 const DEACTIVATE_SIZE: u64 = 0x1000;
 
-/// Returns the address of a vCPU's redistributor, after that of the first one.
+/// Returns the address of a vCPU's redistributor. The first vCPU's is at `first`.
 pub(super) const fn frame_of(first: u64, index: usize) -> u64 {
     first.wrapping_add((index as u64) << REDISTRIBUTOR_SHIFT)
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The short ways of the most frequent events: the running vCPU's virtual timer, kicks, words of the
-//! distributor and of the vCPU's redistributor, software-generated interrupts to one vCPU. docs/paths.md counts their instructions.
+//! distributor and of the vCPU's redistributor, software-generated interrupts to one vCPU. docs/paths.md
+//! counts their instructions.
 //!
 //! Each short way is inlined into an exit handler and works without a call. It either does all of its work or
 //! says that it did nothing. In the second case the long way in the parent module does the work.
