@@ -9,7 +9,9 @@
 //! Bootargs: `part=single` (one CPU), `part=pair` (two CPUs), `part=switch` (two vCPUs on one pCPU),
 //! `part=decisions` (the policies of the scheduler, without the hypervisor around them), `part=ports`
 //! (messages: its first capability is for a port of its own, its second for the port of a server),
-//! `part=serve` (the server). Without `part`, as on the bare board, the program measures everything that its
+//! `part=serve` (the server), `part=timer` (the timer of a vCPU that waits, for a pCPU with other VMs),
+//! `part=rest` and `part=rest-until` (such another VM: it waits without end, or for a time that is far away).
+//! Without `part`, as on the bare board, the program measures everything that its
 //! CPUs can do.
 #![no_std]
 #![no_main]
@@ -38,6 +40,11 @@ const WARM_UP: usize = 3;
 
 fn main(machine: Machine) {
     let line = machine.bootargs();
+    match arguments::value(line, "part") {
+        Some("rest") => single::rest(),
+        Some("rest-until") => single::rest_until_late(),
+        _ => {}
+    }
     exception::set_interrupt_handler(arrival::on_interrupt);
     gic::init_distributor();
     gic::init_cpu();
@@ -47,6 +54,7 @@ fn main(machine: Machine) {
     let bare = !exception::probe(is_hypervised).unwrap_or(false);
     match arguments::value(line, "part") {
         Some("single") => single::run(bare),
+        Some("timer") => single::run_among_others(),
         Some("pair") => pair::run(),
         Some("switch") => pair::run_on_one(),
         Some("decisions") => decision::run(),
