@@ -290,10 +290,10 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
                 if self.local.tracer.is_on() {
                     self.trace_exit(None, &exit);
                 }
-                if let Exit::Signal = exit {
-                    self.local.reschedule = true;
-                } else {
-                    self.handle_common(&exit);
+                match exit {
+                    Exit::Signal => self.local.reschedule = true,
+                    Exit::Deadline => self.time_has_come(),
+                    _ => self.handle_common(&exit),
                 }
             }
             Next::Again => self.look(),
@@ -525,7 +525,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
         if let Some(partition) = self.local.take_stop(now, &self.system.time) {
             self.stop_here(partition, now);
         }
-        for slot in self.local.all() {
+        for slot in bits(self.local.take_due(now)).map(Slot) {
             if self.local.own_time(slot) <= now {
                 self.timer_due(slot, now);
             }
@@ -539,7 +539,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
         let SlotSet(concerned) = self.local.concerned();
         let mut judged = false;
         for slot in bits(concerned).map(Slot) {
-            if self.local.slot(slot).watchdog > now {
+            if self.local.watchdog(slot) > now {
                 continue;
             }
             if judged {

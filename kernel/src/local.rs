@@ -10,10 +10,12 @@ mod activity;
 mod clock;
 mod loans;
 mod output;
+mod times;
 mod upcalls;
 
 use crate::local::loans::Loans;
 use crate::local::output::Output;
+use crate::local::times::Times;
 use crate::local::upcalls::Upcalls;
 use bulkhead_arch_api::{MAX_PCPUS, Ticks, VcpuId};
 use bulkhead_sched::{
@@ -57,7 +59,7 @@ pub struct Local<P = AnyPolicy> {
     since: Ticks,
     in_force: InForce,
     count: u8,
-    /// A time before which no slot's own time comes.
+    /// The earliest of [`Times`]. No slot's own time comes before it.
     due: Ticks,
     /// The time at which something else is due: the end of the system's time (on the boot pCPU), output left
     /// unsent, or frames from outside.
@@ -73,6 +75,7 @@ pub struct Local<P = AnyPolicy> {
     /// The place for the records of this pCPU.
     pub tracer: Tracer,
     slots: [SlotState; MAX_SLOTS],
+    times: Times,
     /// The upcalls that tasks wait for.
     pub(crate) upcalls: Upcalls,
     /// The loans of places.
@@ -93,12 +96,13 @@ impl<P: PcpuPolicy> Local<P> {
         Self {
             counters,
             slots: unused(),
+            times: Times::new(),
             upcalls: Upcalls::new(),
             loans: Loans::new(),
             count: 0,
             since: Ticks::NEVER,
             in_force: InForce::NONE,
-            due: Ticks(0),
+            due: Ticks::NEVER,
             other_due: Ticks::NEVER,
             limit: Ticks::NEVER,
             reschedule: true,
@@ -222,7 +226,7 @@ impl<P: PcpuPolicy> Local<P> {
     fn wait_until(&mut self, slot: Slot, activity: Activity, until: Ticks) {
         self.slot_mut(slot).activity = activity;
         if until != Ticks::NEVER {
-            self.due = self.due.min(until);
+            self.note(slot, until);
         }
     }
 
@@ -250,9 +254,8 @@ impl<P: PcpuPolicy> Local<P> {
                 },
             );
         }
-        let state = self.slot_mut(slot);
-        state.activity = Activity::Off;
-        state.watchdog = Ticks::NEVER;
+        self.slot_mut(slot).activity = Activity::Off;
+        self.set_watchdog(slot, Ticks::NEVER);
     }
 
     #[inline(never)]

@@ -99,9 +99,6 @@ pub struct SlotState {
     pub vcpu: VcpuId,
     /// The activity of the vCPU.
     pub activity: Activity,
-    /// The time at which the watchdog of the vCPU's partition must be looked at. Only vCPU 0 of a partition
-    /// has one.
-    pub watchdog: Ticks,
     /// The counters of the vCPU's exits and of its time.
     pub counters: &'static Vcpu,
 }
@@ -115,7 +112,6 @@ impl SlotState {
     pub(super) const UNUSED: Self = Self {
         vcpu: VcpuId(0),
         activity: Activity::Off,
-        watchdog: Ticks::NEVER,
         counters: &NOWHERE,
     };
 }

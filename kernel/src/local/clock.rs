@@ -2,8 +2,9 @@
 //! The times at which a pCPU has something to do: the ends of waits, watchdogs, and work that belongs to no
 //! slot.
 
+use super::times::WATCHDOGS;
 use super::{Activity, Local, Upcall};
-use crate::mailbox::{bit, bits};
+use crate::mailbox::bits;
 use crate::network::Intake;
 use crate::orders::Orders;
 use crate::time::Timebase;
@@ -30,54 +31,69 @@ impl<P: PcpuPolicy> Local<P> {
     #[must_use]
     pub fn leaves_nothing_behind(&self) -> bool {
         let SlotSet(concerned) = self.concerned();
-        let own = bits(concerned).map(|slot| self.own_time(Slot(slot)).min(self.slot(Slot(slot)).watchdog));
+        let own = bits(concerned).map(|slot| self.own_time(Slot(slot)).min(self.watchdog(Slot(slot))));
         let is_armed = self.armed <= own.fold(self.end(), Ord::min);
         let is_planned = self.output.is_planned() || self.output.is_step_due();
         self.reschedule || is_armed && (is_planned || !self.output.has_line)
     }
 
-    /// Returns the part of [`Local::deadline`] that belongs to the slots. Bounded by the slots in use.
+    /// Returns the part of [`Local::deadline`] that belongs to the slots. The watchdog of a slot that does not
+    /// concern the decision waits: it must not interrupt a more important vCPU again and again. Takes a step
+    /// for each place before the one that is found.
     #[inline(never)]
     fn earliest_of_slots(&mut self) -> Ticks {
-        let (mut due, mut deadline) = (Ticks::NEVER, Ticks::NEVER);
         let SlotSet(concerned) = self.concerned();
-        for slot in self.all() {
-            let state = self.slot(slot);
-            let until = self.own_time(slot);
-            due = due.min(until.min(state.watchdog));
-            if self.in_force.interested.0 & bit(slot.0) != 0 || self.running() == Some(slot) {
-                deadline = deadline.min(until);
+        while let Some(place) = self.times.first_of(concerned) {
+            let time = self.times.get(place);
+            // A vCPU that was woken early leaves the end of its wait here.
+            if place >= WATCHDOGS || self.own_time(Slot(place)) == time {
+                return time;
             }
-            // The watchdog of any other slot waits: it must not interrupt a more important vCPU again and
-            // again.
-            if concerned & bit(slot.0) != 0 {
-                deadline = deadline.min(state.watchdog);
-            }
+            self.note(Slot(place), Ticks::NEVER);
         }
-        self.due = due;
-        deadline
+        Ticks::NEVER
+    }
+
+    /// Takes the slots that may have something to do because of their own time, as a bitmap.
+    pub(crate) fn take_due(&mut self, now: Ticks) -> u32 {
+        let due = self.times.take(now);
+        self.due = self.times.earliest();
+        due
+    }
+
+    /// Notes the own time of a slot.
+    pub(crate) fn note(&mut self, slot: Slot, at: Ticks) {
+        self.set_time(slot.0, at);
+    }
+
+    fn set_time(&mut self, place: u8, at: Ticks) {
+        self.times.set(place, at);
+        self.due = self.times.earliest();
     }
 
     /// Returns the time at which a slot has something to do without anybody waking it: the end of its wait,
     /// or of a task that computes, its upcall.
     pub fn own_time(&self, slot: Slot) -> Ticks {
-        let activity = self.slot(slot).activity;
-        match self.upcalls.of(slot) {
-            Some(upcall) if matches!(activity, Activity::Ready) => upcall.until,
-            _ => activity.until(),
+        match self.slot(slot).activity {
+            Activity::Ready => self.upcalls.of(slot).map_or(Ticks::NEVER, |upcall| upcall.until),
+            activity => activity.until(),
         }
     }
 
     /// Sets the time at which to look at the watchdog of the partition whose first vCPU is in `slot`.
     pub fn set_watchdog(&mut self, slot: Slot, at: Ticks) {
-        self.slot_mut(slot).watchdog = at;
-        self.due = self.due.min(at);
+        self.set_time(slot.0 | WATCHDOGS, at);
+    }
+
+    /// Returns the time at which to look at that watchdog.
+    pub(crate) fn watchdog(&self, slot: Slot) -> Ticks {
+        self.times.get(slot.0 | WATCHDOGS)
     }
 
     /// Sets the upcall that a slot waits for. Returns the earlier one.
     pub(crate) fn set_upcall(&mut self, slot: Slot, upcall: Option<Upcall>) -> Option<Upcall> {
         if let Some(upcall) = upcall {
-            self.due = self.due.min(upcall.until);
+            self.note(slot, upcall.until);
         }
         self.upcalls.set(slot, upcall)
     }
