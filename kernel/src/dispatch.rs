@@ -383,11 +383,13 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
                 }
             }
             // A vCPU that was chosen just now comes first: nothing below is as important.
-            if self.local.is_due(now) && self.local.running() == before {
-                self.judge_watchdogs(now);
-            }
-            if self.local.take_output(now) {
-                self.plan_chore(before);
+            if self.local.is_due(now) {
+                if self.local.running() == before {
+                    self.judge_watchdogs(now);
+                }
+                if self.local.take_output(now) {
+                    self.plan_chore(before);
+                }
             }
             if self.local.tracer.is_on() {
                 self.trace_decision(now);
@@ -515,20 +517,28 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
         self.mailbox.has_orders()
     }
 
-    /// Wakes and handles everything that is due. Bounded by the slots in use.
+    /// Wakes and handles everything that is due. Bounded by the slots that are due.
     #[inline(never)]
     fn wake_due(&mut self, now: Ticks) {
+        if self.local.is_other_due(now) {
+            self.do_other_work(now);
+        }
+        for slot in bits(self.local.take_due(now)).map(Slot) {
+            if self.local.own_time(slot) <= now {
+                self.timer_due(slot, now);
+            }
+        }
+    }
+
+    /// Handles what is due and belongs to no slot.
+    #[inline(never)]
+    fn do_other_work(&mut self, now: Ticks) {
         if self.id == PcpuId(0) && self.system.time_limit <= now {
             self.time_is_up();
         }
         each_part!(self, part => part.work(now));
         if let Some(partition) = self.local.take_stop(now, &self.system.time) {
             self.stop_here(partition, now);
-        }
-        for slot in bits(self.local.take_due(now)).map(Slot) {
-            if self.local.own_time(slot) <= now {
-                self.timer_due(slot, now);
-            }
         }
     }
 

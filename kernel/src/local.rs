@@ -15,7 +15,6 @@ mod upcalls;
 
 use crate::local::loans::Loans;
 use crate::local::output::Output;
-use crate::local::times::Times;
 use crate::local::upcalls::Upcalls;
 use bulkhead_arch_api::{MAX_PCPUS, Ticks, VcpuId};
 use bulkhead_sched::{
@@ -59,7 +58,9 @@ pub struct Local<P = AnyPolicy> {
     since: Ticks,
     in_force: InForce,
     count: u8,
-    /// The earliest of [`Times`]. No slot's own time comes before it.
+    /// By kind of time: the slots that have one.
+    timed: [u8; 2],
+    /// The earliest time of any slot ([`times`]). No slot's own time comes before it.
     due: Ticks,
     /// The time at which something else is due: the end of the system's time (on the boot pCPU), output left
     /// unsent, or frames from outside.
@@ -75,7 +76,6 @@ pub struct Local<P = AnyPolicy> {
     /// The place for the records of this pCPU.
     pub tracer: Tracer,
     slots: [SlotState; MAX_SLOTS],
-    times: Times,
     /// The upcalls that tasks wait for.
     pub(crate) upcalls: Upcalls,
     /// The loans of places.
@@ -96,10 +96,10 @@ impl<P: PcpuPolicy> Local<P> {
         Self {
             counters,
             slots: unused(),
-            times: Times::new(),
             upcalls: Upcalls::new(),
             loans: Loans::new(),
             count: 0,
+            timed: [0; 2],
             since: Ticks::NEVER,
             in_force: InForce::NONE,
             due: Ticks::NEVER,

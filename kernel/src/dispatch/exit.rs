@@ -300,6 +300,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Ends a blocking hypercall with `error`, unless the wait has an outcome by now.
+    #[inline(never)]
     fn give_up(&mut self, slot: Slot, wait: Wait, error: Error) {
         let vcpu = self.local.slot(slot).vcpu;
         let outcome = wait.give_up(self, vcpu, error);

@@ -5,7 +5,7 @@ use crate::load::Cursor;
 use crate::wait::{Pause, Wait};
 use bulkhead_abi::log::Vcpu;
 use bulkhead_arch_api::{Ticks, VcpuId};
-use bulkhead_sched::StopReason;
+use bulkhead_sched::{Slot, StopReason};
 
 /// The counters of a slot that is not in use.
 static NOWHERE: Vcpu = Vcpu::new();
@@ -99,6 +99,10 @@ pub struct SlotState {
     pub vcpu: VcpuId,
     /// The activity of the vCPU.
     pub activity: Activity,
+    /// By kind: the time at which the vCPU has something to do.
+    pub(super) times: [Ticks; 2],
+    /// By kind: the slot that is kept here of the order of times.
+    pub(super) order: [Slot; 2],
     /// The counters of the vCPU's exits and of its time.
     pub counters: &'static Vcpu,
 }
@@ -112,6 +116,8 @@ impl SlotState {
     pub(super) const UNUSED: Self = Self {
         vcpu: VcpuId(0),
         activity: Activity::Off,
+        times: [Ticks::NEVER; 2],
+        order: [Slot(0); 2],
         counters: &NOWHERE,
     };
 }

@@ -2,7 +2,7 @@
 //! The times at which a pCPU has something to do: the ends of waits, watchdogs, and work that belongs to no
 //! slot.
 
-use super::times::WATCHDOGS;
+use super::times::{OWN, WATCHDOG};
 use super::{Activity, Local, Upcall};
 use crate::mailbox::bits;
 use crate::network::Intake;
@@ -39,40 +39,32 @@ impl<P: PcpuPolicy> Local<P> {
 
     /// Returns the part of [`Local::deadline`] that belongs to the slots. The watchdog of a slot that does not
     /// concern the decision waits: it must not interrupt a more important vCPU again and again. Takes a step
-    /// for each place before the one that is found.
+    /// for each slot before the one that is found.
     #[inline(never)]
     fn earliest_of_slots(&mut self) -> Ticks {
         let SlotSet(concerned) = self.concerned();
-        while let Some(place) = self.times.first_of(concerned) {
-            let time = self.times.get(place);
+        let watchdog = self
+            .first_of(WATCHDOG, concerned)
+            .map_or(Ticks::NEVER, |slot| self.watchdog(slot));
+        while let Some(slot) = self.first_of(OWN, concerned) {
+            let time = self.time(OWN, slot);
             // A vCPU that was woken early leaves the end of its wait here.
-            if place >= WATCHDOGS || self.own_time(Slot(place)) == time {
-                return time;
+            if self.own_time(slot) == time {
+                return time.min(watchdog);
             }
-            self.note(Slot(place), Ticks::NEVER);
+            self.note(slot, Ticks::NEVER);
         }
-        Ticks::NEVER
-    }
-
-    /// Takes the slots that may have something to do because of their own time, as a bitmap.
-    pub(crate) fn take_due(&mut self, now: Ticks) -> u32 {
-        let due = self.times.take(now);
-        self.due = self.times.earliest();
-        due
+        watchdog
     }
 
     /// Notes the own time of a slot.
     pub(crate) fn note(&mut self, slot: Slot, at: Ticks) {
-        self.set_time(slot.0, at);
-    }
-
-    fn set_time(&mut self, place: u8, at: Ticks) {
-        self.times.set(place, at);
-        self.due = self.times.earliest();
+        self.set_time(OWN, slot, at);
     }
 
     /// Returns the time at which a slot has something to do without anybody waking it: the end of its wait,
     /// or of a task that computes, its upcall.
+    #[inline(always)]
     pub fn own_time(&self, slot: Slot) -> Ticks {
         match self.slot(slot).activity {
             Activity::Ready => self.upcalls.of(slot).map_or(Ticks::NEVER, |upcall| upcall.until),
@@ -82,12 +74,12 @@ impl<P: PcpuPolicy> Local<P> {
 
     /// Sets the time at which to look at the watchdog of the partition whose first vCPU is in `slot`.
     pub fn set_watchdog(&mut self, slot: Slot, at: Ticks) {
-        self.set_time(slot.0 | WATCHDOGS, at);
+        self.set_time(WATCHDOG, slot, at);
     }
 
     /// Returns the time at which to look at that watchdog.
     pub(crate) fn watchdog(&self, slot: Slot) -> Ticks {
-        self.times.get(slot.0 | WATCHDOGS)
+        self.time(WATCHDOG, slot)
     }
 
     /// Sets the upcall that a slot waits for. Returns the earlier one.
@@ -212,6 +204,12 @@ impl<P: PcpuPolicy> Local<P> {
     #[inline(always)]
     pub fn end(&self) -> Ticks {
         Ticks(self.in_force.until).min(self.other_due)
+    }
+
+    /// Tells whether the time of something has come that belongs to no slot.
+    #[inline(always)]
+    pub fn is_other_due(&self, now: Ticks) -> bool {
+        self.other_due <= now
     }
 
     /// Tells whether some slot's own time, or the time of something else, has come.

@@ -1,126 +1,114 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The times at which the slots of a pCPU have something to do without anybody waking them, earliest first.
 //!
-//! **Model.** A slot has two places: one for its own time (the end of its wait, or its upcall), and one for
-//! its watchdog. The places whose time is set are in one order. All policies and all waits share it, so the
-//! next time of a pCPU is at hand.
+//! **Model.** A slot has two times: its own (the end of its wait, or its upcall), and the one of its watchdog.
+//! There is an order for each kind, of the slots whose time is set. All policies and all waits share them, so
+//! the next time of a pCPU is at hand. A slot that was woken early keeps its own time until somebody asks.
 //!
-//! **Cost.** A place is set in one step for each place of an earlier time. The time that comes next is taken
-//! away in one step. Slots at rest, and those whose times are later, cost nothing. A heap would bound a change
-//! by log n, but each wake-up would pay for it; here the vCPU that begins a long wait pays.
+//! **Cost.** To set a time takes a step for each slot whose time is earlier. To take the earliest takes one
+//! step. Slots at rest, and slots whose times are later, cost nothing. A heap would bound a change by log n,
+//! but then each wake-up would pay. Here the vCPU that begins a long wait pays.
+//!
+//! **Place.** The orders are in the free bytes of the slots: the slot `n` has the member `n` of each order.
 
+use super::Local;
 use crate::mailbox::bit;
 use bulkhead_arch_api::Ticks;
-use bulkhead_sched::MAX_SLOTS;
+use bulkhead_sched::{PcpuPolicy, Slot};
 
-/// The places of the own times come first, by slot. The places of the watchdogs follow.
-pub(super) const WATCHDOGS: u8 = MAX_SLOTS as u8;
+/// The kind of the slots' own times.
+pub(super) const OWN: usize = 0;
+/// The kind of the watchdogs.
+pub(super) const WATCHDOG: usize = 1;
 
-const PLACES: usize = 2 * MAX_SLOTS;
-
-/// The times.
-#[derive(Debug)]
-pub(super) struct Times {
-    /// The number of places whose time is set.
-    count: u8,
-    /// The places whose time is set, the earliest last.
-    order: [u8; PLACES],
-    times: [Ticks; PLACES],
-}
-
-#[expect(clippy::indexing_slicing, reason = "a masked index is below PLACES")]
-impl Times {
-    /// Returns times of which none is set. The function is inlined, so they are made where they stay.
+#[expect(clippy::indexing_slicing, reason = "there are two kinds")]
+impl<P: PcpuPolicy> Local<P> {
+    /// Returns the time of a slot, `NEVER` if it is not set.
     #[inline(always)]
-    pub(super) const fn new() -> Self {
-        Self {
-            count: 0,
-            order: [0; PLACES],
-            times: [Ticks::NEVER; PLACES],
-        }
+    pub(super) fn time(&self, kind: usize, slot: Slot) -> Ticks {
+        self.slot(slot).times[kind & 1]
     }
 
-    /// Returns the time of a place.
-    pub(super) const fn get(&self, place: u8) -> Ticks {
-        self.times[place as usize & (PLACES - 1)]
+    #[inline(always)]
+    fn order_mut(&mut self, kind: usize, number: u8) -> &mut Slot {
+        &mut self.slot_mut(Slot(number)).order[kind & 1]
     }
 
-    const fn time_mut(&mut self, place: u8) -> &mut Ticks {
-        &mut self.times[place as usize & (PLACES - 1)]
-    }
-
-    const fn order_mut(&mut self, at: u8) -> &mut u8 {
-        &mut self.order[at as usize & (PLACES - 1)]
-    }
-
-    /// Returns the places whose time is set, the earliest first.
-    pub(super) fn places(&self) -> impl Iterator<Item = u8> {
-        (0..self.count)
+    /// Returns the slots whose time is set, the earliest first.
+    #[inline(always)]
+    fn order(&self, kind: usize) -> impl Iterator<Item = Slot> {
+        (0..self.timed[kind & 1])
             .rev()
-            .map(|at| self.order[usize::from(at) & (PLACES - 1)])
+            .map(move |number| self.slot(Slot(number)).order[kind & 1])
+    }
+
+    /// Returns the slot with the earliest time among some slots.
+    #[inline(always)]
+    pub(super) fn first_of(&self, kind: usize, slots: u32) -> Option<Slot> {
+        self.order(kind).find(|slot| bit(slot.0) & slots != 0)
     }
 
     /// Returns the earliest time.
-    pub(super) fn earliest(&self) -> Ticks {
-        self.places().next().map_or(Ticks::NEVER, |place| self.get(place))
+    #[inline(always)]
+    fn earliest(&self, kind: usize) -> Ticks {
+        self.order(kind)
+            .next()
+            .map_or(Ticks::NEVER, |slot| self.time(kind, slot))
     }
 
-    /// Returns the place with the earliest time among those of some slots.
-    pub(super) fn first_of(&self, slots: u32) -> Option<u8> {
-        self.places()
-            .find(|place| bit(place & (WATCHDOGS - 1)) & slots != 0)
-    }
-
-    /// Sets the time of a place. `NEVER` clears it.
-    pub(super) fn set(&mut self, place: u8, time: Ticks) {
-        if self.get(place) != Ticks::NEVER {
-            self.remove(place);
+    /// Sets the time of a slot. `NEVER` clears it.
+    #[inline(never)]
+    pub(super) fn set_time(&mut self, kind: usize, slot: Slot, time: Ticks) {
+        if self.time(kind, slot) != Ticks::NEVER {
+            self.take_out(kind, slot);
         }
-        *self.time_mut(place) = time;
+        self.slot_mut(slot).times[kind & 1] = time;
         if time != Ticks::NEVER {
-            let mut at = self.count;
-            for next in (0..self.count).rev() {
-                let earlier = *self.order_mut(next);
-                if self.get(earlier) > time {
+            let mut place = self.timed[kind & 1];
+            self.timed[kind & 1] = place.wrapping_add(1);
+            for next in (0..place).rev() {
+                let earlier = *self.order_mut(kind, next);
+                if self.time(kind, earlier) > time {
                     break;
                 }
-                *self.order_mut(at) = earlier;
-                at = next;
+                *self.order_mut(kind, place) = earlier;
+                place = next;
             }
-            *self.order_mut(at) = place;
-            self.count = self.count.wrapping_add(1);
+            *self.order_mut(kind, place) = slot;
         }
+        self.find_due();
     }
 
-    /// Takes a place whose time is set out of the order.
-    fn remove(&mut self, place: u8) {
-        self.count = self.count.wrapping_sub(1);
-        let mut moved = place;
-        for at in (0..=self.count).rev() {
-            moved = core::mem::replace(self.order_mut(at), moved);
-            if moved == place {
+    /// Takes a slot whose time is set out of the order.
+    fn take_out(&mut self, kind: usize, slot: Slot) {
+        let last = self.timed[kind & 1].wrapping_sub(1);
+        self.timed[kind & 1] = last;
+        let mut moved = slot;
+        for place in (0..=last).rev() {
+            moved = core::mem::replace(self.order_mut(kind, place), moved);
+            if moved == slot {
                 break;
             }
         }
     }
 
-    /// Takes the slots whose own times have come by `now`, as a bitmap. A watchdog stays until it is judged.
-    pub(super) fn take(&mut self, now: Ticks) -> u32 {
+    /// Takes the slots whose own time has come by `now`, as a bitmap.
+    #[inline(always)]
+    pub(crate) fn take_due(&mut self, now: Ticks) -> u32 {
         let mut due = 0;
-        let all = self.count;
-        while self.earliest() <= now {
-            self.count = self.count.wrapping_sub(1);
+        while self.earliest(OWN) <= now {
+            let last = self.timed[OWN].wrapping_sub(1);
+            let slot = *self.order_mut(OWN, last);
+            due |= bit(slot.0);
+            self.slot_mut(slot).times[OWN] = Ticks::NEVER;
+            self.timed[OWN] = last;
         }
-        for at in self.count..all {
-            let place = *self.order_mut(at);
-            if place < WATCHDOGS {
-                due |= bit(place);
-                *self.time_mut(place) = Ticks::NEVER;
-            } else {
-                *self.order_mut(self.count) = place;
-                self.count = self.count.wrapping_add(1);
-            }
-        }
+        self.find_due();
         due
+    }
+
+    #[inline(always)]
+    fn find_due(&mut self) {
+        self.due = self.earliest(OWN).min(self.earliest(WATCHDOG));
     }
 }
