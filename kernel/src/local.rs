@@ -60,6 +60,8 @@ pub struct Local<P = AnyPolicy> {
     count: u8,
     /// By kind of time: the slots that have one.
     timed: [u8; 2],
+    /// The slots that have an own time.
+    waiting: u32,
     /// The earliest time of any slot ([`times`]). No slot's own time comes before it.
     due: Ticks,
     /// The time at which something else is due: the end of the system's time (on the boot pCPU), output left
@@ -100,6 +102,7 @@ impl<P: PcpuPolicy> Local<P> {
             loans: Loans::new(),
             count: 0,
             timed: [0; 2],
+            waiting: 0,
             since: Ticks::NEVER,
             in_force: InForce::NONE,
             due: Ticks::NEVER,

@@ -46,7 +46,9 @@ impl<P: PcpuPolicy> Local<P> {
         let watchdog = self
             .first_of(WATCHDOG, concerned)
             .map_or(Ticks::NEVER, |slot| self.watchdog(slot));
-        while let Some(slot) = self.first_of(OWN, concerned) {
+        while self.waiting & concerned != 0
+            && let Some(slot) = self.first_of(OWN, concerned)
+        {
             let time = self.time(OWN, slot);
             // A vCPU that was woken early leaves the end of its wait here.
             if self.own_time(slot) == time {

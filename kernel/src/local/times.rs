@@ -63,6 +63,12 @@ impl<P: PcpuPolicy> Local<P> {
             self.take_out(kind, slot);
         }
         self.slot_mut(slot).times[kind & 1] = time;
+        if kind == OWN {
+            self.waiting &= !bit(slot.0);
+            if time != Ticks::NEVER {
+                self.waiting |= bit(slot.0);
+            }
+        }
         if time != Ticks::NEVER {
             let mut place = self.timed[kind & 1];
             self.timed[kind & 1] = place.wrapping_add(1);
@@ -104,6 +110,7 @@ impl<P: PcpuPolicy> Local<P> {
             self.timed[OWN] = last;
         }
         self.find_due();
+        self.waiting &= !due;
         due
     }
 
