@@ -221,22 +221,16 @@ impl<P: PcpuPolicy> Local<P> {
     /// ready again.
     #[inline(always)]
     pub fn wait(&mut self, slot: Slot, activity: Activity) {
-        self.wait_until(slot, activity, activity.until());
-    }
-
-    /// Does [`Local::wait`] with an activity that ends at the time `until` ([`Activity::until`]).
-    #[inline(always)]
-    fn wait_until(&mut self, slot: Slot, activity: Activity, until: Ticks) {
         self.slot_mut(slot).activity = activity;
-        if until != Ticks::NEVER {
-            self.note(slot, until);
+        if activity.has_end() {
+            self.note(slot, activity.until());
         }
     }
 
     /// Makes the running slot wait for an interrupt, or until a time.
     #[inline(always)]
     pub fn idle(&mut self, slot: Slot, until: Ticks) {
-        self.wait_until(slot, Activity::Idle(until), until);
+        self.wait(slot, Activity::Idle(until));
     }
 
     /// Does [`Local::wait`], and wants a decision.

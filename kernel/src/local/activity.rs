@@ -73,6 +73,16 @@ impl Activity {
         }
     }
 
+    /// Tells whether [`Activity::until`] is a time. One step tells it of two times.
+    #[inline(always)]
+    pub(super) const fn has_end(self) -> bool {
+        match self {
+            Self::Idle(until) => until.0 != Ticks::NEVER.0,
+            Self::Blocked(pause) => pause.until.0 & pause.timer.0 != Ticks::NEVER.0,
+            _ => false,
+        }
+    }
+
     /// Returns the time at which the vCPU wants to be looked at without anybody waking it.
     #[must_use]
     #[cfg_attr(feature = "small-tables", inline(never))]

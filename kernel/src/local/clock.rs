@@ -60,6 +60,7 @@ impl<P: PcpuPolicy> Local<P> {
     }
 
     /// Notes the own time of a slot.
+    #[cold]
     pub(crate) fn note(&mut self, slot: Slot, at: Ticks) {
         self.set_time(OWN, slot, at);
     }
