@@ -521,24 +521,21 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
     #[inline(never)]
     fn wake_due(&mut self, now: Ticks) {
         if self.local.is_other_due(now) {
-            self.do_other_work(now);
+            if self.id == PcpuId(0) && self.system.time_limit <= now {
+                self.time_is_up();
+            }
+            each_part!(self, part => part.work(now));
+            if let Some(partition) = self.local.take_stop(now, &self.system.time) {
+                self.stop_here(partition, now);
+            }
         }
         for slot in bits(self.local.take_due(now)).map(Slot) {
             if self.local.own_time(slot) <= now {
                 self.timer_due(slot, now);
             }
-        }
-    }
-
-    /// Handles what is due and belongs to no slot.
-    #[inline(never)]
-    fn do_other_work(&mut self, now: Ticks) {
-        if self.id == PcpuId(0) && self.system.time_limit <= now {
-            self.time_is_up();
-        }
-        each_part!(self, part => part.work(now));
-        if let Some(partition) = self.local.take_stop(now, &self.system.time) {
-            self.stop_here(partition, now);
+            if self.local.slot(slot).watchdog != Ticks::NEVER {
+                self.local.note(slot);
+            }
         }
     }
 
@@ -549,7 +546,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
         let SlotSet(concerned) = self.local.concerned();
         let mut judged = false;
         for slot in bits(concerned).map(Slot) {
-            if self.local.watchdog(slot) > now {
+            if self.local.slot(slot).watchdog > now {
                 continue;
             }
             if judged {

@@ -58,11 +58,11 @@ pub struct Local<P = AnyPolicy> {
     since: Ticks,
     in_force: InForce,
     count: u8,
-    /// By kind of time: the slots that have one.
-    timed: [u8; 2],
-    /// The slots that have an own time.
-    waiting: u32,
-    /// The earliest time of any slot ([`times`]). No slot's own time comes before it.
+    /// The number of slots that have a time ([`times`]).
+    timed_count: u8,
+    /// These slots.
+    timed: u32,
+    /// The earliest time that is noted. No slot's own time comes before it.
     due: Ticks,
     /// The time at which something else is due: the end of the system's time (on the boot pCPU), output left
     /// unsent, or frames from outside.
@@ -101,8 +101,8 @@ impl<P: PcpuPolicy> Local<P> {
             upcalls: Upcalls::new(),
             loans: Loans::new(),
             count: 0,
-            timed: [0; 2],
-            waiting: 0,
+            timed_count: 0,
+            timed: 0,
             since: Ticks::NEVER,
             in_force: InForce::NONE,
             due: Ticks::NEVER,
@@ -223,7 +223,7 @@ impl<P: PcpuPolicy> Local<P> {
     pub fn wait(&mut self, slot: Slot, activity: Activity) {
         self.slot_mut(slot).activity = activity;
         if activity.has_end() {
-            self.note(slot, activity.until());
+            self.note(slot);
         }
     }
 

@@ -109,10 +109,13 @@ pub struct SlotState {
     pub vcpu: VcpuId,
     /// The activity of the vCPU.
     pub activity: Activity,
-    /// By kind: the time at which the vCPU has something to do.
-    pub(super) times: [Ticks; 2],
-    /// By kind: the slot that is kept here of the order of times.
-    pub(super) order: [Slot; 2],
+    /// The time at which the watchdog of the vCPU's partition must be looked at. Only vCPU 0 of a partition
+    /// has one.
+    pub watchdog: Ticks,
+    /// The time that is noted ([`super::times`]).
+    pub(super) time: Ticks,
+    /// A member of the order of times.
+    pub(super) member: Slot,
     /// The counters of the vCPU's exits and of its time.
     pub counters: &'static Vcpu,
 }
@@ -126,8 +129,9 @@ impl SlotState {
     pub(super) const UNUSED: Self = Self {
         vcpu: VcpuId(0),
         activity: Activity::Off,
-        times: [Ticks::NEVER; 2],
-        order: [Slot(0); 2],
+        watchdog: Ticks::NEVER,
+        time: Ticks::NEVER,
+        member: Slot(0),
         counters: &NOWHERE,
     };
 }

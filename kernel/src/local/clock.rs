@@ -2,7 +2,6 @@
 //! The times at which a pCPU has something to do: the ends of waits, watchdogs, and work that belongs to no
 //! slot.
 
-use super::times::{OWN, WATCHDOG};
 use super::{Activity, Local, Upcall};
 use crate::mailbox::bits;
 use crate::network::Intake;
@@ -31,7 +30,7 @@ impl<P: PcpuPolicy> Local<P> {
     #[must_use]
     pub fn leaves_nothing_behind(&self) -> bool {
         let SlotSet(concerned) = self.concerned();
-        let own = bits(concerned).map(|slot| self.own_time(Slot(slot)).min(self.watchdog(Slot(slot))));
+        let own = bits(concerned).map(|slot| self.time_of(Slot(slot)));
         let is_armed = self.armed <= own.fold(self.end(), Ord::min);
         let is_planned = self.output.is_planned() || self.output.is_step_due();
         self.reschedule || is_armed && (is_planned || !self.output.has_line)
@@ -43,26 +42,17 @@ impl<P: PcpuPolicy> Local<P> {
     #[inline(never)]
     fn earliest_of_slots(&mut self) -> Ticks {
         let SlotSet(concerned) = self.concerned();
-        let watchdog = self
-            .first_of(WATCHDOG, concerned)
-            .map_or(Ticks::NEVER, |slot| self.watchdog(slot));
-        while self.waiting & concerned != 0
-            && let Some(slot) = self.first_of(OWN, concerned)
+        while self.timed & concerned != 0
+            && let Some(slot) = self.first_of(concerned)
         {
-            let time = self.time(OWN, slot);
+            let time = self.slot(slot).time;
             // A vCPU that was woken early leaves the end of its wait here.
-            if self.own_time(slot) == time {
-                return time.min(watchdog);
+            if self.time_of(slot) == time {
+                return time;
             }
-            self.note(slot, Ticks::NEVER);
+            self.note(slot);
         }
-        watchdog
-    }
-
-    /// Notes the own time of a slot.
-    #[cold]
-    pub(crate) fn note(&mut self, slot: Slot, at: Ticks) {
-        self.set_time(OWN, slot, at);
+        Ticks::NEVER
     }
 
     /// Returns the time at which a slot has something to do without anybody waking it: the end of its wait,
@@ -77,20 +67,15 @@ impl<P: PcpuPolicy> Local<P> {
 
     /// Sets the time at which to look at the watchdog of the partition whose first vCPU is in `slot`.
     pub fn set_watchdog(&mut self, slot: Slot, at: Ticks) {
-        self.set_time(WATCHDOG, slot, at);
-    }
-
-    /// Returns the time at which to look at that watchdog.
-    pub(crate) fn watchdog(&self, slot: Slot) -> Ticks {
-        self.time(WATCHDOG, slot)
+        self.slot_mut(slot).watchdog = at;
+        self.note(slot);
     }
 
     /// Sets the upcall that a slot waits for. Returns the earlier one.
     pub(crate) fn set_upcall(&mut self, slot: Slot, upcall: Option<Upcall>) -> Option<Upcall> {
-        if let Some(upcall) = upcall {
-            self.note(slot, upcall.until);
-        }
-        self.upcalls.set(slot, upcall)
+        let earlier = self.upcalls.set(slot, upcall);
+        self.note(slot);
+        earlier
     }
 
     /// Makes this pCPU see to the end of the system's time.

@@ -134,8 +134,8 @@ fn change_time(local: &mut Local, slot: Slot, random: &mut Random, now: Ticks) {
 /// Makes a slot ready. A task that waits for an upcall is looked at then, as the kernel does.
 fn wake(local: &mut Local, slot: Slot, now: Ticks) {
     local.make_ready(slot, now);
-    if let Some(upcall) = local.upcalls.of(slot) {
-        local.note(slot, upcall.until);
+    if local.upcalls.is_watching(slot) {
+        local.note(slot);
     }
 }
 
@@ -165,6 +165,9 @@ fn live_by_the_clock(vcpus: &[VcpuParameters], parameters: &PolicyParameters<'_>
         let due: Vec<Slot> = local.all().filter(|slot| is_due(&local, slot)).collect();
         assert!(due.is_empty() || local.is_due(now), "step {step}");
         let taken: Vec<Slot> = bits(local.take_due(now)).map(Slot).collect();
+        for slot in &taken {
+            local.note(*slot);
+        }
         let taken: Vec<Slot> = taken.into_iter().filter(|slot| is_due(&local, slot)).collect();
         assert_eq!(taken, due, "step {step}");
         for slot in due {
@@ -174,7 +177,7 @@ fn live_by_the_clock(vcpus: &[VcpuParameters], parameters: &PolicyParameters<'_>
             }
         }
         local.pick(now);
-        let time = |slot: Slot| local.own_time(slot).min(local.watchdog(slot));
+        let time = |slot: Slot| local.own_time(slot).min(local.slot(slot).watchdog);
         let walk = bits(local.concerned().0).map(|slot| time(Slot(slot)));
         let walk = walk.fold(local.end(), Ord::min);
         let earliest = local.all().map(time).fold(Ticks::NEVER, Ord::min);

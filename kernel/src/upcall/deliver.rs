@@ -142,7 +142,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Calling<'_, '_, '_, A, D, P> {
             self.pcpu.local.slot_mut(slot).activity = Activity::Calling;
         } else {
             // While the task waited or looked, the time of its upcall did not count.
-            self.pcpu.local.note(slot, upcall.until);
+            self.pcpu.local.note(slot);
         }
     }
 
