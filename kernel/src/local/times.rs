@@ -5,9 +5,10 @@
 //! The slots that have a time are in one order. All policies and all waits share it, so the next time of a
 //! pCPU is at hand. A slot that was woken early keeps its place until somebody asks for the time.
 //!
-//! **Cost.** To note a time takes a step for each slot whose time is earlier. To take the earliest takes one
-//! step. Slots at rest, and slots whose times are later, cost nothing. A heap would bound a note by log n, but
-//! then each wake-up would pay. Here the vCPU that begins a long wait pays, or whose watchdog goes on.
+//! **Cost.** To note a time takes a step for each slot whose time is earlier, and at most two for each of the
+//! n slots in use. To take the earliest takes one step. Slots at rest, and slots whose times are later, cost
+//! nothing. A heap would bound a note by log n, but then each wake-up would pay. Here a vCPU pays that begins
+//! a long wait, or that has a watchdog.
 //!
 //! **Place.** The order is in free bytes of the slots: the slot with the number `n` keeps the member `n`.
 
