@@ -7,6 +7,7 @@
 //! decision, so both are charged for it.
 
 use super::latency::{Distribution, Measured};
+use super::rows::{SWITCH, SWITCH_TRACED, TIMER_SHARED};
 use super::runs::Results;
 use bulkhead_sched::analysis::Overheads;
 
@@ -48,7 +49,7 @@ pub fn charges(results: &Results, overheads: &Overheads) -> Vec<Charge> {
         let names = results
             .hypervised
             .keys()
-            .filter(|name| name.starts_with(prefix) && name.as_str() != but);
+            .filter(|name| name.starts_with(prefix) && (but.is_empty() || !name.starts_with(but)));
         let figures = names.filter_map(|name| Some((name.clone(), results.net(name)?)));
         figures.max_by_key(|(_, figure)| *figure)
     };
@@ -63,13 +64,18 @@ pub fn charges(results: &Results, overheads: &Overheads) -> Vec<Charge> {
         charge("decision", largest("decide-", ""), overheads.decision),
         charge(
             "switch, with the decision",
-            largest(super::rows::SWITCH, super::rows::SWITCH_TRACED),
+            largest(SWITCH, SWITCH_TRACED),
             overheads.switch.saturating_add(overheads.decision),
         ),
         charge(
             "interrupt of a VM's own timer",
-            largest("timer-", ""),
+            largest("timer-", TIMER_SHARED),
             overheads.interrupt,
+        ),
+        charge(
+            "the same on a shared pCPU, with decision and switch",
+            largest(TIMER_SHARED, ""),
+            overheads.event(),
         ),
     ]
     .into_iter()

@@ -56,6 +56,10 @@ pub const RESET: &str = "reset";
 /// Name under which the guest reports a switch. The figures of other systems have the system's name after
 /// it.
 pub const SWITCH: &str = "switch";
+/// Name under which the guest reports its timer while it waits.
+pub const TIMER: &str = "timer-idle";
+/// The keys of the same on a pCPU with other VMs begin so.
+pub const TIMER_SHARED: &str = "timer-shared";
 /// A switch while the pCPU is traced.
 pub const SWITCH_TRACED: &str = "switch-traced";
 /// The key of the cost of one record of the trace.
@@ -96,10 +100,26 @@ pub const ROWS: &[Row] = &[
         "virtual timer to guest vector, vCPU busy",
         Some(130),
     ),
+    row(TIMER, "virtual timer to guest vector, vCPU in WFI", Some(130)),
     row(
-        "timer-idle",
-        "virtual timer to guest vector, vCPU in WFI",
-        Some(130),
+        "timer-shared-2",
+        "the same on a pCPU shared by 2 VMs, the other one in WFI",
+        Some(450),
+    ),
+    row(
+        "timer-shared-31",
+        "the same on a pCPU shared by 31 VMs, all others in WFI",
+        Some(450),
+    ),
+    row(
+        "timer-shared-2-full",
+        "the same in the variant with all parts, 2 VMs",
+        Some(450),
+    ),
+    row(
+        "timer-shared-31-full",
+        "the same in the variant with all parts, 31 VMs, each with a timer far away",
+        Some(450),
     ),
     row("sgi-self", "SGI to itself, to guest vector", Some(180)),
     row(

@@ -5,7 +5,7 @@
 //! digests of the image, whose length has nothing to do with the hypervisor. A second image with a large
 //! payload that is not loaded gives the cost of a byte, and the share of all bytes is taken off.
 
-use super::rows::{FIRST, RESET, SHORT_RECORD, SWITCH, SWITCH_TRACED, TRACE_RECORD};
+use super::rows::{FIRST, RESET, SHORT_RECORD, SWITCH, SWITCH_TRACED, TIMER, TIMER_SHARED, TRACE_RECORD};
 use super::systems::{self, manifest};
 use bulkhead::build::artifacts::Workspace;
 use bulkhead::build::prepare::{Options, Prepared, prepare_text};
@@ -17,6 +17,7 @@ use bulkhead::problem::Problem;
 use bulkhead::serial::consoles::{ConsoleLine, Control, Observer};
 use bulkhead::ui::progress::Progress;
 use bulkhead_manifest::board::{Board, Emulator};
+use bulkhead_manifest::parts::VARIANTS;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -38,6 +39,20 @@ const PARTS: &[(&str, &str)] = &[
 const SINGLE_PART: (&str, &str) = ("single", "{ pcpu = 0 }");
 /// The part with two vCPUs on one pCPU.
 const SWITCH_PART: (&str, &str) = (SWITCH, "{ pcpu = 0 }, { pcpu = 0 }");
+/// The pCPUs on which the timer of a VM that waits is measured: the end of the row's key, the VMs, what the
+/// other VMs do, and the class binary. A system gets the smallest one. The one with all parts has the most to
+/// look at.
+const SHARED_TIMERS: &[(&str, usize, &str, Choice)] = &[
+    ("2", 2, "rest", Choice::Smallest),
+    ("31", 31, "rest", Choice::Smallest),
+    ("2-full", 2, "rest", ALL_PARTS),
+    ("31-full", 31, "rest-until", ALL_PARTS),
+];
+/// The class binary with all parts.
+const ALL_PARTS: Choice = {
+    let [.., full] = VARIANTS;
+    Choice::Named(full)
+};
 /// The key of the null hypercall.
 const NULL_CALL: &str = "null-call";
 /// The table of a manifest that lets the backend record the exits that it answers by itself.
@@ -127,6 +142,7 @@ pub(crate) fn measure_parts(
     })?;
     switches(board, emulator, progress, &mut results.hypervised)?;
     messages(board, emulator, progress, &mut results.hypervised)?;
+    shared_timers(board, emulator, progress, &mut results)?;
     let single = systems
         .first()
         .ok_or_else(|| Problem::new("nothing to measure"))?;
@@ -160,8 +176,6 @@ fn prepare_with(text: &str, options: Options, progress: &Progress) -> Result<Pre
         quiet: true,
         // The sources stay as they are while one program measures.
         built_once: true,
-        // A system is measured with the class binary that it gets.
-        parts: Choice::Smallest,
         ..options
     };
     prepare_text(Path::new("bench/system.toml"), text, &options, progress)
@@ -212,6 +226,38 @@ fn switches(
         let (with, without) =
             calls.ok_or_else(|| Problem::new("the guest did not report a null hypercall"))?;
         figures.insert(SHORT_RECORD.to_owned(), with.saturating_sub(*without));
+        Ok(())
+    })
+}
+
+/// Measures the timer of a VM that waits on a pCPU with other VMs. The bare board has the figure of the same
+/// wait.
+fn shared_timers(
+    board: &Board,
+    emulator: &Emulator,
+    progress: &Progress,
+    results: &mut Results,
+) -> Result<(), Problem> {
+    let mut measured = Vec::new();
+    for (name, size, rest, parts) in SHARED_TIMERS {
+        let options = Options {
+            parts: *parts,
+            ..Options::default()
+        };
+        let text = systems::timer(&board.name, *size, rest);
+        measured.push((*name, prepare_with(&text, options, progress)?));
+    }
+    progress.step("measuring timers", || {
+        let bare = results.bare.clone();
+        for (name, system) in &measured {
+            let hypervised = run(emulator, system)?;
+            for end in ["", FIRST] {
+                let (from, to) = (format!("{TIMER}{end}"), format!("{TIMER_SHARED}-{name}{end}"));
+                for (found, figures) in [(&hypervised, &mut results.hypervised), (&bare, &mut results.bare)] {
+                    figures.extend(found.get(&from).map(|ticks| (to.clone(), *ticks)));
+                }
+            }
+        }
         Ok(())
     })
 }

@@ -120,6 +120,19 @@ fn one(board: &str, shared: &Shared, size: usize) -> String {
     text
 }
 
+/// Returns the system in which a VM whose timer wakes it shares a pCPU with other VMs, all of which do this part
+/// of the guest.
+pub(super) fn timer(board: &str, size: usize, rest: &str) -> String {
+    let mut text = manifest(board, "timer", "{ pcpu = 0 }", None);
+    for number in 1..size {
+        text.push_str(&format!(
+            "[partition.other{number}]\nkind = \"vm\"\nimage = \"@guests/bench\"\nmemory = \"1M\"\n\
+             vcpus = [{{ pcpu = 0 }}]\nbootargs = \"part={rest}\"\n"
+        ));
+    }
+    text
+}
+
 /// Returns the windows. The guest's window is long enough for all its work, and each other partition has a
 /// window of its own.
 fn windows(others: usize) -> String {

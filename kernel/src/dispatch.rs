@@ -286,10 +286,10 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
                 if self.local.tracer.is_on() {
                     self.trace_exit(None, &exit);
                 }
-                if let Exit::Signal = exit {
-                    self.local.reschedule = true;
-                } else {
-                    self.handle_common(&exit);
+                match exit {
+                    Exit::Signal => self.local.reschedule = true,
+                    Exit::Deadline => self.time_has_come(),
+                    _ => self.handle_common(&exit),
                 }
             }
             Next::Again => self.look(),
@@ -379,11 +379,13 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
                 }
             }
             // A vCPU that was chosen just now comes first: nothing below is as important.
-            if self.local.is_due(now) && self.local.running() == before {
-                self.judge_watchdogs(now);
-            }
-            if self.local.take_output(now) {
-                self.plan_chore(before);
+            if self.local.is_due(now) {
+                if self.local.running() == before {
+                    self.judge_watchdogs(now);
+                }
+                if self.local.take_output(now) {
+                    self.plan_chore(before);
+                }
             }
             if self.local.tracer.is_on() {
                 self.trace_decision(now);
@@ -511,19 +513,24 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
         self.mailbox.has_orders()
     }
 
-    /// Wakes and handles everything that is due. Bounded by the slots in use.
+    /// Wakes and handles everything that is due. Bounded by the slots that are due.
     #[inline(never)]
     fn wake_due(&mut self, now: Ticks) {
-        if self.id == PcpuId(0) && self.system.time_limit <= now {
-            self.time_is_up();
+        if self.local.is_other_due(now) {
+            if self.id == PcpuId(0) && self.system.time_limit <= now {
+                self.time_is_up();
+            }
+            each_part!(self, part => part.work(now));
+            if let Some(partition) = self.local.take_stop(now, &self.system.time) {
+                self.stop_here(partition, now);
+            }
         }
-        each_part!(self, part => part.work(now));
-        if let Some(partition) = self.local.take_stop(now, &self.system.time) {
-            self.stop_here(partition, now);
-        }
-        for slot in self.local.all() {
+        for slot in bits(self.local.take_due(now)).map(Slot) {
             if self.local.own_time(slot) <= now {
                 self.timer_due(slot, now);
+            }
+            if self.local.slot(slot).watchdog != Ticks::NEVER {
+                self.local.note(slot);
             }
         }
     }

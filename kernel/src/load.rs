@@ -41,7 +41,7 @@ pub struct Cursor {
     mode: StartMode,
     alternative: u8,
     phase: Phase,
-    record: usize,
+    record: u32,
     offset: Address,
     /// While clearing: the address up to which no load is in the way, as far as is known.
     clear_until: Address,
@@ -133,7 +133,7 @@ impl Cursor {
         // Each phase that has nothing left leads to the next phase. `Clean` and `Clear` exclude each other.
         match self.phase {
             Phase::Capabilities => {
-                return Chunk::Capabilities(u32::try_from(self.record).unwrap_or(u32::MAX));
+                return Chunk::Capabilities(self.record);
             }
             Phase::Clear => {
                 if let Some((guest, length)) =
@@ -162,7 +162,7 @@ impl Cursor {
         if self.phase == Phase::Copy {
             self.enter(Phase::Devices);
         }
-        Chunk::Devices(u32::try_from(self.record).unwrap_or(u32::MAX))
+        Chunk::Devices(self.record)
     }
 
     /// Notes that only the first `done` bytes of a chunk of `length` bytes are cleared.
@@ -173,7 +173,7 @@ impl Cursor {
     /// Notes that the virtual devices are reset up to part `next`, or entirely.
     pub fn devices_reset(&mut self, next: Option<u32>) {
         match next {
-            Some(part) => self.record = part as usize,
+            Some(part) => self.record = part,
             None => self.enter(Phase::Done),
         }
     }
@@ -181,7 +181,7 @@ impl Cursor {
     /// Notes that the capability space is reset up to slot `next`, or entirely.
     pub fn capabilities_reset(&mut self, next: Option<u32>) {
         match next {
-            Some(slot) => self.record = slot as usize,
+            Some(slot) => self.record = slot,
             None => self.enter(match self.mode {
                 StartMode::Cold => Phase::Clear,
                 StartMode::Warm => Phase::Clean,
@@ -197,7 +197,7 @@ impl Cursor {
         limit: u64,
         loads: impl Iterator<Item = &'r LoadRecord> + Clone,
     ) -> Option<(GuestPhys, u64)> {
-        for (index, region) in memory.enumerate().skip(self.record) {
+        for (index, region) in (0..).zip(memory).skip(self.record as usize) {
             if index != self.record {
                 self.record = index;
                 self.offset = 0;
@@ -225,7 +225,7 @@ impl Cursor {
     }
 
     fn next_copy<'r>(&mut self, loads: impl Iterator<Item = &'r LoadRecord>) -> Option<Chunk> {
-        for (index, load) in loads.enumerate().skip(self.record) {
+        for (index, load) in (0..).zip(loads).skip(self.record as usize) {
             if index != self.record {
                 self.record = index;
                 self.offset = 0;

@@ -10,6 +10,7 @@ mod activity;
 mod clock;
 mod loans;
 mod output;
+mod times;
 mod upcalls;
 
 use crate::local::loans::Loans;
@@ -57,7 +58,11 @@ pub struct Local<P = AnyPolicy> {
     since: Ticks,
     in_force: InForce,
     count: u8,
-    /// A time before which no slot's own time comes.
+    /// The number of slots that have a time ([`times`]).
+    timed_count: u8,
+    /// These slots.
+    timed: u32,
+    /// The earliest time that is noted. No slot's own time comes before it.
     due: Ticks,
     /// The time at which something else is due: the end of the system's time (on the boot pCPU), output left
     /// unsent, or frames from outside.
@@ -96,9 +101,11 @@ impl<P: PcpuPolicy> Local<P> {
             upcalls: Upcalls::new(),
             loans: Loans::new(),
             count: 0,
+            timed_count: 0,
+            timed: 0,
             since: Ticks::NEVER,
             in_force: InForce::NONE,
-            due: Ticks(0),
+            due: Ticks::NEVER,
             other_due: Ticks::NEVER,
             limit: Ticks::NEVER,
             reschedule: true,
@@ -214,22 +221,16 @@ impl<P: PcpuPolicy> Local<P> {
     /// ready again.
     #[inline(always)]
     pub fn wait(&mut self, slot: Slot, activity: Activity) {
-        self.wait_until(slot, activity, activity.until());
-    }
-
-    /// Does [`Local::wait`] with an activity that ends at the time `until` ([`Activity::until`]).
-    #[inline(always)]
-    fn wait_until(&mut self, slot: Slot, activity: Activity, until: Ticks) {
         self.slot_mut(slot).activity = activity;
-        if until != Ticks::NEVER {
-            self.due = self.due.min(until);
+        if activity.has_end() {
+            self.note(slot);
         }
     }
 
     /// Makes the running slot wait for an interrupt, or until a time.
     #[inline(always)]
     pub fn idle(&mut self, slot: Slot, until: Ticks) {
-        self.wait_until(slot, Activity::Idle(until), until);
+        self.wait(slot, Activity::Idle(until));
     }
 
     /// Does [`Local::wait`], and wants a decision.
@@ -250,9 +251,8 @@ impl<P: PcpuPolicy> Local<P> {
                 },
             );
         }
-        let state = self.slot_mut(slot);
-        state.activity = Activity::Off;
-        state.watchdog = Ticks::NEVER;
+        self.slot_mut(slot).activity = Activity::Off;
+        self.set_watchdog(slot, Ticks::NEVER);
     }
 
     #[inline(never)]

@@ -73,9 +73,12 @@ impl Cpus for Machine {
     fn wait(&mut self) -> Exit {
         loop {
             let line = gic::acknowledge();
-            // The usual end of a wait does not look at other causes.
+            // The usual ends of a wait do not look at other causes.
             if gic::takes_signal(line) {
                 return Exit::Signal;
+            }
+            if gic::takes_deadline(&self.irq, line) {
+                return Exit::Deadline;
             }
             if gic::is_none(line) {
                 instruction!("dsb sy");

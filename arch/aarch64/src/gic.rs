@@ -543,15 +543,24 @@ pub(crate) fn answer(p: &mut PcpuIrq, v: &mut VcpuIrq) {
     }
 }
 
+/// Takes an acknowledged interrupt if it is the hypervisor's own timer. Tells whether it was.
+#[inline(always)]
+pub(crate) fn takes_deadline(p: &PcpuIrq, line: u32) -> bool {
+    let is_it = line == p.hypervisor_timer;
+    if is_it {
+        write_guest_register!("cnthp_ctl_el2", 0);
+        instruction!("isb");
+        interface::deactivate(line);
+    }
+    is_it
+}
+
 /// Handles an acknowledged interrupt. `running` is the vCPU that it interrupted.
 fn handle(p: &mut PcpuIrq, running: Option<&mut VcpuIrq>, line: u32) -> Option<Exit> {
     if line >= SPURIOUS {
         return None;
     }
-    if line == p.hypervisor_timer {
-        write_guest_register!("cnthp_ctl_el2", 0);
-        instruction!("isb");
-        interface::deactivate(line);
+    if takes_deadline(p, line) {
         return Some(Exit::Deadline);
     }
     if takes_signal(line) {

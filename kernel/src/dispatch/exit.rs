@@ -129,15 +129,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                     self.machine.complete(line);
                 }
             }
-            Exit::Deadline => {
-                if MAX_PCPUS > 1 {
-                    let now = self.machine.now();
-                    self.local.note_delay(now);
-                }
-                // The clock has fired: the next decision arms it anew, even for the same time.
-                self.local.armed = Ticks(0);
-                self.local.reschedule = true;
-            }
+            Exit::Deadline => self.time_has_come(),
             Exit::Signal => self.local.reschedule = true,
             Exit::Wake(vcpus) => self.wake_all(vcpus),
             Exit::Device(vcpus, line) => {
@@ -149,6 +141,18 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             // The other exits cannot come from `wait` and `poll`.
             _ => {}
         }
+    }
+
+    /// Handles an [`Exit::Deadline`].
+    #[inline(always)]
+    pub(crate) fn time_has_come(&mut self) {
+        if MAX_PCPUS > 1 {
+            let now = self.machine.now();
+            self.local.note_delay(now);
+        }
+        // The clock has fired: the next decision arms it anew, even for the same time.
+        self.local.armed = Ticks(0);
+        self.local.reschedule = true;
     }
 
     /// Marks a vCPU as idle. The caller sees to the decision that has to follow. An interrupt that comes now
@@ -296,6 +300,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Ends a blocking hypercall with `error`, unless the wait has an outcome by now.
+    #[inline(never)]
     fn give_up(&mut self, slot: Slot, wait: Wait, error: Error) {
         let vcpu = self.local.slot(slot).vcpu;
         let outcome = wait.give_up(self, vcpu, error);

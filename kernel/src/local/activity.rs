@@ -5,7 +5,7 @@ use crate::load::Cursor;
 use crate::wait::{Pause, Wait};
 use bulkhead_abi::log::Vcpu;
 use bulkhead_arch_api::{Ticks, VcpuId};
-use bulkhead_sched::StopReason;
+use bulkhead_sched::{Slot, StopReason};
 
 /// The counters of a slot that is not in use.
 static NOWHERE: Vcpu = Vcpu::new();
@@ -73,6 +73,16 @@ impl Activity {
         }
     }
 
+    /// Tells whether [`Activity::until`] is a time. One step tells it of two times.
+    #[inline(always)]
+    pub(super) const fn has_end(self) -> bool {
+        match self {
+            Self::Idle(until) => until.0 != Ticks::NEVER.0,
+            Self::Blocked(pause) => pause.until.0 & pause.timer.0 != Ticks::NEVER.0,
+            _ => false,
+        }
+    }
+
     /// Returns the time at which the vCPU wants to be looked at without anybody waking it.
     #[must_use]
     #[cfg_attr(feature = "small-tables", inline(never))]
@@ -102,6 +112,10 @@ pub struct SlotState {
     /// The time at which the watchdog of the vCPU's partition must be looked at. Only vCPU 0 of a partition
     /// has one.
     pub watchdog: Ticks,
+    /// The time that is noted ([`super::times`]).
+    pub(super) time: Ticks,
+    /// A member of the order of times.
+    pub(super) member: Slot,
     /// The counters of the vCPU's exits and of its time.
     pub counters: &'static Vcpu,
 }
@@ -116,6 +130,8 @@ impl SlotState {
         vcpu: VcpuId(0),
         activity: Activity::Off,
         watchdog: Ticks::NEVER,
+        time: Ticks::NEVER,
+        member: Slot(0),
         counters: &NOWHERE,
     };
 }

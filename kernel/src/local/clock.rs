@@ -3,7 +3,7 @@
 //! slot.
 
 use super::{Activity, Local, Upcall};
-use crate::mailbox::{bit, bits};
+use crate::mailbox::bits;
 use crate::network::Intake;
 use crate::orders::Orders;
 use crate::time::Timebase;
@@ -30,56 +30,52 @@ impl<P: PcpuPolicy> Local<P> {
     #[must_use]
     pub fn leaves_nothing_behind(&self) -> bool {
         let SlotSet(concerned) = self.concerned();
-        let own = bits(concerned).map(|slot| self.own_time(Slot(slot)).min(self.slot(Slot(slot)).watchdog));
+        let own = bits(concerned).map(|slot| self.time_of(Slot(slot)));
         let is_armed = self.armed <= own.fold(self.end(), Ord::min);
         let is_planned = self.output.is_planned() || self.output.is_step_due();
         self.reschedule || is_armed && (is_planned || !self.output.has_line)
     }
 
-    /// Returns the part of [`Local::deadline`] that belongs to the slots. Bounded by the slots in use.
+    /// Returns the part of [`Local::deadline`] that belongs to the slots. The watchdog of a slot that does not
+    /// concern the decision waits: it must not interrupt a more important vCPU again and again. Takes a step
+    /// for each slot before the one that is found.
     #[inline(never)]
     fn earliest_of_slots(&mut self) -> Ticks {
-        let (mut due, mut deadline) = (Ticks::NEVER, Ticks::NEVER);
         let SlotSet(concerned) = self.concerned();
-        for slot in self.all() {
-            let state = self.slot(slot);
-            let until = self.own_time(slot);
-            due = due.min(until.min(state.watchdog));
-            if self.in_force.interested.0 & bit(slot.0) != 0 || self.running() == Some(slot) {
-                deadline = deadline.min(until);
+        while self.timed & concerned != 0
+            && let Some(slot) = self.first_of(concerned)
+        {
+            let time = self.slot(slot).time;
+            // A vCPU that was woken early leaves the end of its wait here.
+            if self.time_of(slot) == time {
+                return time;
             }
-            // The watchdog of any other slot waits: it must not interrupt a more important vCPU again and
-            // again.
-            if concerned & bit(slot.0) != 0 {
-                deadline = deadline.min(state.watchdog);
-            }
+            self.note(slot);
         }
-        self.due = due;
-        deadline
+        Ticks::NEVER
     }
 
     /// Returns the time at which a slot has something to do without anybody waking it: the end of its wait,
     /// or of a task that computes, its upcall.
+    #[inline(always)]
     pub fn own_time(&self, slot: Slot) -> Ticks {
-        let activity = self.slot(slot).activity;
-        match self.upcalls.of(slot) {
-            Some(upcall) if matches!(activity, Activity::Ready) => upcall.until,
-            _ => activity.until(),
+        match self.slot(slot).activity {
+            Activity::Ready => self.upcalls.of(slot).map_or(Ticks::NEVER, |upcall| upcall.until),
+            activity => activity.until(),
         }
     }
 
     /// Sets the time at which to look at the watchdog of the partition whose first vCPU is in `slot`.
     pub fn set_watchdog(&mut self, slot: Slot, at: Ticks) {
         self.slot_mut(slot).watchdog = at;
-        self.due = self.due.min(at);
+        self.note(slot);
     }
 
     /// Sets the upcall that a slot waits for. Returns the earlier one.
     pub(crate) fn set_upcall(&mut self, slot: Slot, upcall: Option<Upcall>) -> Option<Upcall> {
-        if let Some(upcall) = upcall {
-            self.due = self.due.min(upcall.until);
-        }
-        self.upcalls.set(slot, upcall)
+        let earlier = self.upcalls.set(slot, upcall);
+        self.note(slot);
+        earlier
     }
 
     /// Makes this pCPU see to the end of the system's time.
@@ -196,6 +192,12 @@ impl<P: PcpuPolicy> Local<P> {
     #[inline(always)]
     pub fn end(&self) -> Ticks {
         Ticks(self.in_force.until).min(self.other_due)
+    }
+
+    /// Tells whether the time of something has come that belongs to no slot.
+    #[inline(always)]
+    pub fn is_other_due(&self, now: Ticks) -> bool {
+        self.other_due <= now
     }
 
     /// Tells whether some slot's own time, or the time of something else, has come.

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of two facts. The decision in force is the policy's, in every state that random histories lead to. A
+//! Tests of three facts. The decision in force is the policy's, in every state that random histories lead to.
+//! The times that the pCPU has at hand are those that a walk over all slots finds, in every such state. A
 //! critical interrupt urges the right slots only.
 
-use super::{Activity, Local};
+use super::{Activity, Local, Upcall};
 use crate::load::Cursor;
+use crate::mailbox::bits;
 use crate::port::ReplyWait;
 use crate::trace::Tracer;
 use bulkhead_abi::log::{Area, NONE};
-use bulkhead_arch_api::{PcpuId, Ticks, VcpuId};
+use bulkhead_arch_api::{GuestPhys, PartitionId, PcpuId, Ticks, VcpuId};
 use bulkhead_sched::{
-    Domain, DomainsParameters, EdfParameters, FixedPriorityParameters, PcpuPolicy, Policy, PolicyParameters,
-    Server, ServerKind, Signals, Slot, VcpuParameters,
+    Domain, DomainsParameters, EdfParameters, FixedPriorityParameters, MAX_SLOTS, PcpuPolicy, Policy,
+    PolicyParameters, Server, ServerKind, Signals, Slot, VcpuParameters,
 };
 use core::sync::atomic::Ordering::Relaxed;
 use std::boxed::Box;
@@ -96,6 +98,125 @@ fn vcpu(priority: u8) -> VcpuParameters {
     VcpuParameters {
         priority,
         ..VcpuParameters::default()
+    }
+}
+
+/// Returns a time from `now` on, or none.
+fn some_time(random: &mut Random, now: Ticks) -> Ticks {
+    match random.below(4) {
+        0 => Ticks::NEVER,
+        _ => Ticks(now.0 + random.below(60)),
+    }
+}
+
+/// Lets a slot that runs do something that changes its own time.
+fn change_time(local: &mut Local, slot: Slot, random: &mut Random, now: Ticks) {
+    match random.below(4) {
+        0 => local.block(slot, Activity::Idle(some_time(random, now))),
+        1 => {
+            let (until, timer) = (some_time(random, now), some_time(random, now));
+            local.block(slot, Activity::waiting(ReplyWait.into(), until, timer));
+        }
+        2 => {
+            let upcall = Upcall {
+                gate: PartitionId(0),
+                index: 0,
+                entry: GuestPhys(0),
+                frame: GuestPhys(0),
+                until: some_time(random, now),
+            };
+            local.set_upcall(slot, (random.below(3) != 0).then_some(upcall));
+        }
+        _ => {}
+    }
+}
+
+/// Makes a slot ready. A task that waits for an upcall is looked at then, as the kernel does.
+fn wake(local: &mut Local, slot: Slot, now: Ticks) {
+    local.make_ready(slot, now);
+    if local.upcalls.is_watching(slot) {
+        local.note(slot);
+    }
+}
+
+/// Lives a random life of a pCPU with waits, early wake-ups, upcalls and watchdogs. Checks at each step that
+/// the slots whose time has come, and the next deadline, are those that a walk over all slots finds.
+fn live_by_the_clock(vcpus: &[VcpuParameters], parameters: &PolicyParameters<'_>, seed: u64) {
+    let (mut local, _) = local(vcpus, parameters);
+    let mut random = Random(seed);
+    let mut now = Ticks(0);
+    for step in 0..3000 {
+        now = Ticks(now.0 + random.below(9));
+        if let Some(slot) = local.running() {
+            change_time(&mut local, slot, &mut random, now);
+        }
+        local.settle(now);
+        let slot = Slot(random.below(vcpus.len() as u64) as u8);
+        match random.below(4) {
+            0 => local.set_watchdog(slot, some_time(&mut random, now)),
+            1 if !local.slot(slot).activity.is_ready() => wake(&mut local, slot, now),
+            2 if random.below(8) == 0 => {
+                local.set_upcall(slot, None);
+                local.switch_off(slot, now);
+            }
+            _ => {}
+        }
+        let is_due = |local: &Local, slot: &Slot| local.own_time(*slot) <= now;
+        let due: Vec<Slot> = local.all().filter(|slot| is_due(&local, slot)).collect();
+        assert!(due.is_empty() || local.is_due(now), "step {step}");
+        let taken: Vec<Slot> = bits(local.take_due(now)).map(Slot).collect();
+        for slot in &taken {
+            local.note(*slot);
+        }
+        let taken: Vec<Slot> = taken.into_iter().filter(|slot| is_due(&local, slot)).collect();
+        assert_eq!(taken, due, "step {step}");
+        for slot in due {
+            local.set_upcall(slot, None);
+            if !local.slot(slot).activity.is_ready() {
+                wake(&mut local, slot, now);
+            }
+        }
+        local.pick(now);
+        let time = |slot: Slot| local.own_time(slot).min(local.slot(slot).watchdog);
+        let walk = bits(local.concerned().0).map(|slot| time(Slot(slot)));
+        let walk = walk.fold(local.end(), Ord::min);
+        let earliest = local.all().map(time).fold(Ticks::NEVER, Ord::min);
+        assert!(local.due <= earliest, "step {step}");
+        assert_eq!(local.deadline(), walk, "step {step}");
+    }
+}
+
+#[test]
+fn the_times_at_hand_are_those_that_a_walk_over_the_slots_finds() {
+    let quantum = FixedPriorityParameters { quantum: 12 };
+    for seed in 0..60 {
+        let mut random = Random(seed);
+        let count = 1 + random.below(MAX_SLOTS as u64);
+        let server = |kind| Server {
+            budget: 20,
+            period: 100,
+            kind,
+        };
+        let mut vcpus: Vec<_> = (0..count).map(|_| vcpu(random.below(6) as u8)).collect();
+        live_by_the_clock(&vcpus, &PolicyParameters::FixedPriority(quantum), seed);
+        vcpus[0].server = Some(server(ServerKind::Sporadic));
+        live_by_the_clock(&vcpus, &PolicyParameters::FixedPriority(quantum), seed);
+        vcpus[0].server = Some(server(ServerKind::ConstantBandwidth));
+        live_by_the_clock(
+            &vcpus,
+            &PolicyParameters::Edf(EdfParameters { quantum: 12 }),
+            seed,
+        );
+        vcpus[0].server = None;
+        vcpus
+            .iter_mut()
+            .for_each(|vcpu| vcpu.domain = random.below(2) as u8);
+        let domains = [Domain { budget: 10 }, Domain { budget: 50 }];
+        let parameters = DomainsParameters {
+            domains: &domains,
+            quantum: 5,
+        };
+        live_by_the_clock(&vcpus, &PolicyParameters::Domains(parameters), seed);
     }
 }
 

@@ -140,6 +140,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Calling<'_, '_, '_, A, D, P> {
             || !self.pcpu.stands(state.vcpu, upcall.index, WATCHES, upcall.gate.0);
         if is_due || upcall.until <= self.pcpu.machine.now() {
             self.pcpu.local.slot_mut(slot).activity = Activity::Calling;
+        } else {
+            // While the task waited or looked, the time of its upcall did not count.
+            self.pcpu.local.note(slot);
         }
     }
 

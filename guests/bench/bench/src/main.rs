@@ -10,8 +10,10 @@
 //! `part=decisions` (the policies of the scheduler, without the hypervisor around them), `part=ports`
 //! (messages: its first capability is for a port of its own, its second for the port of a server),
 //! `part=serve` (the server), `part=turns` and `part=stamps` (switches between partitions, and the other side
-//! of them), `part=late` (a timer that preempts another partition). Without `part`, as on the bare board, the
-//! program measures everything that its CPUs can do.
+//! of them), `part=late` (a timer that preempts another partition), `part=timer` (the timer of a vCPU that
+//! waits, for a pCPU with other VMs), `part=rest` and `part=rest-until` (such another VM: it waits without end,
+//! or for a time that is far away). Without `part`, as on the bare board, the program measures everything that
+//! its CPUs can do.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -41,6 +43,11 @@ const WARM_UP: usize = 3;
 
 fn main(machine: Machine) {
     let line = machine.bootargs();
+    match arguments::value(line, "part") {
+        Some("rest") => single::rest(),
+        Some("rest-until") => single::rest_until_late(),
+        _ => {}
+    }
     exception::set_interrupt_handler(arrival::on_interrupt);
     gic::init_distributor();
     gic::init_cpu();
@@ -50,6 +57,7 @@ fn main(machine: Machine) {
     let bare = !exception::probe(is_hypervised).unwrap_or(false);
     match arguments::value(line, "part") {
         Some("single") => single::run(bare),
+        Some("timer") => single::run_among_others(),
         Some("pair") => pair::run(),
         Some("switch") => pair::run_on_one(),
         Some("decisions") => decision::run(),

@@ -4,7 +4,7 @@
 use crate::arrival::{self, SGI_MEASURED};
 use crate::{WARM_UP, calls, measure, median, show, ticks_of};
 use bulkhead_guest::vm::timer::Timer;
-use bulkhead_guest::vm::{bus, gic, pl011};
+use bulkhead_guest::vm::{bus, cpu, gic, pl011};
 
 /// From arming to the deadline: more than it takes to be ready.
 const AHEAD: u64 = 5000;
@@ -17,6 +17,11 @@ const FLAGS: u64 = 0x18;
 /// A shared line that no device of the board uses.
 const LINE: u32 = 40;
 
+/// The time in which all other VMs of the pCPU start and come to rest; more than it takes.
+const HEAD_START: u64 = 200_000_000;
+/// A time that is far away; more than all measurements take.
+const LATE: u64 = 2_000_000_000;
+
 /// Measures.
 pub fn run(bare: bool) {
     calls::run(bare);
@@ -26,6 +31,27 @@ pub fn run(bare: bool) {
     measure("timer-idle", || timer(true));
     gic::enable(SGI_MEASURED);
     measure("sgi-self", sgi_to_self);
+}
+
+/// Measures the timer of a vCPU whose pCPU has other VMs, all of which are at rest.
+pub fn run_among_others() {
+    arrival::forget();
+    Timer::Virtual.arm(Timer::Virtual.now() + HEAD_START);
+    arrival::wait(true);
+    measure("timer-idle", || timer(true));
+}
+
+/// Waits without end.
+pub fn rest() -> ! {
+    loop {
+        cpu::wait_for_interrupt();
+    }
+}
+
+/// Waits for a time that no measurement reaches.
+pub fn rest_until_late() -> ! {
+    Timer::Virtual.arm(Timer::Virtual.now() + LATE);
+    rest()
 }
 
 fn read(name: &str, address: u64) {
