@@ -120,8 +120,8 @@ fn one(board: &str, shared: &Shared, size: usize) -> String {
     text
 }
 
-/// Returns the system in which a VM whose timer wakes it shares a pCPU with other VMs, all of which do this part
-/// of the guest.
+/// Returns the system in which a VM whose timer wakes it shares a pCPU with other VMs, all of which do this
+/// part of the guest.
 pub(super) fn timer(board: &str, size: usize, rest: &str) -> String {
     let mut text = manifest(board, "timer", "{ pcpu = 0 }", None);
     for number in 1..size {

@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const ENTER: &str = "bulkhead_enter";
 /// The symbol whose value is the part of the stack that a crash record has for itself.
 const CRASH_ROOM: &str = "bulkhead_crash_room";
+/// The section with the linker's table of addresses. No code writes to it.
+const LINKED: &str = ".got";
 /// Calls by an address that are active at a time.
 pub(super) const BY_ADDRESS: u32 = 3;
 /// Functions that may be active twice, as the code says, and never are on one pCPU: `end_pause` takes all
@@ -39,6 +41,9 @@ pub(super) struct Program {
     pub functions: BTreeMap<u32, Function>,
     /// Functions whose address is somewhere outside of a table of vectors.
     taken: BTreeSet<u32>,
+    /// Functions whose address is in the linker's table of addresses, by the place there. The table is only
+    /// read.
+    linked: BTreeMap<u32, u32>,
     /// Functions that may come on top of the one that leaves for a guest.
     handlers: BTreeSet<u32>,
     /// The bytes of the stack that a crash record has for itself, if it has some.
@@ -132,6 +137,7 @@ impl Program {
         table: Option<(u32, u32)>,
     ) {
         let (start, data) = (section.address() as u32, section.data().unwrap_or(&[]));
+        let is_linkers = section.name() == Ok(LINKED);
         let step = way.word();
         for (place, bytes) in (start..).step_by(step).zip(data.chunks_exact(step)) {
             let mut word = [0; 8];
@@ -148,6 +154,9 @@ impl Program {
             };
             if !self.functions.contains_key(&address) {
                 continue;
+            }
+            if is_linkers {
+                self.linked.insert(place, address);
             }
             match table {
                 Some((table, bytes)) if place >= table && place - table < bytes => {
@@ -230,7 +239,8 @@ impl Program {
             return Ok(());
         };
         let step = step.map_err(|why| format!("{name}: {why}"))?;
-        let to = step.to.and_then(to).filter(|to| *to != own);
+        let linked = step.place.and_then(|place| self.linked.get(&place).copied());
+        let to = linked.or(step.to.and_then(to)).filter(|to| *to != own);
         let makes = step
             .makes
             .into_iter()
@@ -240,7 +250,7 @@ impl Program {
         if let Some(function) = self.functions.get_mut(&own) {
             function.size += step.takes;
             function.calls.extend(to);
-            function.calls_by_address |= step.by_address;
+            function.calls_by_address |= step.by_address && linked.is_none();
         }
         Ok(())
     }

@@ -36,9 +36,9 @@ impl<P: PcpuPolicy> Local<P> {
         self.reschedule || is_armed && (is_planned || !self.output.has_line)
     }
 
-    /// Returns the part of [`Local::deadline`] that belongs to the slots. The watchdog of a slot that does not
-    /// concern the decision waits: it must not interrupt a more important vCPU again and again. Takes a step
-    /// for each slot before the one that is found.
+    /// Returns the part of [`Local::deadline`] that belongs to the slots. The watchdog of a slot that does
+    /// not concern the decision waits: it must not interrupt a more important vCPU again and again. Takes a
+    /// step for each slot before the one that is found.
     #[inline(never)]
     fn earliest_of_slots(&mut self) -> Ticks {
         let SlotSet(concerned) = self.concerned();

@@ -3,7 +3,7 @@
 //!
 //! **Model.** The time of a slot is the end of its wait, its upcall or its watchdog, whichever comes first.
 //! The slots that have a time are in one order. All policies and all waits share it, so the next time of a
-//! pCPU is at hand. A slot that was woken early keeps its place until somebody asks for the time.
+//! pCPU is at hand. A slot that was woken early keeps its place until the time is asked for.
 //!
 //! **Cost.** To note a time takes a step for each slot whose time is earlier, and at most two for each of the
 //! n slots in use. To take the earliest takes one step. Slots at rest, and slots whose times are later, cost

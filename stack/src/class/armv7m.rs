@@ -47,6 +47,7 @@ impl Way for Armv7m {
             takes: taken_by(mnemonic, operands)?,
             to: target(mnemonic, operands),
             by_address: matches!(mnemonic, "bx" | "blx") && is_register,
+            place: None,
             makes: Vec::new(),
         })
     }

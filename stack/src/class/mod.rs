@@ -21,6 +21,8 @@ pub(super) struct Step {
     pub to: Option<u32>,
     /// It calls a function by an address.
     pub by_address: bool,
+    /// The place of that address, if the place is a constant.
+    pub place: Option<u32>,
     /// Addresses that it may make: addresses of functions among them are taken.
     pub makes: Vec<u32>,
 }

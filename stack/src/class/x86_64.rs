@@ -56,13 +56,15 @@ impl Way for X86 {
             }
             _ => false,
         };
-        if !is_branch {
+        let beyond = operands
+            .split_once("[rip ")
+            .and_then(|(_, rest)| number(&rest.trim_end_matches(']').replace("+ ", "").replace("- ", "-")));
+        let place = beyond.map(|beyond| registers.next.wrapping_add(beyond));
+        if is_branch {
+            step.place = place;
+        } else {
             step.makes.extend(parts.last().and_then(|last| number(last)));
-            let beyond = operands.split_once("[rip ").and_then(|(_, rest)| {
-                number(&rest.trim_end_matches(']').replace("+ ", "").replace("- ", "-"))
-            });
-            step.makes
-                .extend(beyond.map(|beyond| registers.next.wrapping_add(beyond)));
+            step.makes.extend(place);
         }
         if let Some(first) = parts.first() {
             registers.writer.insert((*first).to_owned(), mnemonic.to_owned());
@@ -173,6 +175,9 @@ mod tests {
         assert_eq!(step("call", "0x201000").to, Some(0x0020_1000));
         assert!(step("call", "qword ptr [rax + 0x18]").by_address);
         assert!(step("call", "rax").by_address);
+        let linked = step("jmp", "qword ptr [rip + 0x26d03]");
+        assert!(linked.by_address);
+        assert_eq!(linked.place, Some(0x1000 + 0x26d03));
         assert!(!step("jmp", "qword ptr [rax*8 + 0x238000]").by_address);
         step("add", "rcx, rdx");
         assert!(!step("jmp", "rcx").by_address);

@@ -11,9 +11,9 @@
 //! (messages: its first capability is for a port of its own, its second for the port of a server),
 //! `part=serve` (the server), `part=turns` and `part=stamps` (switches between partitions, and the other side
 //! of them), `part=late` (a timer that preempts another partition), `part=timer` (the timer of a vCPU that
-//! waits, for a pCPU with other VMs), `part=rest` and `part=rest-until` (such another VM: it waits without end,
-//! or for a time that is far away). Without `part`, as on the bare board, the program measures everything that
-//! its CPUs can do.
+//! waits, for a pCPU with other VMs), `part=rest` and `part=rest-until` (such another VM: it waits without
+//! end, or for a time that is far away). Without `part`, as on the bare board, the program measures
+//! everything that its CPUs can do.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
