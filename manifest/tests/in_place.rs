@@ -14,6 +14,7 @@ use bulkhead_manifest::{
 };
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use support::firmware;
 use support::firmware::class_binary;
 
@@ -70,7 +71,11 @@ fn system(name: &str, program: &[u8]) -> Result<System, String> {
 }
 
 fn system_of(manifest: &str, name: &str, program: &[u8]) -> Result<System, String> {
-    let file = std::env::temp_dir().join(format!("bulkhead-in-place-{name}-{}", std::process::id()));
+    // Tests run at once, and two of them may choose the same name.
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let file = format!("bulkhead-in-place-{name}-{}-{number}", std::process::id());
+    let file = std::env::temp_dir().join(file);
     std::fs::write(&file, program).expect("a temporary file");
     let loaded = load_text(Path::new("a.toml"), manifest, &One(file.clone()));
     let _ = std::fs::remove_file(file);
