@@ -2,7 +2,6 @@
 //! The papers' rows joined with our figures, as texts that a terminal and a page show alike.
 
 use super::paper::{Paper, Place, Row, Table, Unit};
-
 use super::place::{Found, Pages};
 use super::verdict::Verdict;
 

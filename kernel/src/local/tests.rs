@@ -165,15 +165,22 @@ fn live_by_the_clock(vcpus: &[VcpuParameters], parameters: &PolicyParameters<'_>
         let due: Vec<Slot> = local.all().filter(|slot| is_due(&local, slot)).collect();
         assert!(due.is_empty() || local.is_due(now), "step {step}");
         let taken: Vec<Slot> = bits(local.take_due(now)).map(Slot).collect();
-        for slot in &taken {
-            local.note(*slot);
-        }
-        let taken: Vec<Slot> = taken.into_iter().filter(|slot| is_due(&local, slot)).collect();
-        assert_eq!(taken, due, "step {step}");
+        let found: Vec<Slot> = taken
+            .iter()
+            .copied()
+            .filter(|slot| is_due(&local, slot))
+            .collect();
+        assert_eq!(found, due, "step {step}");
         for slot in due {
             local.set_upcall(slot, None);
             if !local.slot(slot).activity.is_ready() {
                 wake(&mut local, slot, now);
+            }
+        }
+        // As in the kernel: all else is noted when a wait begins or a task goes on.
+        for slot in taken {
+            if local.slot(slot).watchdog != Ticks::NEVER {
+                local.note(slot);
             }
         }
         local.pick(now);

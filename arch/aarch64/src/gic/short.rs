@@ -82,7 +82,9 @@ pub(crate) fn write_own_word(v: &VcpuIrq, offset: u32, value: u32) -> Option<u32
     v.own?.write_word(offset, value)
 }
 
-/// Does the work that [`write_word`] has left.
+/// Does the work that [`write_word`] or [`write_own_word`] has left. Only the place of the word among the
+/// registers of one kind counts. It is in the lowest bits of the address, because the distributor and the
+/// redistributors are whole pages.
 pub(crate) fn enable_changed(p: &mut PcpuIrq, v: &VcpuIrq, address: GuestPhys, changed: u32) -> VcpuSet {
     let offset = address.0.wrapping_sub(v.distributor);
     let mut local = Local {
