@@ -205,6 +205,7 @@ fn count_crash(success: bool, failed_before: u32, digest: &mut Digest) -> Result
     if !success && digest.totals.failed == failed_before {
         super::print(&format!("{}\n", digest.section.join("\n")))?;
         digest.totals.failed += 1;
+        digest.failed.push(format!("{}, or its build", digest.program));
     }
     Ok(())
 }
@@ -259,6 +260,14 @@ impl Digest {
         let mut shown = Vec::new();
         if result.failed > 0 {
             shown.append(&mut self.section);
+            // A program with a `main` of its own may name no test.
+            if !self
+                .failed
+                .iter()
+                .any(|test| test.starts_with(&format!("{}: ", self.program)))
+            {
+                self.failed.push(self.program.clone());
+            }
         }
         if result != Totals::default() {
             let seconds = self.started.elapsed().as_secs_f32();
@@ -337,6 +346,19 @@ mod tests {
         assert!(shown[3].starts_with("prop_image "), "{shown:?}");
         assert_eq!(shown.len(), 4);
         assert_eq!(digest.failed, ["prop_image: bad"]);
+    }
+
+    #[test]
+    fn a_program_that_names_no_test_is_named_itself() {
+        let mut digest = Digest::new();
+        for line in [
+            "     Running tests/demo.rs (target/debug/deps/demo-2f0c)",
+            "system demo: the picture differs",
+            "test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out",
+        ] {
+            digest.line(line);
+        }
+        assert_eq!(digest.failed, ["demo"]);
     }
 
     #[test]
