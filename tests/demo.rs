@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The picture of the demo in the README is what the demo prints.
 //!
-//! The demo is run once more, and each line is compared with the picture. One instruction more changes the times
-//! of the board, so they may differ by a twentieth; a longer path of the checkout changes addresses, so these are
-//! not compared.
-//! Other versions of the compiler, of the emulator or of Debian's kernel give other figures, so the picture names
-//! the versions that it was made with. With others, only the list of the promises is compared, without its
-//! numbers.
+//! The demo is run once more, and each line is compared with the picture. One instruction more changes the
+//! times of the board, so they may differ by a twentieth. A longer path of the checkout changes addresses, so
+//! these are not compared. Other versions of the compiler, of the emulator or of Debian's kernel give other
+//! figures, so the picture names the versions that it was made with. With others, only the list of the promises
+//! is compared, without its numbers.
 //!
 //! `BLESS=1 BULKHEAD_SYSTEM_TESTS=1 cargo test -p bulkhead-tests --test demo` draws the picture anew.
 
@@ -237,8 +236,8 @@ fn is_same_line(shown: &str, printed: &str) -> bool {
     shown == printed && times_shown.iter().zip(&times_printed).all(is_near)
 }
 
-/// Returns a line with a mark in the place of each time and of each address, and the times. Several spaces are
-/// one, because a longer number takes the place of spaces.
+/// Returns a line with a mark in the place of each time and of each address, and the times. Several spaces
+/// are one, because a longer number takes the place of spaces.
 fn parts_of(line: &str) -> (String, Vec<f64>) {
     let words: Vec<&str> = line.split_whitespace().collect();
     let units = words.iter().skip(1).chain([&""]);

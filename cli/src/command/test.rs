@@ -260,7 +260,7 @@ impl Digest {
         let mut shown = Vec::new();
         if result.failed > 0 {
             shown.append(&mut self.section);
-            // A program with a `main` of its own may name no test.
+            // A program without the harness may name no test.
             if !self
                 .failed
                 .iter()
