@@ -4,8 +4,8 @@
 //! The demo is run once more, and each line is compared with the picture. One instruction more changes the
 //! times of the board, so they may differ by a twentieth. A longer path of the checkout changes addresses, so
 //! these are not compared. Other versions of the compiler, of the emulator or of Debian's kernel give other
-//! figures, so the picture names the versions that it was made with. With others, only the list of the promises
-//! is compared, without its numbers.
+//! figures, so the picture names the versions that it was made with. With others, only the list of the
+//! promises is compared, without its numbers.
 //!
 //! `BLESS=1 BULKHEAD_SYSTEM_TESTS=1 cargo test -p bulkhead-tests --test demo` draws the picture anew.
 
