@@ -37,8 +37,8 @@ impl Machine {
     fn take_interrupt(&mut self, line: u32) -> Option<Exit> {
         let exit = gic::handle_idle(&mut self.irq, line);
         // The kick is taken before this. A pCPU that asks from now on kicks again.
-        if gic::is_kick(line) {
-            self.answer();
+        if gic::concerns_loaded(&self.irq, line) {
+            self.answer(line);
         }
         exit
     }

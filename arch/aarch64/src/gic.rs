@@ -526,18 +526,25 @@ pub(crate) fn handle_idle(p: &mut PcpuIrq, line: u32) -> Option<Exit> {
     handle(p, None, line)
 }
 
-/// Tells whether an acknowledged interrupt was another pCPU's kick.
-pub(crate) const fn is_kick(line: u32) -> bool {
-    line == SGI_KICK
+/// Tells whether an acknowledged interrupt is about the list registers of the loaded vCPU: a kick, or the
+/// maintenance interrupt.
+pub(crate) fn concerns_loaded(p: &PcpuIrq, line: u32) -> bool {
+    line == SGI_KICK || line == p.maintenance
 }
 
-/// Answers a kick of this pCPU whose vCPU is loaded and does not run: another pCPU may wait for the contents
-/// of the vCPU's list registers.
+/// Handles such an interrupt of a vCPU that is loaded and does not run. Another pCPU may wait for the
+/// contents of the list registers, and a maintenance interrupt stays until its cause is gone.
 #[cold]
-pub(crate) fn answer(p: &mut PcpuIrq, v: &mut VcpuIrq) {
+pub(crate) fn answer(p: &mut PcpuIrq, v: &mut VcpuIrq, line: u32) {
     if let (Some(vgic), true) = (v.vgic(), p.loaded == MaybeVcpu::some(v.id)) {
-        let first = v.first;
-        vgic.answer(v.index, &mut v.bank, &mut Local { pcpu: p, first });
+        let is_maintenance = line == p.maintenance;
+        let (first, index) = (v.first, v.index);
+        let local = &mut Local { pcpu: p, first };
+        if is_maintenance {
+            vgic.maintain(index, &mut v.bank, local);
+        } else {
+            vgic.answer(index, &mut v.bank, local);
+        }
         let wake = p.take_wake();
         hand_over(p, wake);
     }

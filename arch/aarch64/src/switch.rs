@@ -213,15 +213,15 @@ impl Machine {
         }
     }
 
-    /// Answers another pCPU, which may ask for the contents of the current vCPU's list registers while this
-    /// vCPU does not run.
-    pub(crate) fn answer(&mut self) {
+    /// Handles an acknowledged interrupt that is about the list registers of the current vCPU while this vCPU
+    /// does not run.
+    pub(crate) fn answer(&mut self, line: u32) {
         let context = self.current;
         if context.is_null() {
             return;
         }
         // SAFETY: `current` is the context of an adopted vCPU or null; see `with_stored`.
         let context = unsafe { &mut *context };
-        gic::answer(&mut self.irq, &mut context.irq);
+        gic::answer(&mut self.irq, &mut context.irq, line);
     }
 }

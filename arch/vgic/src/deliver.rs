@@ -183,22 +183,39 @@ impl Bank {
 }
 
 impl Vgic<'_> {
-    /// Brings the list registers of the loaded vCPU `me` up to date.
+    /// Brings the list registers of the loaded vCPU `me` up to date. If there is more to do than to look at
+    /// one word, and an interrupt waits, the rest is done in a further step.
     pub fn service<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
         let Some(own) = self.redistributor(me) else { return };
         bank.forget();
         let dirty = own.dirty.swap(0, SeqCst);
         let mut words = dirty & ALL_WORDS;
         let plain = dirty & (RECHECK | SYNC | STRUCK) == 0;
+        let is_long = !plain || words & words.wrapping_sub(1) != 0;
+        let may_postpone = !core::mem::take(&mut bank.has_postponed);
+        if may_postpone && is_long && hardware.is_interrupted() {
+            return self.postpone(me, bank, hardware, dirty);
+        }
         words |= self.fold(me, bank, hardware, plain);
         if !plain || !bank.evicted.is_empty() {
             words |= self.attend(me, bank, hardware, dirty);
+            if may_postpone && words != 0 && hardware.is_interrupted() {
+                return self.postpone(me, bank, hardware, words);
+            }
         }
-        if words != 0 || bank.crowded || dirty & RECHECK != 0 {
-            self.fill(own, me, bank, hardware, words as u32);
+        if dirty & RECHECK != 0 || bank.crowded || words != 0 && !self.fill_one(me, bank, hardware, words) {
+            self.fill(me, bank, hardware, words as u32, may_postpone);
         }
         own.remember(bank);
         self.remember_shared(bank);
+    }
+
+    /// Leaves this work for a further step, before which the pCPU takes interrupts.
+    #[cold]
+    fn postpone<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, dirty: u64) {
+        bank.has_postponed = true;
+        self.mark(me, dirty);
+        hardware.look_again(me);
     }
 
     /// Makes `shared_slot` of the bank anew, after [`Redistributor::remember`].
@@ -328,15 +345,43 @@ impl Vgic<'_> {
         }
     }
 
+    /// Takes the short way of [`Vgic::fill`] if there is one word, with one line at most that waits. The
+    /// index of what waits stays empty. False: nothing was done.
+    #[inline]
+    fn fill_one<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, words: u64) -> bool {
+        let word = words.trailing_zeros();
+        let Some(lines) = self.word(me, word).filter(|_| words.is_power_of_two()) else {
+            return false;
+        };
+        let found = self.deliverable(me, word, lines);
+        let group = if lines.group1.load(Relaxed) & found != 0 {
+            2
+        } else {
+            1
+        };
+        let free = all_slots(hardware) & !bank.used;
+        if bank.waiting.is_noted(3)
+            || latched_again(lines) != 0
+            || found != 0 && (!found.is_power_of_two() || free == 0 || self.groups() & group == 0)
+        {
+            return false;
+        }
+        if found != 0 {
+            let line = word.wrapping_mul(32) | found.trailing_zeros();
+            self.place(me, bank, hardware, (free.trailing_zeros(), lines, line));
+        }
+        true
+    }
+
     /// Looks at these words and moves what waits into list registers, the most urgent first.
     #[inline(never)]
     fn fill<H: Hardware>(
         &self,
-        own: &Redistributor,
         me: usize,
         bank: &mut Bank,
         hardware: &mut H,
         words: u32,
+        may_postpone: bool,
     ) {
         let (now, mut later) = first_looks(words, DIRTY_LOOKS);
         let mut again = 0;
@@ -347,7 +392,10 @@ impl Vgic<'_> {
         let groups = self.groups();
         let mut looks = LOOKS;
         // Each fills a slot for good, but for those that another vCPU takes meanwhile.
-        for _ in 0..2 * MAX_SLOTS {
+        for turn in 0..2 * MAX_SLOTS {
+            if (turn != 0 || may_postpone) && hardware.is_interrupted() {
+                looks = 0;
+            }
             let Some(candidate) = self.next_waiting(me, bank, groups, &mut looks) else {
                 break;
             };
@@ -364,8 +412,7 @@ impl Vgic<'_> {
             later |= bank.waiting.first_word(groups);
         }
         if later != 0 {
-            own.dirty.fetch_or(u64::from(later), SeqCst);
-            hardware.look_again(me);
+            self.postpone(me, bank, hardware, later.into());
         }
         bank.set_control(hardware);
     }
@@ -375,8 +422,7 @@ impl Vgic<'_> {
     /// are active, it is the slot of the least urgent active line.
     #[inline]
     fn make_room<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, level: u8) -> Option<u32> {
-        let slots = hardware.slots().clamp(1, MAX_SLOTS as u32);
-        let all = u32::MAX.wrapping_shr(32u32.wrapping_sub(slots));
+        let all = all_slots(hardware);
         if all & !bank.used == 0 {
             self.empty_slot(me, bank, hardware, level);
         }
@@ -389,8 +435,7 @@ impl Vgic<'_> {
     fn empty_slot<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, level: u8) {
         let words = self.fold(me, bank, hardware, false);
         self.look_at_all(me, bank, words);
-        let slots = u32::MAX.wrapping_shr(32u32.wrapping_sub(hardware.slots().clamp(1, MAX_SLOTS as u32)));
-        if slots & !bank.used != 0 {
+        if all_slots(hardware) & !bank.used != 0 {
             return;
         }
         let mut least = None;
@@ -418,7 +463,8 @@ impl Vgic<'_> {
         }
     }
 
-    /// Puts a deliverable line into a free slot: `(slot, its word, line)`.
+    /// Puts a deliverable line into a free slot: `(slot, its word, line)`. The index may be out of date for
+    /// this word afterwards.
     #[inline]
     fn place<H: Hardware>(
         &self,
@@ -472,7 +518,6 @@ impl Vgic<'_> {
             bank.from_latch &= !bit(slot);
         }
         hardware.set_list_register(slot, value);
-        self.look(me, bank, word);
     }
 
     /// Handles held lines that were latched again. A line that is not yet acknowledged is the same interrupt.
@@ -677,6 +722,11 @@ impl Vgic<'_> {
             None => looks == 0 && bank.waiting.is_noted(groups),
         }
     }
+}
+
+/// Returns the slots of this hardware.
+fn all_slots<H: Hardware>(hardware: &H) -> u32 {
+    u32::MAX.wrapping_shr(32u32.wrapping_sub(hardware.slots().clamp(1, MAX_SLOTS as u32)))
 }
 
 /// Lines of a word that are held and were latched again, but for linked ones.

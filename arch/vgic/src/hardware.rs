@@ -26,10 +26,7 @@ pub trait CpuInterface {
     /// Writes list register `slot`.
     fn set_list_register(&mut self, slot: u32, value: ListRegister);
     /// Writes list register `slot`, which is below 4.
-    #[inline]
-    fn set_near_register(&mut self, slot: u32, value: ListRegister) {
-        self.set_list_register(slot, value);
-    }
+    fn set_near_register(&mut self, slot: u32, value: ListRegister);
     /// Sets the control bits.
     fn set_control(&mut self, control: Control);
     /// Ends of interrupts that were in no list register, since last asked (`ICH_HCR_EL2.EOIcount`).
@@ -41,21 +38,12 @@ pub trait CpuInterface {
     /// `ICH_AP0R<n>_EL2` and `ICH_AP1R<n>_EL2`.
     fn active_priorities(&self) -> [[u32; 4]; 2];
     /// Tells whether any of them is not 0.
-    #[inline]
-    fn has_active_priorities(&self) -> bool {
-        self.active_priorities() != [[0; 4]; 2]
-    }
+    fn has_active_priorities(&self) -> bool;
     /// Switches the interface on with the control bits after reset, and without ends counted.
-    #[inline]
-    fn open(&mut self) {
-        self.set_control(Control::default());
-    }
+    fn open(&mut self);
     /// Tells whether each sender has a software-generated interrupt of its own, and the list register names
     /// the sender (GICv2).
-    #[inline(always)]
-    fn names_senders(&self) -> bool {
-        false
-    }
+    fn names_senders(&self) -> bool;
     /// Sets `ICH_AP0R<n>_EL2` and `ICH_AP1R<n>_EL2`.
     fn set_active_priorities(&mut self, value: &[[u32; 4]; 2]);
     /// Lowest implemented bit of a preemption level: 7 - `ICH_VTR_EL2.PREbits`.
@@ -92,6 +80,8 @@ pub trait Hardware: CpuInterface + PhysicalLines {
     /// the pCPU has taken its waiting interrupts. There is more to do than fits between two looks at
     /// interrupts.
     fn look_again(&mut self, me: usize);
+    /// Tells whether an interrupt waits for this pCPU, a kick included.
+    fn is_interrupted(&self) -> bool;
     /// Waits for one step of a bounded wait for another pCPU.
     fn relax(&self);
 }

@@ -12,7 +12,7 @@
 //! A vCPU that has ended all its interrupts leaves without touching the words of its lines (`park`).
 
 use crate::lines::{Lines, clear};
-use crate::state::{ALL_WORDS, NOBODY, NOWHERE, PLAIN, STRUCK, word_flag};
+use crate::state::{ALL_WORDS, NO_SLOT, NOBODY, NOWHERE, PLAIN, STRUCK, word_flag};
 use crate::{
     Bank, CpuInterface, Hardware, ListRegister, PRIVATE_LINES, PhysicalLines, Redistributor, Vgic, bit, bits,
 };
@@ -150,7 +150,7 @@ impl Vgic<'_> {
     /// Takes the state of vCPU `me` off this pCPU, whose active-priorities registers are 0 afterwards.
     pub fn unload<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
         let Some(own) = self.redistributor(me) else { return };
-        if own.leave(bank, hardware) {
+        if own.leave(bank, hardware) || self.let_go(me, bank, hardware) && own.leave(bank, hardware) {
             return;
         }
         bank.left_otherwise = true;
@@ -161,6 +161,20 @@ impl Vgic<'_> {
         bank.active_priorities = hardware.active_priorities();
         hardware.set_active_priorities(&[[0; 4]; 2]);
         own.present.store(false, SeqCst);
+    }
+
+    /// Releases the shared line that was kept for [`Vgic::deliver_shared`], if the guest has ended it.
+    /// Returns whether a line was released.
+    fn let_go<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) -> bool {
+        let slot = bank.shared_slot;
+        let is_ended = hardware.empty_slots().wrapping_shr(slot) & 1 != 0;
+        if is_ended {
+            bank.shared_slot = NO_SLOT;
+            bank.used &= !bit(slot);
+            let words = self.release(me, bank.slot(slot).line(), hardware);
+            self.mark(me, words);
+        }
+        is_ended
     }
 
     /// Does the work of [`Redistributor::leave`], if all held lines are at least private. False: nothing was

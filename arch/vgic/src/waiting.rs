@@ -20,9 +20,9 @@ use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 /// Dirty words that are looked at before the guest runs again. The others are looked at after that, so that
 /// the pCPU takes interrupts in between.
 pub(crate) const DIRTY_LOOKS: u32 = 4;
-/// Looks at words for the sake of the most urgent line, before the guest runs again: one for each list
-/// register, and some for entries that are out of date.
-pub(crate) const LOOKS: u32 = 8;
+/// Looks at words for the sake of the most urgent line, before the guest runs again: two for each list
+/// register, because the word of a line that was loaded is out of date, and some for other such entries.
+pub(crate) const LOOKS: u32 = 10;
 /// Dirty words that are looked at to find out whether a vCPU may wait.
 pub(crate) const WAIT_LOOKS: u32 = 12;
 

@@ -69,6 +69,13 @@ impl CpuInterface for Poller<'_> {
     fn preemption_shift(&self) -> u32 {
         3
     }
+    fn set_near_register(&mut self, slot: u32, value: ListRegister) {
+        self.set_list_register(slot, value);
+    }
+    fn has_active_priorities(&self) -> bool {
+        false
+    }
+    fn open(&mut self) {}
     fn names_senders(&self) -> bool {
         self.version2
     }
@@ -99,6 +106,9 @@ impl Hardware for Poller<'_> {
     fn look_again(&mut self, me: usize) {
         // A dirty vCPU is looked at in each pass; the one that waits for its bell hears it.
         self.kick(me, true);
+    }
+    fn is_interrupted(&self) -> bool {
+        false
     }
     fn relax(&self) {
         std::thread::yield_now();

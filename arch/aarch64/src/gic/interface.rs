@@ -171,6 +171,7 @@ fn fine_priorities() -> u64 {
 }
 
 impl CpuInterface for Interface {
+    #[inline]
     fn slots(&self) -> u32 {
         (read_register!("ich_vtr_el2") & 0xF) as u32 + 1
     }
@@ -252,6 +253,11 @@ impl CpuInterface for Interface {
     #[inline(always)]
     fn open(&mut self) {
         write_guest_register!("ich_hcr_el2", HCR_ENABLE);
+    }
+
+    #[inline(always)]
+    fn names_senders(&self) -> bool {
+        false
     }
 
     fn active_priorities(&self) -> [[u32; 4]; 2] {

@@ -8,6 +8,7 @@
 use super::interface::Interface;
 use super::state::{PcpuIrq, SGI_KICK, WIRES, call, pcpu_route};
 use super::{lines, physical};
+use crate::sysreg::read_register;
 use bulkhead_arch_api::{PcpuId, VcpuId, VcpuSet};
 use bulkhead_arch_vgic::{Control, CpuInterface, Hardware, ListRegister, PhysicalLines};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -66,6 +67,7 @@ pub(super) struct Local<'a> {
 }
 
 impl CpuInterface for Local<'_> {
+    #[inline]
     fn slots(&self) -> u32 {
         Interface.slots()
     }
@@ -85,6 +87,10 @@ impl CpuInterface for Local<'_> {
     fn set_list_register(&mut self, slot: u32, value: ListRegister) {
         Interface.set_list_register(slot, value);
     }
+    #[inline]
+    fn set_near_register(&mut self, slot: u32, value: ListRegister) {
+        Interface.set_near_register(slot, value);
+    }
     fn set_control(&mut self, control: Control) {
         Interface.set_control(control);
     }
@@ -99,6 +105,18 @@ impl CpuInterface for Local<'_> {
     }
     fn active_priorities(&self) -> [[u32; 4]; 2] {
         Interface.active_priorities()
+    }
+    #[inline]
+    fn has_active_priorities(&self) -> bool {
+        Interface.has_active_priorities()
+    }
+    #[inline]
+    fn open(&mut self) {
+        Interface.open();
+    }
+    #[inline]
+    fn names_senders(&self) -> bool {
+        Interface.names_senders()
     }
     fn set_active_priorities(&mut self, value: &[[u32; 4]; 2]) {
         Interface.set_active_priorities(value);
@@ -208,6 +226,12 @@ impl Hardware for Local<'_> {
         {
             call(here, SGI_KICK);
         }
+    }
+
+    /// Reads `ISR_EL1`, which at EL2 shows the physical interrupts (Arm DDI 0487).
+    #[inline(always)]
+    fn is_interrupted(&self) -> bool {
+        read_register!("isr_el1") != 0
     }
 
     fn relax(&self) {
