@@ -48,6 +48,7 @@ mod report;
 mod rows;
 mod runs;
 mod systems;
+mod thread_metric;
 mod trusted;
 mod waivers;
 

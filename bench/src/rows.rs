@@ -47,12 +47,32 @@ macro_rules! call {
     };
 }
 
+/// Makes the row of a test of Thread-Metric, or of a mean of them with its own title.
+macro_rules! metric {
+    ($test:literal) => {
+        row(
+            concat!("thread-metric-", $test),
+            concat!("Thread-Metric, a thousand rounds of `", $test, "`"),
+            None,
+        )
+    };
+    ($key:literal, $title:literal) => {
+        row(
+            concat!("thread-metric-", $key),
+            concat!("Thread-Metric, ", $title),
+            None,
+        )
+    };
+}
+
 /// The end of the name under which the guest reports the very first turn.
 pub(crate) const FIRST: &str = "-first";
 
 /// Row that needs the digests' share taken off.
 pub const RESET: &str = "reset";
 
+/// The key of the reset of a VM beside a large one.
+pub const RESET_BESIDE: &str = "reset-beside";
 /// Name under which the guest reports a switch. The figures of other systems have the system's name after
 /// it.
 pub const SWITCH: &str = "switch";
@@ -310,9 +330,27 @@ pub const ROWS: &[Row] = &[
     row("decide-domains-2", "longest decision, domains, 2 vCPUs", None),
     row("decide-domains-8", "longest decision, domains, 8 vCPUs", None),
     row("decide-domains-32", "longest decision, domains, 32 vCPUs", None),
+    metric!("basic"),
+    metric!("cooperative"),
+    metric!("preemptive"),
+    metric!("interrupt"),
+    metric!("interrupt-preemption"),
+    metric!("message"),
+    metric!("synchronization"),
+    metric!("memory"),
+    metric!("mean-alone", "mean of all tests, the bare board is 100 000"),
+    metric!("mean-20ms", "the same mean with a switch every 20 ms"),
+    metric!("mean-10ms", "the same mean with a switch every 10 ms"),
+    metric!("mean-5ms", "the same mean with a switch every 5 ms"),
+    metric!("mean-1ms", "the same mean with a switch every 1 ms"),
     row(
         RESET,
         "reset to first guest instruction, without digests",
         Some(150_000),
+    ),
+    row(
+        RESET_BESIDE,
+        "the same, before a less urgent VM with 64 MiB",
+        Some(300_000),
     ),
 ];

@@ -5,7 +5,9 @@
 //! digests of the image, whose length has nothing to do with the hypervisor. A second image with a large
 //! payload that is not loaded gives the cost of a byte, and the share of all bytes is taken off.
 
-use super::rows::{FIRST, RESET, SHORT_RECORD, SWITCH, SWITCH_TRACED, TIMER, TIMER_SHARED, TRACE_RECORD};
+use super::rows::{
+    FIRST, RESET, RESET_BESIDE, SHORT_RECORD, SWITCH, SWITCH_TRACED, TIMER, TIMER_SHARED, TRACE_RECORD,
+};
 use super::systems::{self, manifest};
 use bulkhead::build::artifacts::Workspace;
 use bulkhead::build::prepare::{Options, Prepared, prepare_text};
@@ -147,6 +149,7 @@ pub(crate) fn measure_parts(
         .first()
         .ok_or_else(|| Problem::new("nothing to measure"))?;
     results.digests = progress.step("measuring digests", || digests(board, emulator, single, progress))?;
+    beside(board, emulator, progress, (single, &mut results))?;
     single.class_binary().clone_into(&mut results.class_binary);
     results.split();
     Ok(results)
@@ -257,6 +260,26 @@ fn shared_timers(
                     figures.extend(found.get(&from).map(|ticks| (to.clone(), *ticks)));
                 }
             }
+        }
+        Ok(())
+    })
+}
+
+/// Measures the start of a VM beside one whose memory takes long to clear. The digests of both payloads are
+/// taken off: they grow with the length of the image.
+fn beside(
+    board: &Board,
+    emulator: &Emulator,
+    progress: &Progress,
+    (single, results): (&Prepared, &mut Results),
+) -> Result<(), Problem> {
+    let system = prepare(&systems::beside(&board.name), progress)?;
+    let digests = results.digests as f64 * system.image().len() as f64 / single.image().len() as f64;
+    progress.step("measuring a start", || {
+        let found = run(emulator, &system)?;
+        if let Some(ticks) = found.get(RESET) {
+            let ticks = ticks.saturating_sub(digests as u64);
+            results.hypervised.insert(RESET_BESIDE.to_owned(), ticks);
         }
         Ok(())
     })

@@ -133,6 +133,13 @@ pub(super) fn timer(board: &str, size: usize, rest: &str) -> String {
     text
 }
 
+/// Returns the system in which an urgent VM starts beside one with 64 MiB of memory.
+pub(super) fn beside(board: &str) -> String {
+    let own = manifest(board, "timer", "{ pcpu = 0, priority = 20 }", None);
+    own + "[partition.large]\nkind = \"vm\"\nimage = \"@guests/bench\"\nmemory = \"64M\"\n\
+           vcpus = [{ pcpu = 0, priority = 4 }]\nbootargs = \"part=rest\"\n"
+}
+
 /// Returns the windows. The guest's window is long enough for all its work, and each other partition has a
 /// window of its own.
 fn windows(others: usize) -> String {

@@ -5,6 +5,7 @@ use super::Bench;
 use crate::page::Page;
 use crate::rows::ROWS;
 use crate::runs::{self, Results};
+use crate::thread_metric;
 use crate::waivers::{SIZE, Waiver, waiver};
 use bulkhead::problem::Problem;
 use bulkhead::ui::progress::Progress;
@@ -26,7 +27,12 @@ impl Bench for Aarch64 {
     }
 
     fn measure(&self, board: &Board, emulator: &Emulator, progress: &Progress) -> Result<Results, Problem> {
-        runs::measure_parts(board, emulator, progress)
+        let mut results = runs::measure_parts(board, emulator, progress)?;
+        // The RTOS knows the interrupt controller of this board.
+        if board.name == PAGE.board {
+            thread_metric::measure(board, emulator, progress, &mut results)?;
+        }
+        Ok(results)
     }
 }
 

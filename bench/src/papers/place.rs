@@ -21,10 +21,11 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Returns the ratio of this figure to another one, to a hundredth.
-    pub(super) fn per(self, other: Self) -> Self {
+    /// Returns the ratio of this figure to another one in this unit, to a hundredth.
+    pub(super) fn per(self, other: Self, unit: Unit) -> Self {
+        let whole = if unit == Unit::Percent { 100.0 } else { 1.0 };
         Self {
-            figure: (self.figure / other.figure.max(1.0) * 100.0).round() / 100.0,
+            figure: (self.figure / other.figure.max(1.0) * whole * 100.0).round() / 100.0,
             bare: None,
         }
     }
@@ -129,9 +130,10 @@ mod tests {
             figure,
             bare: Some(3.0),
         };
-        let ratio = found(11_943.0).per(found(4103.0));
+        let ratio = found(11_943.0).per(found(4103.0), Unit::Times);
         assert_eq!((ratio.figure, ratio.bare), (2.91, None));
-        assert_eq!(found(5.0).per(found(0.0)).figure, 5.0);
+        assert_eq!(found(5.0).per(found(0.0), Unit::Times).figure, 5.0);
+        assert_eq!(found(5.0).per(found(400.0), Unit::Percent).figure, 1.25);
     }
 
     #[test]

@@ -49,7 +49,7 @@ fn line(row: &Row, clock_mhz: f64, pages: &Pages) -> Result<Line, String> {
     };
     let (ours, against) = (read(&row.ours)?, read(&row.against)?);
     let ours = match read(&row.per)? {
-        Some(per) => ours.map(|ours| ours.per(per)),
+        Some(per) => ours.map(|ours| ours.per(per, row.unit)),
         None => ours,
     };
     let figure = row.figure.map(|figure| row.unit.convert(figure, clock_mhz));

@@ -4,7 +4,9 @@
 #ifndef APPLICATION_H
 #define APPLICATION_H
 
+#ifndef configTICK_RATE_HZ
 #define configTICK_RATE_HZ                      1000
+#endif
 #define configMAX_PRIORITIES                    8
 #define configMINIMAL_STACK_SIZE                512
 #define configMAX_TASK_NAME_LEN                 12
