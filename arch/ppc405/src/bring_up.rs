@@ -47,6 +47,7 @@ impl Machine {
             current: None,
             runs: false,
             exit: Exit::Signal,
+            lent: None,
             first: [None; MAX_PARTITIONS],
             deadline: Ticks::NEVER,
             armed: Ticks(0),

@@ -19,6 +19,7 @@
 //! The vectors are at the start of the class binary, at a multiple of 64K, because EVPR holds no other
 //! address (User's Manual, section 5.4.4). Vectors that are 16 bytes apart have room for four instructions.
 
+mod copy;
 mod short;
 mod translation;
 

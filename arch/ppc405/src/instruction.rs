@@ -121,8 +121,7 @@ impl Machine {
         let frame = &context.registers.frame;
         let is_task = context.is_task();
         if hypercall::is_hypercall(frame) && (is_task || !context.cpu.is_user()) {
-            self.exit = Exit::Hypercall(hypercall::read(frame));
-            return true;
+            return self.hypercall(vcpu);
         }
         if is_task {
             hypercall::answer(&mut context.registers.frame, Err(Error::NotSupported));

@@ -16,7 +16,8 @@
 //!   `machine` (the struct).
 //! - **Verbs of a pCPU**: `clock`, `irq`, `space`, `console`.
 //! - **Guest at a trap**: `guest` (its memory and translations), `access` (loads and stores that no memory
-//!   answers), `instruction` (privileged ones), `traps` (the way of every trap) -> `entry` (assembly).
+//!   answers), `short_call` (calls without an exit), `instruction` (privileged ones), `traps` (the way of
+//!   every trap) -> `entry` (assembly).
 //! - **The kernel's verbs**: `switch`, `vcpu`, `cpu`; `crash` is the end.
 //! - **Roof**: `bring_up`.
 #![no_std]
@@ -39,6 +40,7 @@ mod log;
 mod machine;
 
 mod regions;
+mod short_call;
 mod space;
 mod switch;
 mod sysreg;

@@ -7,8 +7,20 @@ use crate::context::{Context, ContextTable, Registers};
 use crate::lines::Lines;
 use crate::regions::{Space, SpaceTable};
 use bulkhead_abi::log::{RegisterFile, registers};
-use bulkhead_arch_api::{Arch, ClassFacts, Exit, Frames, MAX_PARTITIONS, PartitionId, Ticks, VcpuId, class};
+use bulkhead_arch_api::{
+    Arch, CallRegisters, ClassFacts, Exit, Frames, MAX_PARTITIONS, PartitionId, Ticks, VcpuId, VcpuSet, class,
+};
 use bulkhead_arch_one_pcpu::Relax;
+
+/// The calls that the kernel has lent for a run, and the function that asks them. They are pointers because
+/// the handlers are not generic.
+#[derive(Clone, Copy)]
+pub(crate) struct Lent {
+    /// The last argument of the function.
+    pub(crate) calls: *const (),
+    /// Asks for a hypercall. `None`: nothing was done.
+    pub(crate) call: unsafe fn(&mut Machine, VcpuId, &mut CallRegisters, *const ()) -> Option<VcpuSet>,
+}
 
 /// The machine.
 pub struct Machine {
@@ -26,6 +38,8 @@ pub struct Machine {
     pub(crate) runs: bool,
     /// Why `current` stopped running.
     pub(crate) exit: Exit,
+    /// Calls that are answered without an exit in this run.
+    pub(crate) lent: Option<Lent>,
     /// First vCPU of each partition.
     pub(crate) first: [Option<VcpuId>; MAX_PARTITIONS],
     /// The time at which the kernel wants to be told next.

@@ -4,12 +4,13 @@
 use crate::context::{Context, Pending};
 use crate::entry::bulkhead_enter;
 use crate::machine::Machine;
+use crate::short_call::lend;
 use crate::{crash, sysreg};
 use bulkhead_abi::hypercall::UPCALL_WORDS;
 use bulkhead_abi::log::registers;
 use bulkhead_arch_api::{
-    Dump, Exit, FaultReport, GuestPhys, PartitionId, Reply, Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet,
-    Vcpus, VirtualLine,
+    Dump, Exit, FaultReport, GuestPhys, PartitionId, Reply, ShortCalls, Ticks, VcpuId, VcpuPlan, VcpuReset,
+    VcpuSet, Vcpus, VirtualLine,
 };
 use bulkhead_arch_ppc405_core::hypercall;
 use bulkhead_arch_ppc405_core::registers::{Cpu, Frame, esr, msr};
@@ -53,6 +54,33 @@ impl Context {
     }
 }
 
+impl Machine {
+    /// Lets the vCPU run.
+    fn go_into(&mut self, vcpu: VcpuId) -> Exit {
+        if self.current != Some(vcpu) && !self.switch_to(vcpu) {
+            return Exit::Failed {
+                code: FAILED_NOT_ADOPTED,
+            };
+        }
+        self.runs = true;
+        if let Some(exit) = self.settle(vcpu) {
+            self.runs = false;
+            return exit;
+        }
+        let Some(registers) = self.contexts.get(vcpu).map(|context| &raw mut context.registers) else {
+            return Exit::Failed {
+                code: FAILED_NOT_ADOPTED,
+            };
+        };
+        let machine = core::ptr::from_mut(self);
+        // SAFETY: the registers belong to the current vCPU's context, which stays where it is. The machine
+        // is lent to `on_trap` until the return, and no code uses it meanwhile.
+        unsafe { bulkhead_enter(registers, machine) }
+        self.runs = false;
+        self.exit
+    }
+}
+
 impl Vcpus for Machine {
     const HAS_UPCALLS: bool = bulkhead_arch_api::class::PPC405.upcalls;
 
@@ -92,27 +120,13 @@ impl Vcpus for Machine {
     }
 
     fn run(&mut self, vcpu: VcpuId) -> Exit {
-        if self.current != Some(vcpu) && !self.switch_to(vcpu) {
-            return Exit::Failed {
-                code: FAILED_NOT_ADOPTED,
-            };
-        }
-        self.runs = true;
-        if let Some(exit) = self.settle(vcpu) {
-            self.runs = false;
-            return exit;
-        }
-        let Some(registers) = self.contexts.get(vcpu).map(|context| &raw mut context.registers) else {
-            return Exit::Failed {
-                code: FAILED_NOT_ADOPTED,
-            };
-        };
-        let machine = core::ptr::from_mut(self);
-        // SAFETY: the registers belong to the current vCPU's context, which stays where it is. The machine
-        // is lent to `on_trap` until the return, and no code uses it meanwhile.
-        unsafe { bulkhead_enter(registers, machine) }
-        self.runs = false;
-        self.exit
+        self.lent = None;
+        self.go_into(vcpu)
+    }
+
+    fn run_answering(&mut self, vcpu: VcpuId, calls: &impl ShortCalls<Self>) -> Exit {
+        self.lent = Some(lend(calls));
+        self.go_into(vcpu)
     }
 
     fn reply(&mut self, vcpu: VcpuId, reply: Reply) {

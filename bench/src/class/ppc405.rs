@@ -115,7 +115,13 @@ const ROWS: &[Row] = &[
     row("rfi", "mtspr SRR0, mfmsr, mtspr SRR1 and rfi", None),
     row("system-call", "sc, its handler and its rfi", None),
     row("tlbwe-pair", "both words of an entry by tlbwe", None),
-    row("null-call", "null hypercall", None),
+    row("null-call", "null hypercall", Some(400)),
+    row(
+        "version-call",
+        "version by hypercall, which the kernel answers",
+        None,
+    ),
+    row("status-call", "status of a partition by hypercall", None),
     row(
         "pit",
         "PIT: its interrupt, handler and return, and a round of a loop",

@@ -8,7 +8,7 @@
 use crate::registers::Frame;
 use bulkhead_abi::hypercall::FUNCTION_BASE;
 use bulkhead_abi::{Error, Operation};
-use bulkhead_arch_api::Hypercall;
+use bulkhead_arch_api::{CallRegisters, Hypercall};
 
 /// The first registers of arguments and results, of which each is a pair with the high word first.
 const PAIRS: [u8; 5] = [4, 6, 8, 10, 12];
@@ -31,6 +31,16 @@ pub fn read(frame: &Frame) -> Hypercall {
         operation: frame.register(0) as u16,
         arguments: [frame.register(3).into(), second, third, fourth, fifth, sixth],
     }
+}
+
+/// Returns the call as the kernel's short answers take it: the operation and its arguments.
+#[must_use]
+pub fn registers(frame: &Frame) -> CallRegisters {
+    let Hypercall {
+        operation,
+        arguments: [first, second, third, fourth, fifth, sixth],
+    } = read(frame);
+    [operation.into(), first, second, third, fourth, fifth, sixth]
 }
 
 /// Answers the hypercall whose identifier is still in r0. Registers that are no result keep their value.

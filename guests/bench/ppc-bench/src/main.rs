@@ -68,6 +68,12 @@ fn main(_machine: Machine) {
         measure("null-call", |_| {
             let _ = hypercall::null();
         });
+        measure("version-call", |_| {
+            let _ = hypercall::version();
+        });
+        measure("status-call", |_| {
+            let _ = hypercall::partition_status(hypercall::SELF);
+        });
     }
     println!("bench done");
 }
