@@ -127,6 +127,7 @@ const ROWS: &[Row] = &[
         "PIT: its interrupt, handler and return, and a round of a loop",
         None,
     ),
+    row("dhrystone", "Dhrystone, a thousand rounds", None),
     row("turn", "switch at the end of a turn, vm to vm", None),
 ];
 

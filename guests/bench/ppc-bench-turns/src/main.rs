@@ -21,6 +21,8 @@ use bulkhead_guest::powerpc::{Machine, cpu};
 use bulkhead_guest::println;
 use core::sync::atomic::{AtomicU32, Ordering};
 
+mod dhrystone;
+
 bulkhead_guest::powerpc_main!(main);
 
 /// Instructions in a tick of the time base.
@@ -36,6 +38,13 @@ const CONTROL: u32 = 986;
 const STATUS: u32 = 984;
 const TIMER: u32 = 987;
 const INTERRUPTS: u32 = 0x0400_0000;
+/// The timer starts anew by itself.
+const RELOAD: u32 = 0x0040_0000;
+/// Ticks between its interrupts: 4 ms, as Linux has it.
+const PERIOD: u32 = 1_333_333;
+/// Rounds that are measured, and rounds between two looks at the timer: less than a period takes.
+const ROUNDS: i32 = 100_000;
+const AT_ONCE: i32 = 1_000;
 /// Ticks until the timer expires, and ticks in which a turn looks for the gap.
 const AHEAD: u32 = 2_000;
 const LOOKED: u32 = 10_000;
@@ -44,7 +53,10 @@ fn main(machine: Machine) {
     match arguments::value(machine.bootargs(), "part") {
         Some("turns") => measure(),
         Some("stamps") => serve(),
-        _ => timer(),
+        _ => {
+            timer();
+            compute();
+        }
     }
     println!("bench done");
 }
@@ -53,6 +65,35 @@ fn main(machine: Machine) {
 fn timer() {
     cpu::write_spr::<CONTROL>(INTERRUPTS);
     show("pit", timer_once);
+}
+
+/// Measures rounds of a program that computes, while the timer interrupts it at the rate of an operating
+/// system.
+fn compute() {
+    let mut state = dhrystone::State::START;
+    cpu::write_spr::<STATUS>(u32::MAX);
+    cpu::write_spr::<CONTROL>(INTERRUPTS | RELOAD);
+    cpu::write_spr::<TIMER>(PERIOD);
+    let start = cpu::ticks();
+    for number in 0..ROUNDS {
+        if number % AT_ONCE == 0 {
+            // The handler returns with interrupts masked.
+            cpu::write_spr::<STATUS>(u32::MAX);
+            cpu::enable_interrupts();
+        }
+        state.round(number);
+    }
+    let took = cpu::ticks().wrapping_sub(start);
+    cpu::disable_interrupts();
+    cpu::write_spr::<CONTROL>(0);
+    if !state.is_right() {
+        println!("bench failed: Dhrystone has other values");
+        return;
+    }
+    println!(
+        "bench dhrystone {}",
+        u64::from(took) * u64::from(INSTRUCTIONS) * 1000 / ROUNDS as u64
+    );
 }
 
 /// Measures switches to this VM.
