@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A vCPU: its control block, its registers, and what its last exit left to do. No code that decides.
 
+use crate::space::Word;
 use crate::svm::{self, Vmcb};
 use bulkhead_abi::log;
 use bulkhead_arch_api::{Exit, MAX_VCPUS, PartitionKind, Ticks, VcpuId, VcpuPlan};
 use bulkhead_arch_support::ClaimTable;
-use bulkhead_arch_x86_64_core::decode::{Operation, Register};
+use bulkhead_arch_x86_64_core::decode::{Access, Register};
+use bulkhead_arch_x86_64_core::known::Known;
 use core::cell::UnsafeCell;
 
 /// RAX and RSP among the general registers.
@@ -21,17 +23,16 @@ pub(crate) const R9: usize = 9;
 pub(crate) const R10: usize = 10;
 pub(crate) const R11: usize = 11;
 
+/// Instructions that a vCPU knows. The low bits of the address say which place is an instruction's.
+pub(crate) const KNOWN: usize = 4;
+
 /// The work that the answer to the last exit finishes.
 #[derive(Clone, Copy)]
 pub(crate) enum Pending {
     /// Nothing.
     Nothing,
     /// An access to memory, and the address after the instruction.
-    Memory {
-        operation: Operation,
-        size: u8,
-        next: u64,
-    },
+    Memory { access: Access, next: u64 },
     /// An IN of so many bytes, or an OUT.
     Port { size: u8, next: u64 },
     /// A RDMSR or WRMSR.
@@ -109,6 +110,8 @@ pub(crate) struct Context {
     pub(crate) task_priority: u8,
     /// An exit that was found outside a run.
     pub(crate) early: Option<Exit>,
+    /// Instructions that have accessed memory.
+    pub(crate) known: [Option<Known<Word>>; KNOWN],
 }
 
 impl Context {
@@ -137,6 +140,7 @@ impl Context {
             forget: true,
             task_priority: 0,
             early: None,
+            known: [None; KNOWN],
         }
     }
 

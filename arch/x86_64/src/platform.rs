@@ -337,13 +337,19 @@ fn settle(partition: PartitionId, vm: &Vm, shared: &mut Shared, own: PcpuId) -> 
         };
         wake.insert_all(send(partition, ipi, is_level, u32::MAX, own).wake);
     }
+    wake.insert_all(settle_external(vm, shared, own));
+    wake
+}
+
+/// Notes whether the 8259 asks.
+#[inline(always)]
+fn settle_external(vm: &Vm, shared: &Shared, own: PcpuId) -> VcpuSet {
     let asks = shared.pic.asks();
-    if asks && !vm.asks.load(Ordering::Acquire) {
-        vm.asks.store(true, Ordering::Release);
-        wake.insert_all(tell_first(vm, own));
+    if asks == vm.asks.load(Ordering::Acquire) {
+        return VcpuSet::EMPTY;
     }
     vm.asks.store(asks, Ordering::Release);
-    wake
+    if asks { tell_first(vm, own) } else { VcpuSet::EMPTY }
 }
 
 /// Changes the level of a line, or sends a vector. Returns the vCPUs that have something to do.
@@ -421,6 +427,12 @@ pub(crate) fn access_port(
         return PortAnswer::Nobody;
     };
     let mut shared = vm.shared.lock();
+    // The 8259 first: systems mask its lines at each interrupt, and it has no time.
+    if let Some(value) = store
+        && shared.pic.write(port, value as u8)
+    {
+        return PortAnswer::Done(0, settle_external(vm, &shared, own));
+    }
     let pit = board.pit.apply(now);
     let Some(value) = store else {
         let seconds = board.epoch + board.nanos.apply(now) / NANOS;
@@ -440,9 +452,6 @@ pub(crate) fn access_port(
     if shared.pit.write(port, byte, pit) {
         note_pit(vm, &shared, pit, board);
         return PortAnswer::Done(0, tell_first(vm, own));
-    }
-    if shared.pic.write(port, byte) {
-        return PortAnswer::Done(0, settle(partition, vm, &mut shared, own));
     }
     if shared.rtc.write(port, byte) {
         return PortAnswer::Done(0, VcpuSet::EMPTY);

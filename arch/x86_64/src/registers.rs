@@ -197,9 +197,9 @@ fn cr4_allowed() -> u64 {
 }
 
 /// Handles a write of CR4 or CR8.
+#[inline(never)]
 pub(crate) fn write_control(machine: &mut Machine, context: &mut Context) -> Option<Exit> {
-    let (bytes, used) = guest::code(context);
-    let found = decode::control_move(bytes.get(..used).unwrap_or(&[]), guest::mode(context));
+    let found = decode::control_move(guest::code(context).bytes(), guest::mode(context));
     let protection = svm::exception(PROTECTION, Some(0));
     let Some(found) = found.filter(|found| matches!(found.control, 4 | 8)) else {
         return guest::refused(context, protection, None);

@@ -3,7 +3,7 @@
 
 use crate::bring_up::{direct_ports, maps};
 use crate::context::{
-    CONTEXTS, Context, FpRegisters, Pending, R8, R9, R10, R11, RAX, RBX, RCX, RDI, RDX, RSI, RSP,
+    CONTEXTS, Context, FpRegisters, KNOWN, Pending, R8, R9, R10, R11, RAX, RBX, RCX, RDI, RDX, RSI, RSP,
 };
 use crate::machine::Machine;
 use crate::space::TASK_ROOT;
@@ -93,6 +93,7 @@ impl Context {
         self.debug = None;
         (self.forget, self.halted, self.due) = (true, false, Ticks(0));
         (self.in_nmi, self.step) = (false, None);
+        self.known = [None; KNOWN];
     }
 
     /// Sets the state in which the usual vCPU starts: after a start-up IPI.

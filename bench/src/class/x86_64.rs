@@ -154,6 +154,7 @@ const ROWS: &[Row] = &[
         None,
     ),
     row("port-read", "read a port: the mask of the 8259", Some(300)),
+    row("port-write", "write a port: the mask of the 8259", Some(300)),
     row("pm-timer-read", "read a port: the PM timer", Some(300)),
     row("port-nobody", "read a port without a device", Some(300)),
     row(
