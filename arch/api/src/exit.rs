@@ -126,7 +126,7 @@ pub struct RegisterAccess {
 }
 
 impl RegisterAccess {
-    /// Returns where in the window the access is.
+    /// Returns where in the window the access is, if that is memory.
     #[inline]
     #[must_use]
     pub const fn offset(&self) -> u64 {

@@ -124,10 +124,26 @@ pub(crate) fn note_device(partition: PartitionId, found: &VirtualDevice) {
     }
 }
 
-/// Tells whether a port is the console's.
-pub(crate) fn is_console(partition: PartitionId, port: u64) -> bool {
-    let window = vm(partition).map_or(0, |vm| vm.console.load(Ordering::Acquire));
-    port.wrapping_sub(u64::from(window & 0xFFFF)) < u64::from(window >> 16)
+/// The ports of a console: the first one in bits 15:0, and their number.
+#[derive(Clone, Copy)]
+pub(crate) struct Ports(u32);
+
+impl Ports {
+    /// Returns where in the window a port is; any other one is behind it.
+    pub(crate) const fn offset_of(self, port: u64) -> u64 {
+        port.wrapping_sub(self.0 as u64 & 0xFFFF)
+    }
+
+    /// Tells whether a port is in the window.
+    pub(crate) const fn has(self, port: u64) -> bool {
+        self.offset_of(port) < self.0 as u64 >> 16
+    }
+}
+
+/// Returns the console's ports; there are none if there is none.
+#[inline(always)]
+pub(crate) fn console(partition: PartitionId) -> Ports {
+    Ports(vm(partition).map_or(0, |vm| vm.console.load(Ordering::Acquire)))
 }
 
 /// Notes a vCPU. See [`bulkhead_arch_api::Vcpus::adopt`].

@@ -50,7 +50,7 @@ impl<W: Copy> Known<W> {
 /// The bytes from a guest's instruction on, and where they were found.
 #[derive(Clone, Copy, Debug)]
 pub struct Code<W> {
-    bytes: [u8; MAX_LENGTH],
+    bytes: [u8; 16],
     used: usize,
     start: u64,
     trail: Trail<W>,
@@ -159,7 +159,7 @@ impl<W: Copy> Code<W> {
 }
 
 /// Returns the bytes of three words without the first ones.
-fn shifted([low, middle, high]: [u64; CODE], skipped: usize) -> [u8; MAX_LENGTH] {
+fn shifted([low, middle, high]: [u64; CODE], skipped: usize) -> [u8; 16] {
     let shift = (skipped & 7) as u32 * 8;
     let wide = (u128::from(middle) << 64 | u128::from(low)) >> shift;
     let wide = if shift == 0 {
@@ -167,9 +167,5 @@ fn shifted([low, middle, high]: [u64; CODE], skipped: usize) -> [u8; MAX_LENGTH]
     } else {
         wide | u128::from(high).wrapping_shl(128_u32.wrapping_sub(shift))
     };
-    let mut bytes = [0; MAX_LENGTH];
-    for (byte, value) in bytes.iter_mut().zip(wide.to_le_bytes()) {
-        *byte = value;
-    }
-    bytes
+    wide.to_le_bytes()
 }
