@@ -4,10 +4,11 @@
 use crate::space::Word;
 use crate::svm::{self, Vmcb};
 use bulkhead_abi::log;
-use bulkhead_arch_api::{Exit, MAX_VCPUS, PartitionKind, Ticks, VcpuId, VcpuPlan};
+use bulkhead_arch_api::{MAX_VCPUS, PartitionKind, Ticks, VcpuId, VcpuPlan};
 use bulkhead_arch_support::ClaimTable;
 use bulkhead_arch_x86_64_core::decode::{Access, Register};
 use bulkhead_arch_x86_64_core::known::Known;
+use bulkhead_arch_x86_64_core::lapic::Window;
 use core::cell::UnsafeCell;
 
 /// RAX and RSP among the general registers.
@@ -108,8 +109,8 @@ pub(crate) struct Context {
     pub(crate) forget: bool,
     /// The upper half of the task priority, as the control block has it.
     pub(crate) task_priority: u8,
-    /// An exit that was found outside a run.
-    pub(crate) early: Option<Exit>,
+    /// The window that the control block asks for.
+    pub(crate) window: Window,
     /// Instructions that have accessed memory.
     pub(crate) known: [Option<Known<Word>>; KNOWN],
 }
@@ -139,7 +140,7 @@ impl Context {
             starting: (0, 0),
             forget: true,
             task_priority: 0,
-            early: None,
+            window: Window::Nothing,
             known: [None; KNOWN],
         }
     }

@@ -8,7 +8,7 @@ use crate::{platform, space, svm};
 use bulkhead_abi::HealthClass;
 use bulkhead_arch_api::{Access, AccessKind, AddressSpace, Exit, GuestPhys, VcpuSet};
 use bulkhead_arch_x86_64_core::decode::{self, Operand, Operation, extend};
-use bulkhead_arch_x86_64_core::lapic::{Delivery, Effect, Ipi, Target};
+use bulkhead_arch_x86_64_core::lapic::Effect;
 
 /// EXITINFO1 of a nested page fault (APM volume 2, 15.25.6): an instruction fetch; a walk of the guest's
 /// tables.
@@ -127,20 +127,12 @@ fn act(machine: &mut Machine, context: &mut Context, effect: Effect) -> Option<E
     match effect {
         Effect::Nothing => None,
         Effect::End(vector) => woken(platform::end(partition, vector, machine.pcpu)),
-        Effect::Send(Ipi {
-            vector,
-            delivery: Delivery::Fixed,
-            target: Target::Own,
-        }) => {
-            platform::apic(context.id)?.accept(vector, false);
-            machine.looks = true;
-            None
-        }
         Effect::Send(ipi) => {
             let sender = context.plan.index.into();
             let sent = platform::send(partition, ipi, false, sender, machine.pcpu);
             if sent.starting != 0 {
                 context.starting = (sent.starting, ipi.vector);
+                machine.looks = true;
             }
             let mut wake = sent.wake;
             // The sender looks at its own interrupts anyway.

@@ -51,7 +51,7 @@ impl Shared {
 }
 
 /// A VM: its shared parts, and facts that are read without a lock.
-struct Vm {
+pub(crate) struct Vm {
     shared: TicketMutex<Shared, Relax>,
     /// First vCPU, and number of vCPUs.
     vcpus: [AtomicU8; 2],
@@ -213,10 +213,16 @@ pub(crate) fn has_event_for(vcpu: VcpuId, in_nmi: bool) -> bool {
     local(vcpu).is_some_and(|local| local.events.load(Ordering::Acquire) & !waits != 0)
 }
 
-/// Tells whether the 8259 asks for vCPU 0 of the VM.
-#[inline]
-pub(crate) fn external_asks(partition: PartitionId) -> bool {
-    vm(partition).is_some_and(|vm| vm.asks.load(Ordering::Acquire))
+/// Returns the VM of a vCPU if the vCPU is its first one, which alone gets the interrupts of 8259 and PIT.
+#[inline(always)]
+pub(crate) fn vm_of_first(plan: &VcpuPlan) -> Option<&'static Vm> {
+    if plan.index == 0 { vm(plan.partition) } else { None }
+}
+
+/// Tells whether the 8259 asks for the first vCPU of a VM.
+#[inline(always)]
+pub(crate) fn external_asks(vm: Option<&Vm>) -> bool {
+    vm.is_some_and(|vm| vm.asks.load(Ordering::Acquire))
 }
 
 /// Takes the vector of the 8259.
@@ -490,10 +496,10 @@ fn note_pit(vm: &Vm, shared: &Shared, now: u64, board: &crate::board::Board) {
     vm.pit_due.store(due, Ordering::Release);
 }
 
-/// Returns when counter 0 of the PIT rises next, in the guest's ticks.
-#[inline]
-pub(crate) fn pit_due(partition: PartitionId) -> u64 {
-    vm(partition).map_or(u64::MAX, |vm| vm.pit_due.load(Ordering::Acquire))
+/// Returns when counter 0 of the PIT interrupts the first vCPU of a VM next, in the guest's ticks.
+#[inline(always)]
+pub(crate) fn pit_due(vm: Option<&Vm>) -> u64 {
+    vm.map_or(u64::MAX, |vm| vm.pit_due.load(Ordering::Acquire))
 }
 
 /// Lets counter 0 of the PIT interrupt, if it has risen.

@@ -4,6 +4,8 @@
 //! It is an array of words. The hardware reads and writes it during VMRUN only, which is a call through a
 //! raw pointer for the compiler.
 
+use bulkhead_arch_x86_64_core::lapic::Window;
+
 /// Byte offsets of fields of 64 bits.
 pub(crate) const TSC_OFFSET: usize = 0x50;
 /// ASID in bits 31:0, TLB_CONTROL in bits 39:32.
@@ -123,17 +125,6 @@ const V_MASKING: u64 = 1 << 24;
 pub(crate) const EVENT_VALID: u64 = 1 << 31;
 /// Bit of an event that says that it has an error code.
 const EVENT_HAS_CODE: u64 = 1 << 11;
-
-/// The change that an interrupt waits for, which the guest can make without an exit.
-#[derive(Clone, Copy)]
-pub(crate) enum Window {
-    /// There is none.
-    Nothing,
-    /// Interrupts are on.
-    Interrupts,
-    /// The task priority falls.
-    Priority,
-}
 
 /// A block.
 #[repr(C, align(4096))]

@@ -14,6 +14,7 @@ use bulkhead_arch_api::{
     DUMP_REGISTERS, Dump, Exit, FaultReport, GuestPhys, PartitionId, PartitionKind, RegisterAccess, Reply,
     ShortCalls, Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualLine,
 };
+use bulkhead_arch_x86_64_core::lapic::Window;
 
 /// The vCPU was not adopted by this pCPU.
 const NOT_ADOPTED: Exit = Exit::Failed { code: 1 };
@@ -92,7 +93,7 @@ impl Context {
         (self.auxiliary, self.starting, self.task_priority) = (0, (0, 0), 0);
         self.debug = None;
         (self.forget, self.halted, self.due) = (true, false, Ticks(0));
-        (self.in_nmi, self.step) = (false, None);
+        (self.in_nmi, self.step, self.window) = (false, None, Window::Nothing);
         self.known = [None; KNOWN];
     }
 
@@ -227,18 +228,21 @@ impl Machine {
         }
         context.idle_until = 0;
         let mut exit = if context.halted {
-            self.prepare_halted(context)
+            self.stay_halted(context)
         } else {
-            self.prepare(context)
+            None
         };
-        while exit.is_none() {
+        loop {
+            if exit.is_none() {
+                exit = self.prepare(context);
+            }
+            if exit.is_some() {
+                return exit;
+            }
             if context.plan.direct {
                 match self.enter_direct(context) {
                     direct::Entered::Ran => {}
-                    direct::Entered::Noted => {
-                        exit = self.prepare(context);
-                        continue;
-                    }
+                    direct::Entered::Noted => continue,
                     direct::Entered::Left(left) => return Some(left),
                 }
             } else {
@@ -247,11 +251,7 @@ impl Machine {
                 unsafe { entry::bulkhead_enter(context, self.host) }
             }
             exit = traps::handle(self, context);
-            if exit.is_none() {
-                exit = self.prepare(context);
-            }
         }
-        exit
     }
 }
 

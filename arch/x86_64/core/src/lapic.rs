@@ -134,6 +134,17 @@ pub enum Effect {
     End(u8),
 }
 
+/// The change that a pending vector waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// None that the guest can make without an exit.
+    Nothing,
+    /// The guest takes interrupts.
+    Interrupts,
+    /// The task priority falls.
+    Priority,
+}
+
 /// 256 bits, and which of their words are not 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Vectors {
@@ -151,16 +162,23 @@ impl Vectors {
         ((vector >> 5) as usize, 1 << (vector & 31))
     }
 
-    fn set(&mut self, vector: u8, on: bool) {
+    #[inline(always)]
+    fn insert(&mut self, vector: u8) {
         let (index, bit) = Self::place(vector);
         if let Some(word) = self.words.get_mut(index) {
-            *word = if on { *word | bit } else { *word & !bit };
-            let mark = 1_u8 << (vector >> 5);
-            self.used = if *word == 0 {
-                self.used & !mark
-            } else {
-                self.used | mark
-            };
+            *word |= bit;
+            self.used |= 1_u8 << (vector >> 5);
+        }
+    }
+
+    #[inline(always)]
+    fn remove(&mut self, vector: u8) {
+        let (index, bit) = Self::place(vector);
+        if let Some(word) = self.words.get_mut(index) {
+            *word &= !bit;
+            if *word == 0 {
+                self.used &= !(1_u8 << (vector >> 5));
+            }
         }
     }
 
@@ -171,9 +189,9 @@ impl Vectors {
 
     #[inline]
     fn highest(&self) -> Option<u8> {
-        let index = 7_u32.checked_sub(self.used.leading_zeros())?;
+        let index = self.used.checked_ilog2()?;
         let word = self.words.get(index as usize)?;
-        Some((index << 5 | word.leading_zeros() ^ 31) as u8)
+        Some((index << 5 | word.checked_ilog2()?) as u8)
     }
 
     fn word(&self, index: u32) -> u32 {
@@ -342,12 +360,17 @@ impl Lapic {
     }
 
     /// Makes a vector pending. Returns whether it can be delivered sooner or later.
+    #[inline]
     pub fn accept(&mut self, vector: u8, is_level: bool) -> bool {
         if vector < 16 || !self.is_enabled() {
             return false;
         }
-        self.request.set(vector, true);
-        self.level.set(vector, is_level);
+        self.request.insert(vector);
+        if is_level {
+            self.level.insert(vector);
+        } else if self.level.used != 0 {
+            self.level.remove(vector);
+        }
         true
     }
 
@@ -362,13 +385,18 @@ impl Lapic {
 
     /// Returns the vector that is pending with the highest priority, and whether the processor's priority
     /// lets it through.
+    #[inline(always)]
     #[must_use]
     pub fn pending(&self) -> Option<(u8, bool)> {
         if !self.is_enabled() {
             return None;
         }
         let vector = self.request.highest()?;
-        let is_open = vector & 0xF0 > self.processor_priority() & 0xF0;
+        // The processor's priority is the higher one of the two.
+        let class = vector & 0xF0;
+        let serviced = self.in_service.highest();
+        let is_open =
+            class > self.task_priority & 0xF0 && serviced.is_none_or(|serviced| class > serviced & 0xF0);
         Some((vector, is_open))
     }
 
@@ -406,9 +434,39 @@ impl Lapic {
 
     /// Notes that the processor has taken the vector. No other one can be delivered until this one ends, or
     /// the task priority falls, or another one comes.
+    #[inline(always)]
     pub fn take(&mut self, vector: u8) {
-        self.request.set(vector, false);
-        self.in_service.set(vector, true);
+        self.request.remove(vector);
+        self.in_service.insert(vector);
+    }
+
+    /// Tells whether a vector is pending, whatever the priorities.
+    #[inline(always)]
+    #[must_use]
+    pub const fn has_requests(&self) -> bool {
+        self.request.used != 0
+    }
+
+    /// Takes the vector that the processor can take now, if there is one.
+    #[inline(always)]
+    pub fn take_deliverable(&mut self) -> Option<u8> {
+        let (vector, is_open) = self.pending()?;
+        if !is_open {
+            return None;
+        }
+        self.take(vector);
+        Some(vector)
+    }
+
+    /// Returns what the vector that is pending with the highest priority waits for, while the processor takes
+    /// no interrupt.
+    #[must_use]
+    pub fn window(&self) -> Window {
+        match self.pending() {
+            Some((_, true)) => Window::Interrupts,
+            Some((vector, false)) if self.waits_for_task_priority(vector) => Window::Priority,
+            _ => Window::Nothing,
+        }
     }
 
     /// Tells whether the 8259 reaches the processor through LINT0.
@@ -528,11 +586,7 @@ impl Lapic {
                 self.command = self.command & u64::from(u32::MAX) | u64::from(word) << 32;
             }
             SELF_COMMAND if self.is_extended() => {
-                return Some(Effect::Send(Ipi {
-                    vector: word as u8,
-                    delivery: Delivery::Fixed,
-                    target: Target::Own,
-                }));
+                self.accept(word as u8, false);
             }
             LOCAL..INITIAL_COUNT => self.set_local(number, word, now),
             INITIAL_COUNT => {
@@ -584,7 +638,7 @@ impl Lapic {
         let Some(vector) = self.in_service.highest() else {
             return Effect::Nothing;
         };
-        self.in_service.set(vector, false);
+        self.in_service.remove(vector);
         if self.level.has(vector) {
             Effect::End(vector)
         } else {
@@ -612,6 +666,10 @@ impl Lapic {
             (_, true) => Target::Logical(destination),
             (_, false) => Target::Physical(destination),
         };
+        if delivery == Delivery::Fixed && target == Target::Own {
+            self.accept(low as u8, false);
+            return Effect::Nothing;
+        }
         Effect::Send(Ipi {
             vector: low as u8,
             delivery,
@@ -698,20 +756,37 @@ impl Lapic {
     }
 
     fn expire(&mut self, now: u64) {
+        if self.mode() == PERIODIC {
+            return self.expire_periodic(now);
+        }
+        self.due = 0;
+        self.accept_timer();
+    }
+
+    #[inline(never)]
+    fn expire_periodic(&mut self, now: u64) {
+        self.due = self.next_period(now);
+        self.accept_timer();
+    }
+
+    #[inline(always)]
+    fn accept_timer(&mut self) {
         let [timer, ..] = self.local;
-        let period = self.period();
-        self.due = if self.mode() == PERIODIC && period != 0 {
-            let pause = if period < SHORTEST { SHORTEST } else { 0 };
-            let passed = now.saturating_sub(self.started).saturating_add(pause);
-            let over = passed.checked_rem(period).unwrap_or(0);
-            let next = passed.saturating_sub(over).saturating_add(period);
-            self.started.saturating_add(next)
-        } else {
-            0
-        };
         if timer & MASKED == 0 {
             self.accept(timer as u8, false);
         }
+    }
+
+    /// Returns when a periodic timer that expires now expires next, 0 if it does not.
+    fn next_period(&self, now: u64) -> u64 {
+        let period = self.period();
+        let pause = if period < SHORTEST { SHORTEST } else { 0 };
+        let passed = now.saturating_sub(self.started).saturating_add(pause);
+        let Some(over) = passed.checked_rem(period) else {
+            return 0;
+        };
+        let next = passed.saturating_sub(over).saturating_add(period);
+        self.started.saturating_add(next)
     }
 }
 
@@ -767,8 +842,6 @@ mod tests {
         assert_eq!(sent, ipi(0x31, Delivery::Fixed, Target::Physical(3)));
         let sent = apic.write(COMMAND, 2 << 32 | 0x4608, 0);
         assert_eq!(sent, ipi(8, Delivery::Startup, Target::Physical(2)));
-        let sent = apic.write(SELF_COMMAND, 0x77, 0);
-        assert_eq!(sent, ipi(0x77, Delivery::Fixed, Target::Own));
         assert_eq!(apic.write(COMMAND, 0x8500, 0), Some(Effect::Nothing), "de-assert");
         assert_eq!(apic.write(COMMAND, 0x4001, 0), Some(Effect::Nothing), "vector 1");
         assert_eq!(apic.write(ID, 0, 0), None);
@@ -777,6 +850,28 @@ mod tests {
         old.write(COMMAND_HIGH, 0x0200_0000, 0);
         let sent = old.write(COMMAND, 0x4031, 0);
         assert_eq!(sent, ipi(0x31, Delivery::Fixed, Target::Physical(2)));
+    }
+
+    #[test]
+    fn a_vector_for_oneself_is_pending_at_once() {
+        for (register, value) in [(SELF_COMMAND, 0x77), (COMMAND, 1 << 18 | 0x4077)] {
+            let (mut apic, mut twin) = (on(), on());
+            // A level that was left by an earlier one.
+            for apic in [&mut apic, &mut twin] {
+                apic.accept(0x77, true);
+            }
+            assert_eq!(apic.write(register, value, 0), Some(Effect::Nothing));
+            assert!(twin.accept(0x77, false));
+            assert_eq!((apic.pending(), apic.level), (Some((0x77, true)), twin.level));
+            assert!(apic.must_be_looked_at(register));
+        }
+        let sent = on().write(COMMAND, 1 << 18 | 0x4177, 0);
+        let ipi = Ipi {
+            vector: 0x77,
+            delivery: Delivery::Lowest,
+            target: Target::Own,
+        };
+        assert_eq!(sent, Some(Effect::Send(ipi)));
     }
 
     #[test]
