@@ -106,7 +106,10 @@ fn local(
         AccessKind::Write(value) => {
             let effect = apic.write(number, value & 0xFFFF_FFFF, now);
             machine.looks |= apic.must_be_looked_at(number);
-            context.set_task_priority(apic.task_priority());
+            let priority = apic.task_priority();
+            if priority >> 4 != context.task_priority {
+                context.set_task_priority(priority);
+            }
             (0, effect.unwrap_or(Effect::Nothing))
         }
     })

@@ -26,6 +26,8 @@ use spin::mutex::{TicketMutex, TicketMutexGuard};
 const NMI: u8 = 1;
 /// The vCPU was reset by another one.
 const INIT: u8 = 2;
+/// Something has changed since the vCPU looked at its interrupts last.
+const CHANGED: u8 = 4;
 /// The pin of the I/O APIC that counter 0 of the PIT is at; its line of the 8259 is 0.
 const PIT_PIN: u32 = 2;
 
@@ -64,13 +66,11 @@ pub(crate) struct Vm {
 }
 
 /// A vCPU's local APIC, and facts that are read without a lock.
-struct Local {
+pub(crate) struct Local {
     apic: TicketMutex<Lapic, Relax>,
-    /// `NMI`, `INIT`.
-    events: AtomicU8,
+    /// `NMI`, `INIT`, `CHANGED`.
+    news: AtomicU8,
     home: AtomicU8,
-    /// Something has changed since the vCPU looked at its interrupts last.
-    changed: AtomicBool,
     /// Its pCPU runs it, and looks at it before each entry. Such a vCPU is none of the kernel's business.
     runs: AtomicBool,
 }
@@ -92,9 +92,8 @@ const VM: Vm = Vm {
 )]
 const LOCAL: Local = Local {
     apic: TicketMutex::new(Lapic::new(0)),
-    events: AtomicU8::new(0),
+    news: AtomicU8::new(CHANGED),
     home: AtomicU8::new(0),
-    changed: AtomicBool::new(true),
     runs: AtomicBool::new(false),
 };
 
@@ -105,8 +104,18 @@ fn vm(partition: PartitionId) -> Option<&'static Vm> {
     VMS.get(usize::from(partition.0))
 }
 
-fn local(vcpu: VcpuId) -> Option<&'static Local> {
+/// Returns the local part of a vCPU.
+#[inline(always)]
+pub(crate) fn local(vcpu: VcpuId) -> Option<&'static Local> {
     LOCALS.get(usize::from(vcpu.0))
+}
+
+impl Local {
+    /// Locks the local APIC.
+    #[inline(always)]
+    pub(crate) fn apic(&self) -> TicketMutexGuard<'_, Lapic, Relax> {
+        self.apic.lock()
+    }
 }
 
 /// Returns the local APIC of a vCPU.
@@ -166,8 +175,7 @@ pub(crate) fn reset_local(vcpu: VcpuId, index: u8, started: bool) {
             Lapic::new(index.into())
         };
         drop(apic);
-        local.events.store(0, Ordering::Release);
-        local.changed.store(true, Ordering::Release);
+        local.news.store(CHANGED, Ordering::Release);
     }
 }
 
@@ -197,20 +205,15 @@ pub(crate) fn take_init(vcpu: VcpuId) -> bool {
 #[inline]
 fn take_event(vcpu: VcpuId, event: u8) -> bool {
     let Some(local) = local(vcpu) else { return false };
-    let events = &local.events;
+    let events = &local.news;
     events.load(Ordering::Acquire) & event != 0 && events.fetch_and(!event, Ordering::AcqRel) & event != 0
-}
-
-/// Tells whether the vCPU was reset or has a non-maskable interrupt.
-pub(crate) fn has_event(vcpu: VcpuId) -> bool {
-    local(vcpu).is_some_and(|local| local.events.load(Ordering::Acquire) != 0)
 }
 
 /// Tells whether the vCPU was reset or has a non-maskable interrupt that it can take. `in_nmi`: it handles
 /// one.
 pub(crate) fn has_event_for(vcpu: VcpuId, in_nmi: bool) -> bool {
-    let waits = if in_nmi { NMI } else { 0 };
-    local(vcpu).is_some_and(|local| local.events.load(Ordering::Acquire) & !waits != 0)
+    let taken = if in_nmi { INIT } else { INIT | NMI };
+    local(vcpu).is_some_and(|local| local.news.load(Ordering::Acquire) & taken != 0)
 }
 
 /// Returns the VM of a vCPU if the vCPU is its first one, which alone gets the interrupts of 8259 and PIT.
@@ -234,11 +237,30 @@ pub(crate) fn take_external(partition: PartitionId) -> Option<u8> {
     vector
 }
 
-/// Tells whether a vCPU has to look at its interrupts, and takes it that it does.
-#[inline]
-pub(crate) fn take_change(vcpu: VcpuId) -> bool {
-    let Some(local) = local(vcpu) else { return true };
-    local.changed.load(Ordering::Acquire) && local.changed.swap(false, Ordering::SeqCst)
+/// What has happened to a vCPU since its last look. A non-maskable interrupt stays until it is taken.
+#[derive(Clone, Copy)]
+pub(crate) struct News(u8);
+
+impl News {
+    /// Tells whether there is anything.
+    pub(crate) const fn is_any(self) -> bool {
+        self.0 != 0
+    }
+
+    /// Tells whether the vCPU was reset or has a non-maskable interrupt.
+    pub(crate) const fn has_event(self) -> bool {
+        self.0 & (NMI | INIT) != 0
+    }
+}
+
+/// Takes what has happened to a vCPU.
+#[inline(always)]
+pub(crate) fn take_news(local: &Local) -> News {
+    let news = local.news.load(Ordering::Acquire);
+    if news & CHANGED == 0 {
+        return News(news);
+    }
+    News(local.news.fetch_and(!CHANGED, Ordering::SeqCst))
 }
 
 /// Notes whether a pCPU runs a vCPU. A pCPU that ceases to run a vCPU that idles must ask [`is_changed`]
@@ -252,13 +274,13 @@ pub(crate) fn note_running(vcpu: VcpuId, runs: bool) {
 
 /// Tells whether a vCPU has to look at its interrupts.
 pub(crate) fn is_changed(vcpu: VcpuId) -> bool {
-    local(vcpu).is_none_or(|local| local.changed.load(Ordering::SeqCst))
+    local(vcpu).is_none_or(|local| local.news.load(Ordering::SeqCst) & CHANGED != 0)
 }
 
 /// Tells a vCPU that it has something to do: an entry that is to come looks, and another pCPU that runs it is
 /// interrupted. Returns true if no pCPU runs it, so that the kernel has to wake it.
 fn tell(local: &Local, own: PcpuId) -> bool {
-    local.changed.store(true, Ordering::SeqCst);
+    local.news.fetch_or(CHANGED, Ordering::SeqCst);
     if !local.runs.load(Ordering::SeqCst) {
         return true;
     }
@@ -307,14 +329,14 @@ pub(crate) fn send(partition: PartitionId, ipi: Ipi, is_level: bool, sender: u32
         let is_told = match ipi.delivery {
             Delivery::Fixed | Delivery::Lowest => apic.accept(ipi.vector, is_level),
             Delivery::Nmi => {
-                local.events.fetch_or(NMI, Ordering::AcqRel);
+                local.news.fetch_or(NMI, Ordering::AcqRel);
                 true
             }
             // The boot processor is never reset by others, and no processor resets itself so.
             Delivery::Init => {
                 let is_other = index != 0 && u32::from(index) != sender;
                 if is_other {
-                    local.events.fetch_or(INIT, Ordering::AcqRel);
+                    local.news.fetch_or(INIT, Ordering::AcqRel);
                 }
                 is_other
             }

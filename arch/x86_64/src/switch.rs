@@ -5,7 +5,7 @@ use crate::board::BOARD;
 use crate::context::{Context, RAX, RSP};
 use crate::emulate::woken;
 use crate::machine::Machine;
-use crate::platform::Vm;
+use crate::platform::{Local, News};
 use crate::{entry, nmi, platform, svm, sysreg};
 use bulkhead_arch_api::{Exit, Ticks, TimeMode, VcpuSet};
 use bulkhead_arch_x86_64_core::lapic::Window;
@@ -76,12 +76,16 @@ impl Machine {
         let looks = core::mem::take(&mut self.looks);
         if context.is_task() {
             self.set_timer(Ticks::NEVER);
-        } else if platform::take_change(context.id) || looks {
-            if let Some(exit) = self.look(context) {
-                return Some(exit);
+        } else if let Some(local) = platform::local(context.id) {
+            let news = platform::take_news(local);
+            if news.is_any() || looks {
+                let exit = self.look(context, local, news);
+                if exit.is_some() {
+                    return exit;
+                }
+            } else {
+                self.set_timer(context.due);
             }
-        } else {
-            self.set_timer(context.due);
         }
         context.vmcb.forget_space(core::mem::take(&mut context.forget));
         context.vmcb.set(svm::EVENT, context.event);
@@ -93,8 +97,8 @@ impl Machine {
 
     /// Looks at the interrupts of a vCPU. Returns the exit to make instead of an entry.
     #[inline(always)]
-    fn look(&mut self, context: &mut Context) -> Option<Exit> {
-        if context.starting.0 != 0 || platform::has_event(context.id) {
+    fn look(&mut self, context: &mut Context, local: &Local, news: News) -> Option<Exit> {
+        if news.has_event() || context.starting.0 != 0 {
             let exit = self.take_events(context);
             if exit.is_some() {
                 return exit;
@@ -102,13 +106,16 @@ impl Machine {
         }
         let now = context.now();
         let first = platform::vm_of_first(&context.plan);
-        if platform::pit_due(first) <= now {
+        let mut pit = platform::pit_due(first);
+        if pit <= now {
             let exit = self.advance_pit(context, now);
             if exit.is_some() {
                 return exit;
             }
+            pit = platform::pit_due(first);
         }
-        self.deliver(context, now, first);
+        let is_rare = platform::external_asks(first) || context.step.is_some();
+        self.deliver(context, local, now, pit, is_rare);
         None
     }
 
@@ -136,14 +143,11 @@ impl Machine {
     }
 
     /// Lets the timer of the local APIC expire, sets the pCPU's own timer for the next time, and chooses the
-    /// event that the entry delivers. `first`: of a first vCPU its VM.
+    /// event that the entry delivers. `pit`: when the PIT interrupts next. `is_rare`: there is more to it than
+    /// the local APIC ([`choose`]).
     #[inline(never)]
-    fn deliver(&mut self, context: &mut Context, now: u64, first: Option<&Vm>) {
-        let pit = platform::pit_due(first);
-        let is_rare = platform::external_asks(first) || context.step.is_some();
-        let Some(mut apic) = platform::apic(context.id) else {
-            return;
-        };
+    fn deliver(&mut self, context: &mut Context, local: &Local, now: u64, pit: u64, is_rare: bool) {
+        let mut apic = local.apic();
         apic.advance(now);
         let mut window = Window::Nothing;
         if apic.has_requests() && !is_rare {
@@ -162,7 +166,7 @@ impl Machine {
         let expiry = apic.expiry().unwrap_or(u64::MAX);
         drop(apic);
         if is_rare {
-            window = choose(context, first);
+            window = choose(context, local);
         }
         // Until interrupts are on, every entry looks. A change of the priority looks itself.
         self.looks = window == Window::Interrupts;
@@ -183,12 +187,14 @@ impl Machine {
     /// As before an entry, a look is left out if nothing has changed since the last one, which has found
     /// nothing to deliver: neither an interrupt nor a time before `due`.
     pub(crate) fn stay_halted(&mut self, context: &mut Context) -> Option<Exit> {
+        let local = platform::local(context.id)?;
         context.halted = true;
         loop {
             // Before the look, so that a change after it is seen by the next one.
             let looks = core::mem::take(&mut self.looks);
-            if platform::take_change(context.id) || looks {
-                let exit = self.look(context);
+            let news = platform::take_news(local);
+            if news.is_any() || looks {
+                let exit = self.look(context, local, news);
                 if exit.is_some() {
                     return exit;
                 }
@@ -231,7 +237,7 @@ impl Machine {
 /// Chooses the event that the entry delivers where there is a step over an instruction, or the 8259 asks.
 /// Returns the window for what has to wait.
 #[inline(never)]
-fn choose(context: &mut Context, first: Option<&Vm>) -> Window {
+fn choose(context: &mut Context, local: &Local) -> Window {
     if context.step.is_some() {
         // After the step is an exit. An event that comes before the step ends it.
         if context.event != 0 {
@@ -240,10 +246,9 @@ fn choose(context: &mut Context, first: Option<&Vm>) -> Window {
         return Window::Nothing;
     }
     let takes = context.event == 0 && is_open(context);
-    let Some(mut apic) = platform::apic(context.id) else {
-        return Window::Nothing;
-    };
-    if platform::external_asks(first) && apic.passes_external() {
+    let asks = platform::external_asks(platform::vm_of_first(&context.plan));
+    let mut apic = local.apic();
+    if asks && apic.passes_external() {
         if !takes {
             return Window::Interrupts;
         }
@@ -251,7 +256,7 @@ fn choose(context: &mut Context, first: Option<&Vm>) -> Window {
         drop(apic);
         let vector = platform::take_external(context.plan.partition);
         context.event = vector.map_or(0, svm::interrupt);
-        return platform::apic(context.id).map_or(Window::Nothing, |apic| apic.window());
+        return local.apic().window();
     }
     let vector = if takes { apic.take_deliverable() } else { None };
     if let Some(vector) = vector {

@@ -58,6 +58,11 @@ const READ_ONLY: u32 = 1 << 12 | 1 << 14;
 /// The interrupt command of x2APIC: destination, shorthand, trigger, level, kind, vector; and the status,
 /// which AMD's processors ignore.
 const COMMAND_BITS: u64 = 0xFFFF_FFFF_000C_DFFF;
+/// The delivery mode of the interrupt command, and its shorthand of the destination; the shorthand of the
+/// processor itself, with a fixed delivery.
+const DELIVERY: u32 = 7 << 8;
+const SHORTHAND: u32 = 3 << 18;
+const OWN: u32 = 1 << 18;
 /// The least ticks between two interrupts of a periodic timer: a processor with shorter ones would do nothing
 /// but take them. An interrupt takes a VM some 2,000.
 const SHORTEST: u64 = 10_000;
@@ -238,6 +243,8 @@ pub struct Lapic {
     base: u64,
     /// True once the guest has used the registers in memory, or has written APIC_BASE.
     is_chosen: bool,
+    /// By APIC_BASE and by the spurious vector's register.
+    is_on: bool,
     task_priority: u8,
     spurious: u32,
     logical: u32,
@@ -267,6 +274,7 @@ impl Lapic {
             id,
             is_chosen: false,
             base: ADDRESS | BASE_ENABLED | if is_first { BASE_BOOT } else { 0 },
+            is_on: is_first,
             task_priority: 0,
             spurious: if is_first { 0x1FF } else { 0xFF },
             logical: 0,
@@ -318,6 +326,7 @@ impl Lapic {
             _ => {}
         }
         self.base = value;
+        self.is_on = self.is_enabled();
         self.is_chosen = true;
         true
     }
@@ -362,7 +371,7 @@ impl Lapic {
     /// Makes a vector pending. Returns whether it can be delivered sooner or later.
     #[inline]
     pub fn accept(&mut self, vector: u8, is_level: bool) -> bool {
-        if vector < 16 || !self.is_enabled() {
+        if vector < 16 || !self.is_on {
             return false;
         }
         self.request.insert(vector);
@@ -388,7 +397,7 @@ impl Lapic {
     #[inline(always)]
     #[must_use]
     pub fn pending(&self) -> Option<(u8, bool)> {
-        if !self.is_enabled() {
+        if !self.is_on {
             return None;
         }
         let vector = self.request.highest()?;
@@ -432,12 +441,21 @@ impl Lapic {
         !is_quiet || self.request.used != 0
     }
 
-    /// Notes that the processor has taken the vector. No other one can be delivered until this one ends, or
-    /// the task priority falls, or another one comes.
+    /// Notes that the processor has taken the vector, which was pending. No other one can be delivered until
+    /// this one ends, or the task priority falls, or another one comes.
     #[inline(always)]
     pub fn take(&mut self, vector: u8) {
-        self.request.remove(vector);
-        self.in_service.insert(vector);
+        let (index, bit) = Vectors::place(vector);
+        let mark = 1_u8 << (vector >> 5);
+        let (request, serviced) = (&mut self.request, &mut self.in_service);
+        if let (Some(from), Some(to)) = (request.words.get_mut(index), serviced.words.get_mut(index)) {
+            *from ^= bit;
+            if *from == 0 {
+                request.used ^= mark;
+            }
+            *to |= bit;
+            serviced.used |= mark;
+        }
     }
 
     /// Tells whether a vector is pending, whatever the priorities.
@@ -564,29 +582,40 @@ impl Lapic {
     /// Writes the register `number`; `None` if there is none, or not such a value.
     pub fn write(&mut self, number: u32, value: u64, now: u64) -> Option<Effect> {
         let word = value as u32;
-        if self.is_extended() && value & !EXTENDED_BITS.get(number as usize).unwrap_or(&0) != 0 {
+        // Behind the table is no register, which is found below.
+        let bits = EXTENDED_BITS.get(number as usize % EXTENDED_BITS.len());
+        if self.is_extended() && value & !bits.unwrap_or(&0) != 0 {
             return None;
         }
         match number {
             TASK_PRIORITY => self.task_priority = word as u8,
             END => return Some(self.end()),
-            LOGICAL_DESTINATION if !self.is_extended() => self.logical = word & 0xFF00_0000,
-            DESTINATION_FORMAT if !self.is_extended() => self.format = word | 0x0FFF_FFFF,
-            SPURIOUS => self.set_spurious(word),
-            ERROR => self.errors = [0, self.errors[0]],
             COMMAND if self.is_extended() => {
                 self.command = value;
                 return Some(self.send());
             }
+            SELF_COMMAND if self.is_extended() => {
+                self.accept(word as u8, false);
+            }
+            _ => return self.write_rarely(number, word, now),
+        }
+        Some(Effect::Nothing)
+    }
+
+    /// Writes any other register.
+    #[inline(never)]
+    fn write_rarely(&mut self, number: u32, word: u32, now: u64) -> Option<Effect> {
+        match number {
+            LOGICAL_DESTINATION if !self.is_extended() => self.logical = word & 0xFF00_0000,
+            DESTINATION_FORMAT if !self.is_extended() => self.format = word | 0x0FFF_FFFF,
+            SPURIOUS => self.set_spurious(word),
+            ERROR => self.errors = [0, self.errors[0]],
             COMMAND => {
                 self.command = self.command & !u64::from(u32::MAX) | u64::from(word & !(1 << 12));
                 return Some(self.send());
             }
             COMMAND_HIGH if !self.is_extended() => {
                 self.command = self.command & u64::from(u32::MAX) | u64::from(word) << 32;
-            }
-            SELF_COMMAND if self.is_extended() => {
-                self.accept(word as u8, false);
             }
             LOCAL..INITIAL_COUNT => self.set_local(number, word, now),
             INITIAL_COUNT => {
@@ -609,6 +638,7 @@ impl Lapic {
 
     fn set_spurious(&mut self, word: u32) {
         self.spurious = word & 0x1FF;
+        self.is_on = self.is_enabled();
         if word & SOFTWARE_ENABLED == 0 {
             for entry in &mut self.local {
                 *entry |= MASKED;
@@ -646,8 +676,15 @@ impl Lapic {
         }
     }
 
+    /// Sends what the interrupt command says. A vector for the processor itself, which is frequent, comes
+    /// first.
+    #[inline(never)]
     fn send(&mut self) -> Effect {
         let low = self.command as u32;
+        if low & (DELIVERY | SHORTHAND) == OWN && low & 0xF0 != 0 {
+            self.accept(low as u8, false);
+            return Effect::Nothing;
+        }
         let delivery = Delivery::decode(low >> 8);
         // INIT with level de-assert does nothing on processors since the Pentium 4 (SDM 3A, 11.6.1).
         if delivery == Delivery::Init && low & 1 << 14 == 0 && low & 1 << 15 != 0 {
@@ -666,10 +703,6 @@ impl Lapic {
             (_, true) => Target::Logical(destination),
             (_, false) => Target::Physical(destination),
         };
-        if delivery == Delivery::Fixed && target == Target::Own {
-            self.accept(low as u8, false);
-            return Effect::Nothing;
-        }
         Effect::Send(Ipi {
             vector: low as u8,
             delivery,
