@@ -107,7 +107,8 @@ pub(crate) struct Context {
     pub(crate) starting: (u8, u8),
     /// Its address space must be forgotten at the next entry.
     pub(crate) forget: bool,
-    /// The upper half of the task priority, as the control block has it.
+    /// The upper half of the task priority, as the control block has it, and the local APIC: who changes one
+    /// changes all.
     pub(crate) task_priority: u8,
     /// The window that the control block asks for.
     pub(crate) window: Window,

@@ -8,7 +8,7 @@ use crate::{platform, space, svm};
 use bulkhead_abi::HealthClass;
 use bulkhead_arch_api::{Access, AccessKind, AddressSpace, Exit, GuestPhys, VcpuSet};
 use bulkhead_arch_x86_64_core::decode::{self, Operand, Operation, extend};
-use bulkhead_arch_x86_64_core::lapic::Effect;
+use bulkhead_arch_x86_64_core::lapic::{Delivery, Effect, Ipi, Target};
 
 /// EXITINFO1 of a nested page fault (APM volume 2, 15.25.6): an instruction fetch; a walk of the guest's
 /// tables.
@@ -120,6 +120,13 @@ fn local(
 pub(crate) fn take_effect(machine: &mut Machine, context: &mut Context, effect: Effect) -> Option<Exit> {
     match effect {
         Effect::Nothing => None,
+        Effect::Send(Ipi {
+            vector,
+            delivery: Delivery::Fixed,
+            target: Target::Physical(id),
+        }) if id < context.plan.count.into() && id != context.plan.index.into() => woken(
+            platform::send_vector(&context.plan, id as u8, vector, machine.pcpu),
+        ),
         effect => act(machine, context, effect),
     }
 }

@@ -260,7 +260,9 @@ pub(crate) fn take_news(local: &Local) -> News {
     if news & CHANGED == 0 {
         return News(news);
     }
-    News(local.news.fetch_and(!CHANGED, Ordering::SeqCst))
+    local.news.fetch_and(!CHANGED, Ordering::SeqCst);
+    // An event that came before a change that is taken is seen here.
+    News(local.news.load(Ordering::Acquire) | CHANGED)
 }
 
 /// Notes whether a pCPU runs a vCPU. A pCPU that ceases to run a vCPU that idles must ask [`is_changed`]
@@ -307,6 +309,22 @@ pub(crate) struct Sent {
     pub(crate) wake: VcpuSet,
     /// Indices of vCPUs that a start-up IPI names.
     pub(crate) starting: u8,
+}
+
+/// Sends a vector to one other vCPU of a VM by its number, which is below the number of vCPUs: [`send`] without
+/// everything else. Returns that vCPU if the kernel has to wake it.
+#[inline(never)]
+pub(crate) fn send_vector(plan: &VcpuPlan, id: u8, vector: u8, own: PcpuId) -> VcpuSet {
+    let vcpu = VcpuId(plan.first.0.wrapping_add(id));
+    let Some(local) = local(vcpu) else {
+        return VcpuSet::EMPTY;
+    };
+    let is_told = local.apic.lock().accept(vector, false);
+    if is_told && tell(local, own) {
+        VcpuSet::of(vcpu)
+    } else {
+        VcpuSet::EMPTY
+    }
 }
 
 /// Sends a message to the vCPUs of a VM that it is for. `sender`: index of the vCPU that sends it.

@@ -162,7 +162,6 @@ impl Machine {
                 apic.window()
             };
         }
-        let priority = apic.task_priority() >> 4;
         let expiry = apic.expiry().unwrap_or(u64::MAX);
         drop(apic);
         if is_rare {
@@ -170,9 +169,9 @@ impl Machine {
         }
         // Until interrupts are on, every entry looks. A change of the priority looks itself.
         self.looks = window == Window::Interrupts;
-        if priority != context.task_priority || window != context.window {
-            (context.task_priority, context.window) = (priority, window);
-            context.vmcb.set_window(priority, window);
+        if window != context.window {
+            context.window = window;
+            context.vmcb.set_window(context.task_priority, window);
         }
         context.due = match expiry.min(pit) {
             u64::MAX => Ticks::NEVER,

@@ -58,9 +58,10 @@ const READ_ONLY: u32 = 1 << 12 | 1 << 14;
 /// The interrupt command of x2APIC: destination, shorthand, trigger, level, kind, vector; and the status,
 /// which AMD's processors ignore.
 const COMMAND_BITS: u64 = 0xFFFF_FFFF_000C_DFFF;
-/// The delivery mode of the interrupt command, and its shorthand of the destination; the shorthand of the
-/// processor itself, with a fixed delivery.
+/// The delivery mode of the interrupt command, whether its destination is logical, and its shorthand of the
+/// destination; the shorthand of the processor itself, with a fixed delivery.
 const DELIVERY: u32 = 7 << 8;
+const LOGICAL: u32 = 1 << 11;
 const SHORTHAND: u32 = 3 << 18;
 const OWN: u32 = 1 << 18;
 /// The least ticks between two interrupts of a periodic timer: a processor with shorter ones would do nothing
@@ -369,7 +370,7 @@ impl Lapic {
     }
 
     /// Makes a vector pending. Returns whether it can be delivered sooner or later.
-    #[inline]
+    #[inline(always)]
     pub fn accept(&mut self, vector: u8, is_level: bool) -> bool {
         if vector < 16 || !self.is_on {
             return false;
@@ -592,7 +593,7 @@ impl Lapic {
             END => return Some(self.end()),
             COMMAND if self.is_extended() => {
                 self.command = value;
-                return Some(self.send());
+                return self.send();
             }
             SELF_COMMAND if self.is_extended() => {
                 self.accept(word as u8, false);
@@ -612,7 +613,7 @@ impl Lapic {
             ERROR => self.errors = [0, self.errors[0]],
             COMMAND => {
                 self.command = self.command & !u64::from(u32::MAX) | u64::from(word & !(1 << 12));
-                return Some(self.send());
+                return self.send();
             }
             COMMAND_HIGH if !self.is_extended() => {
                 self.command = self.command & u64::from(u32::MAX) | u64::from(word) << 32;
@@ -676,38 +677,58 @@ impl Lapic {
         }
     }
 
-    /// Sends what the interrupt command says. A vector for the processor itself, which is frequent, comes
-    /// first.
-    #[inline(never)]
-    fn send(&mut self) -> Effect {
+    /// Sends what the interrupt command says. Vectors for the processor itself and for one by its number,
+    /// which are frequent, come first.
+    #[inline(always)]
+    fn send(&mut self) -> Option<Effect> {
         let low = self.command as u32;
-        if low & (DELIVERY | SHORTHAND) == OWN && low & 0xF0 != 0 {
+        let destination = low & (DELIVERY | SHORTHAND | LOGICAL);
+        if low & 0xF0 != 0 && destination == OWN {
             self.accept(low as u8, false);
-            return Effect::Nothing;
+            return Some(Effect::Nothing);
         }
+        if low & 0xF0 != 0 && destination == 0 {
+            return Some(Effect::Send(Ipi {
+                vector: low as u8,
+                delivery: Delivery::Fixed,
+                target: Target::Physical(self.destination()),
+            }));
+        }
+        self.send_any()
+    }
+
+    /// Returns the destination of the interrupt command.
+    const fn destination(&self) -> u32 {
+        let high = (self.command >> 32) as u32;
+        if self.is_extended() { high } else { high >> 24 }
+    }
+
+    /// Sends what the interrupt command says.
+    #[inline(never)]
+    fn send_any(&mut self) -> Option<Effect> {
+        let low = self.command as u32;
         let delivery = Delivery::decode(low >> 8);
         // INIT with level de-assert does nothing on processors since the Pentium 4 (SDM 3A, 11.6.1).
         if delivery == Delivery::Init && low & 1 << 14 == 0 && low & 1 << 15 != 0 {
-            return Effect::Nothing;
+            return Some(Effect::Nothing);
         }
         if matches!(delivery, Delivery::Fixed | Delivery::Lowest) && low & 0xF0 == 0 {
             self.errors[0] |= ERROR_SENT;
-            return Effect::Nothing;
+            return Some(Effect::Nothing);
         }
-        let high = (self.command >> 32) as u32;
-        let destination = if self.is_extended() { high } else { high >> 24 };
-        let target = match (low >> 18 & 3, low & 1 << 11 != 0) {
+        let destination = self.destination();
+        let target = match (low >> 18 & 3, low & LOGICAL != 0) {
             (1, _) => Target::Own,
             (2, _) => Target::All,
             (3, _) => Target::Others,
             (_, true) => Target::Logical(destination),
             (_, false) => Target::Physical(destination),
         };
-        Effect::Send(Ipi {
+        Some(Effect::Send(Ipi {
             vector: low as u8,
             delivery,
             target,
-        })
+        }))
     }
 
     const fn mode(&self) -> u32 {
