@@ -87,7 +87,7 @@ pub(crate) struct Context {
     pub(crate) event: u64,
     /// The guest's counter less the hardware's.
     pub(crate) offset: u64,
-    /// When the vCPU ceased to be current, for frozen time.
+    /// When the vCPU ceased to be current, if its time is frozen then.
     pub(crate) since: u64,
     /// Until when an idle vCPU waits; 0 if it is not idle.
     pub(crate) idle_until: u64,
@@ -105,6 +105,8 @@ pub(crate) struct Context {
     pub(crate) debug: Option<[u64; 4]>,
     /// vCPUs that a start-up IPI has named and the kernel not yet, and the page of their first instruction.
     pub(crate) starting: (u8, u8),
+    /// It shares the identifier of its address space with other vCPUs.
+    pub(crate) shares_space: bool,
     /// Its address space must be forgotten at the next entry.
     pub(crate) forget: bool,
     /// The upper half of the task priority, as the control block has it, and the local APIC: who changes one
@@ -139,6 +141,7 @@ impl Context {
             auxiliary: 0,
             debug: None,
             starting: (0, 0),
+            shares_space: true,
             forget: true,
             task_priority: 0,
             window: Window::Nothing,

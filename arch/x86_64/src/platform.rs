@@ -116,6 +116,19 @@ impl Local {
     pub(crate) fn apic(&self) -> TicketMutexGuard<'_, Lapic, Relax> {
         self.apic.lock()
     }
+
+    /// Notes whether a pCPU runs the vCPU. A pCPU that ceases to run a vCPU that idles must ask
+    /// [`Local::is_changed`] after it.
+    #[inline(always)]
+    pub(crate) fn note_running(&self, runs: bool) {
+        self.runs.store(runs, Ordering::SeqCst);
+    }
+
+    /// Tells whether the vCPU has to look at its interrupts.
+    #[inline(always)]
+    pub(crate) fn is_changed(&self) -> bool {
+        self.news.load(Ordering::SeqCst) & CHANGED != 0
+    }
 }
 
 /// Returns the local APIC of a vCPU.
@@ -263,20 +276,6 @@ pub(crate) fn take_news(local: &Local) -> News {
     local.news.fetch_and(!CHANGED, Ordering::SeqCst);
     // An event that came before a change that is taken is seen here.
     News(local.news.load(Ordering::Acquire) | CHANGED)
-}
-
-/// Notes whether a pCPU runs a vCPU. A pCPU that ceases to run a vCPU that idles must ask [`is_changed`]
-/// after it.
-#[inline]
-pub(crate) fn note_running(vcpu: VcpuId, runs: bool) {
-    if let Some(local) = local(vcpu) {
-        local.runs.store(runs, Ordering::SeqCst);
-    }
-}
-
-/// Tells whether a vCPU has to look at its interrupts.
-pub(crate) fn is_changed(vcpu: VcpuId) -> bool {
-    local(vcpu).is_none_or(|local| local.news.load(Ordering::SeqCst) & CHANGED != 0)
 }
 
 /// Tells a vCPU that it has something to do: an entry that is to come looks, and another pCPU that runs it is

@@ -205,9 +205,9 @@ impl Vmcb {
         self.set(0x00, self.get(0x00) & !INTERCEPT_DEBUG);
     }
 
-    /// Sets the identifier of the address space. `forget`: entries of it are forgotten first.
-    pub(crate) fn set_space(&mut self, identifier: u32, forget: bool) {
-        self.set(ASID, u64::from(identifier) | u64::from(forget) << 32);
+    /// Sets the identifier of the address space.
+    pub(crate) fn set_space(&mut self, identifier: u32) {
+        self.set(ASID, identifier.into());
     }
 
     /// Says whether entries of the address space are forgotten at the next entry.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The switch between vCPUs of a pCPU, and the last look at a vCPU before it is entered.
 
-use crate::board::BOARD;
 use crate::context::{Context, RAX, RSP};
 use crate::emulate::woken;
 use crate::machine::Machine;
@@ -40,16 +39,7 @@ impl Machine {
         if context.plan.time == TimeMode::Frozen {
             thaw(context);
         }
-        let spaces = BOARD.get().map_or(1, |board| board.spaces);
-        let own = u32::from(context.id.0) + 1;
-        // vCPUs that have no identifier of their own share the last one.
-        let (identifier, shared) = if own < spaces - 1 {
-            (own, false)
-        } else {
-            (spaces - 1, true)
-        };
-        context.forget |= shared;
-        context.vmcb.set_space(identifier, context.forget);
+        context.forget |= context.shares_space;
     }
 
     /// Takes the current vCPU's floating-point registers out of the hardware.
@@ -114,8 +104,11 @@ impl Machine {
             }
             pit = platform::pit_due(first);
         }
-        let is_rare = platform::external_asks(first) || context.step.is_some();
-        self.deliver(context, local, now, pit, is_rare);
+        if platform::external_asks(first) || context.step.is_some() {
+            self.deliver_rarely(context, local, now, pit);
+        } else {
+            self.deliver(context, local, now, pit);
+        }
         None
     }
 
@@ -143,14 +136,13 @@ impl Machine {
     }
 
     /// Lets the timer of the local APIC expire, sets the pCPU's own timer for the next time, and chooses the
-    /// event that the entry delivers. `pit`: when the PIT interrupts next. `is_rare`: there is more to it than
-    /// the local APIC ([`choose`]).
+    /// event that the entry delivers. `pit`: when the PIT interrupts next.
     #[inline(never)]
-    fn deliver(&mut self, context: &mut Context, local: &Local, now: u64, pit: u64, is_rare: bool) {
+    fn deliver(&mut self, context: &mut Context, local: &Local, now: u64, pit: u64) {
         let mut apic = local.apic();
         apic.advance(now);
         let mut window = Window::Nothing;
-        if apic.has_requests() && !is_rare {
+        if apic.has_requests() {
             // A vector that the guest cannot take yet makes a window: a reason to exit as soon as it can.
             window = if context.event == 0
                 && is_open(context)
@@ -162,18 +154,33 @@ impl Machine {
                 apic.window()
             };
         }
-        let expiry = apic.expiry().unwrap_or(u64::MAX);
+        let expiry = apic.expiry();
         drop(apic);
-        if is_rare {
-            window = choose(context, local);
-        }
+        self.settle(context, window, expiry.unwrap_or(u64::MAX).min(pit), now);
+    }
+
+    /// Does the same where there is more than the local APIC ([`choose`]).
+    #[cold]
+    #[inline(never)]
+    fn deliver_rarely(&mut self, context: &mut Context, local: &Local, now: u64, pit: u64) {
+        let mut apic = local.apic();
+        apic.advance(now);
+        let expiry = apic.expiry();
+        drop(apic);
+        let window = choose(context, local);
+        self.settle(context, window, expiry.unwrap_or(u64::MAX).min(pit), now);
+    }
+
+    /// Asks for the exits that an entry needs: for a window, and at the time `due` of the guest.
+    #[inline(always)]
+    fn settle(&mut self, context: &mut Context, window: Window, due: u64, now: u64) {
         // Until interrupts are on, every entry looks. A change of the priority looks itself.
         self.looks = window == Window::Interrupts;
         if window != context.window {
             context.window = window;
             context.vmcb.set_window(context.task_priority, window);
         }
-        context.due = match expiry.min(pit) {
+        context.due = match due {
             u64::MAX => Ticks::NEVER,
             time => Ticks(own_time(time, context.offset, now)),
         };
@@ -182,35 +189,53 @@ impl Machine {
 
     /// Lets a vCPU be in HLT until there is an interrupt for it: here on a pCPU that has nothing else to do,
     /// or by an exit. Returns that exit, or another one to be made meanwhile.
+    #[inline(always)]
+    pub(crate) fn halt(&mut self, context: &mut Context) -> Option<Exit> {
+        context.halted = true;
+        let exit = self.look_halted(context);
+        if exit.is_some() || !context.halted {
+            return exit;
+        }
+        if context.plan.idle_in_place {
+            return self.stay_halted(context);
+        }
+        let until = next_of(context);
+        context.idle_until = until.0;
+        Some(Exit::Idle { until })
+    }
+
+    /// Looks at the interrupts of a vCPU in HLT, which is over if there is one.
     ///
     /// As before an entry, a look is left out if nothing has changed since the last one, which has found
     /// nothing to deliver: neither an interrupt nor a time before `due`.
-    pub(crate) fn stay_halted(&mut self, context: &mut Context) -> Option<Exit> {
+    #[inline(always)]
+    fn look_halted(&mut self, context: &mut Context) -> Option<Exit> {
         let local = platform::local(context.id)?;
-        context.halted = true;
+        // Before the look, so that a change after it is seen by the next one.
+        let looks = core::mem::take(&mut self.looks);
+        let news = platform::take_news(local);
+        if news.is_any() || looks {
+            let exit = self.look(context, local, news);
+            if exit.is_some() {
+                return exit;
+            }
+        }
+        context.halted = context.event == 0;
+        None
+    }
+
+    /// Waits for what ends the HLT, on a pCPU that has nothing else to do.
+    #[inline(never)]
+    fn stay_halted(&mut self, context: &mut Context) -> Option<Exit> {
         loop {
-            // Before the look, so that a change after it is seen by the next one.
-            let looks = core::mem::take(&mut self.looks);
-            let news = platform::take_news(local);
-            if news.is_any() || looks {
-                let exit = self.look(context, local, news);
-                if exit.is_some() {
-                    return exit;
-                }
-            }
-            if context.event != 0 {
-                context.halted = false;
-                return None;
-            }
-            let until = next_of(context);
-            if !context.plan.idle_in_place {
-                context.idle_until = until.0;
-                return Some(Exit::Idle { until });
-            }
-            self.set_timer(until);
+            self.set_timer(next_of(context));
             let vector = wait(context);
             let exit = self.handle_vector(vector);
             if exit.is_some() {
+                return exit;
+            }
+            let exit = self.look_halted(context);
+            if exit.is_some() || !context.halted {
                 return exit;
             }
         }
@@ -338,7 +363,9 @@ fn leave(context: &mut Context) {
     if let Some(debug) = &mut context.debug {
         *debug = sysreg::read_debug();
     }
-    context.since = sysreg::counter();
+    if context.plan.time == TimeMode::Frozen {
+        context.since = sysreg::counter();
+    }
 }
 
 /// Moves the guest's time back by the time for which the vCPU was ready but not current. A vCPU with frozen

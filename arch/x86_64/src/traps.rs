@@ -168,7 +168,7 @@ fn hypercall(context: &mut Context) -> Option<Exit> {
 fn halt(machine: &mut Machine, context: &mut Context) -> Option<Exit> {
     let next = guest::behind(context, HALT_LENGTH);
     context.go_to(next);
-    machine.stay_halted(context)
+    machine.halt(context)
 }
 
 /// Returns the exit of an exception of a task, which has no handlers.

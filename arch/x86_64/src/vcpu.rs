@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Virtual CPUs for the kernel: adoption, reset, entry, answers and reflected faults.
 
+use crate::board::BOARD;
 use crate::bring_up::{direct_ports, maps};
 use crate::context::{
     CONTEXTS, Context, FpRegisters, KNOWN, Pending, R8, R9, R10, R11, RAX, RBX, RCX, RDI, RDX, RSI, RSP,
@@ -66,6 +67,11 @@ impl Context {
         }
         let vmcb = &mut self.vmcb;
         vmcb.set(svm::NESTED_ROOT, space::root_of(self.plan.partition));
+        let spaces = BOARD.get().map_or(1, |board| board.spaces);
+        let own = u32::from(self.id.0) + 1;
+        // vCPUs that have no identifier of their own share the last one.
+        self.shares_space = own >= spaces - 1;
+        vmcb.set_space(if self.shares_space { spaces - 1 } else { own });
         for segment in DATA_SEGMENTS {
             vmcb.set_segment(segment, 0, DATA_16, 0);
         }
@@ -196,8 +202,12 @@ impl Machine {
         {
             return exit;
         }
-        platform::note_running(context.id, true);
-        self.looks = true;
+        let Some(local) = platform::local(context.id) else {
+            return NOT_ADOPTED;
+        };
+        local.note_running(true);
+        // Another vCPU may have run meanwhile. What others have done is in its news.
+        self.looks |= !core::ptr::eq(self.current, context);
         loop {
             let exit = self.run_noted(context);
             if let Some(Exit::Register(access)) = &exit
@@ -205,15 +215,19 @@ impl Machine {
             {
                 continue;
             }
-            platform::note_running(context.id, false);
-            // Something may have come between the decision to idle and the note.
-            let comes = matches!(exit, Some(Exit::Idle { .. })) && platform::is_changed(context.id);
-            if !(comes && self.has_work_for(context))
-                && let Some(exit) = exit
-            {
+            local.note_running(false);
+            if let Some(Exit::Idle { .. }) = exit {
+                // Something may have come between the decision to idle and the note.
+                if !(local.is_changed() && self.has_work_for(context)) {
+                    // Two words, where the exit is more.
+                    return Exit::Idle {
+                        until: Ticks(context.idle_until),
+                    };
+                }
+            } else if let Some(exit) = exit {
                 return exit;
             }
-            platform::note_running(context.id, true);
+            local.note_running(true);
             self.looks = true;
         }
     }
@@ -227,11 +241,7 @@ impl Machine {
             self.switch_to(context);
         }
         context.idle_until = 0;
-        let mut exit = if context.halted {
-            self.stay_halted(context)
-        } else {
-            None
-        };
+        let mut exit = if context.halted { self.halt(context) } else { None };
         loop {
             if exit.is_none() {
                 exit = self.prepare(context);
