@@ -117,7 +117,7 @@ pub struct Access {
 /// A load or store of a register that is known to be there. It is aligned to its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegisterAccess {
-    /// Where.
+    /// Where. Of ports the first one of the window times [`REGISTER_WINDOW`], and which one of the window.
     pub address: GuestPhys,
     /// Bytes: 1, 2 or 4.
     pub size: u8,
@@ -126,7 +126,7 @@ pub struct RegisterAccess {
 }
 
 impl RegisterAccess {
-    /// Returns where in the window the access is, if that is memory.
+    /// Returns where in the window the access is.
     #[inline]
     #[must_use]
     pub const fn offset(&self) -> u64 {

@@ -8,8 +8,8 @@ use crate::board::BOARD;
 use crate::physical;
 use bulkhead_arch_api::class::device;
 use bulkhead_arch_api::{
-    AddressSpace, MAX_PARTITIONS, MAX_VCPUS, PartitionId, PcpuId, ResetKind, VcpuId, VcpuPlan, VcpuSet,
-    VirtualDevice, VirtualLine,
+    AddressSpace, GuestPhys, MAX_PARTITIONS, MAX_VCPUS, PartitionId, PcpuId, REGISTER_WINDOW, ResetKind,
+    VcpuId, VcpuPlan, VcpuSet, VirtualDevice, VirtualLine,
 };
 use bulkhead_arch_translating::Relax;
 use bulkhead_arch_x86_64_core::ioapic::{self, IoApic, Message};
@@ -151,14 +151,18 @@ pub(crate) fn note_device(partition: PartitionId, found: &VirtualDevice) {
 pub(crate) struct Ports(u32);
 
 impl Ports {
-    /// Returns where in the window a port is; any other one is behind it.
-    pub(crate) const fn offset_of(self, port: u64) -> u64 {
-        port.wrapping_sub(self.0 as u64 & 0xFFFF)
+    const fn first(self) -> u64 {
+        self.0 as u64 & 0xFFFF
     }
 
     /// Tells whether a port is in the window.
     pub(crate) const fn has(self, port: u64) -> bool {
-        self.offset_of(port) < self.0 as u64 >> 16
+        port.wrapping_sub(self.first()) < self.0 as u64 >> 16
+    }
+
+    /// Returns the place of a port of the window, as a [`bulkhead_arch_api::RegisterAccess`] has it.
+    pub(crate) const fn place_of(self, port: u64) -> GuestPhys {
+        GuestPhys(self.first() * REGISTER_WINDOW + port.wrapping_sub(self.first()))
     }
 }
 

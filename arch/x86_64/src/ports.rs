@@ -8,7 +8,7 @@ use crate::guest::{self, PROTECTION};
 use crate::machine::Machine;
 use crate::platform::{self, PortAnswer};
 use crate::svm;
-use bulkhead_arch_api::{AccessKind, Exit, GuestPhys, RegisterAccess, ShortCalls};
+use bulkhead_arch_api::{AccessKind, Exit, RegisterAccess, ShortCalls};
 
 /// EXITINFO1 (APM volume 2, 15.10.2): IN; a string; the sizes 1, 2 and 4.
 const IN: u64 = 1;
@@ -36,9 +36,10 @@ pub(crate) fn access(machine: &mut Machine, context: &mut Context) -> Option<Exi
     };
     let value = context.general(RAX) & (u64::MAX >> (64 - u32::from(size) * 8));
     let partition = context.plan.partition;
-    if platform::console(partition).has(port) {
+    let console = platform::console(partition);
+    if console.has(port) {
         return Some(Exit::Register(RegisterAccess {
-            address: GuestPhys(port),
+            address: console.place_of(port),
             size,
             kind: if is_in {
                 AccessKind::Read
@@ -68,12 +69,11 @@ pub(crate) fn access(machine: &mut Machine, context: &mut Context) -> Option<Exi
 #[inline(always)]
 pub(crate) fn ask(context: &mut Context, access: &RegisterAccess, calls: &impl ShortCalls<Machine>) -> bool {
     let partition = context.plan.partition;
-    let offset = platform::console(partition).offset_of(access.address.0);
     let stored = match access.kind {
         AccessKind::Read => None,
         AccessKind::Write(value) => Some(value),
     };
-    let answer = calls.register(partition, offset, access.size, stored);
+    let answer = calls.register(partition, access.offset(), access.size, stored);
     if let Some(value) = answer {
         finish(context, value);
     }

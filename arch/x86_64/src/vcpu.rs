@@ -206,8 +206,9 @@ impl Machine {
             return NOT_ADOPTED;
         };
         local.note_running(true);
-        // Another vCPU may have run meanwhile. What others have done is in its news.
-        self.looks |= !core::ptr::eq(self.current, context);
+        // Another vCPU may have run meanwhile, and one that has waited may be due. What others have done is in
+        // its news.
+        self.looks |= context.halted || !core::ptr::eq(self.current, context);
         loop {
             let exit = self.run_noted(context);
             if let Some(Exit::Register(access)) = &exit

@@ -101,15 +101,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
     #[inline(never)]
     pub(crate) fn touch_uart(&mut self, vcpu: VcpuId, access: &RegisterAccess) {
         let partition = self.system.binding(vcpu).partition;
-        let offset = if A::CAPS.has_other_spaces() {
-            let console = self.system.console_of(partition);
-            console
-                .and_then(|device| device.offset_of(access.address.0))
-                .unwrap_or(0)
-        } else {
-            access.offset()
-        };
-        let value = self.access_uart(partition, offset, access.size, access.kind);
+        let value = self.access_uart(partition, access.offset(), access.size, access.kind);
         self.machine.answer(vcpu, value.unwrap_or(0));
     }
 
