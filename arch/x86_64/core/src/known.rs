@@ -160,7 +160,7 @@ impl<W: Copy> Code<W> {
 
 /// Returns the bytes of three words without the first ones.
 fn shifted([low, middle, high]: [u64; CODE], skipped: usize) -> [u8; 16] {
-    let shift = (skipped & 7) as u32 * 8;
+    let shift = ((skipped & 7) as u32) << 3;
     let wide = (u128::from(middle) << 64 | u128::from(low)) >> shift;
     let wide = if shift == 0 {
         wide

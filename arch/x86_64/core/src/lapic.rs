@@ -584,7 +584,7 @@ impl Lapic {
     pub fn write(&mut self, number: u32, value: u64, now: u64) -> Option<Effect> {
         let word = value as u32;
         // Behind the table is no register, which is found below.
-        let bits = EXTENDED_BITS.get(number as usize % EXTENDED_BITS.len());
+        let bits = EXTENDED_BITS.get(number as usize & 63);
         if self.is_extended() && value & !bits.unwrap_or(&0) != 0 {
             return None;
         }
