@@ -163,6 +163,32 @@ impl Ns16550 {
         None
     }
 
+    /// Answers a load or store of one register that has no effect beside the UART, or returns `None`, and has
+    /// done nothing ([`crate::pl011::Pl011::touch`]). Requires: the carrier has room for a whole FIFO.
+    pub fn touch(&mut self, offset: u64, size: u8, stored: Option<u64>) -> Option<u64> {
+        if size != 1 || self.room == 0 {
+            return None;
+        }
+        let Some(value) = stored else {
+            let is_plain = match offset {
+                DATA => self.has_divisor(),
+                INTERRUPT_ID => self.interrupt() != IIR_TRANSMIT,
+                LINE_STATUS => !self.overrun,
+                _ => true,
+            };
+            return is_plain.then(|| self.load(offset).into());
+        };
+        let is_plain = match offset {
+            DATA | INTERRUPT_ENABLE => self.has_divisor(),
+            INTERRUPT_ID => false,
+            _ => true,
+        };
+        is_plain.then(|| {
+            self.write(offset, size, value);
+            0
+        })
+    }
+
     fn load(&mut self, register: u64) -> u8 {
         let [low, high] = self.divisor;
         match register {

@@ -110,6 +110,7 @@ impl Uart {
     pub fn touch(&mut self, offset: u64, size: u8, stored: Option<u64>) -> Option<u64> {
         match self {
             Self::Pl011(uart) if HAS_PL011 => uart.touch(offset, size, stored),
+            Self::Ns16550(uart) if HAS_NS16550 => uart.touch(offset, size, stored),
             _ => None,
         }
     }

@@ -117,7 +117,7 @@ pub struct Access {
 /// A load or store of a register that is known to be there. It is aligned to its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegisterAccess {
-    /// Where.
+    /// Where. Of ports the first one of the window times [`REGISTER_WINDOW`], and which one of the window.
     pub address: GuestPhys,
     /// Bytes: 1, 2 or 4.
     pub size: u8,

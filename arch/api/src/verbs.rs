@@ -153,7 +153,7 @@ pub trait ShortCalls<M> {
     /// length of a message.
     fn answer(&self, machine: &mut M, caller: VcpuId, registers: &mut CallRegisters) -> Option<VcpuSet>;
     /// Answers an access by `caller`, which runs, to the register at `offset` in the window of
-    /// [`Vcpus::shorten`]. Returns the value as for [`Vcpus::answer`]. Returns `None` if the access may have
+    /// [`Vcpus::shorten`], or of the console's ports. Returns the value as for [`Vcpus::answer`]. Returns `None` if the access may have
     /// an effect beside the device, and has done nothing then: [`Exit::Register`] follows. Worst case:
     /// constant.
     fn register(&self, caller: PartitionId, offset: u64, size: u8, stored: Option<u64>) -> Option<u64>;
@@ -167,7 +167,8 @@ pub trait Vcpus {
     const HAS_UPCALLS: bool;
     /// Tells the backend about a vCPU. Once, at boot, before any other verb for it.
     fn adopt(&mut self, vcpu: VcpuId, plan: &VcpuPlan);
-    /// True if [`Vcpus::shorten`] has an effect.
+    /// True if there is [`Exit::Register`]: [`Vcpus::shorten`] has an effect, or the class leaves so for the
+    /// console's ports.
     const SHORTENS: bool = false;
     /// Tells the backend that a device of the kernel has all registers in the [`crate::REGISTER_WINDOW`]
     /// bytes from `window` on, which is a multiple of that number. From now on an ordinary load or store of

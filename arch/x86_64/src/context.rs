@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A vCPU: its control block, its registers, and what its last exit left to do. No code that decides.
 
+use crate::space::Word;
 use crate::svm::{self, Vmcb};
 use bulkhead_abi::log;
-use bulkhead_arch_api::{Exit, MAX_VCPUS, PartitionKind, Ticks, VcpuId, VcpuPlan};
+use bulkhead_arch_api::{MAX_VCPUS, PartitionKind, Ticks, VcpuId, VcpuPlan};
 use bulkhead_arch_support::ClaimTable;
-use bulkhead_arch_x86_64_core::decode::{Operation, Register};
+use bulkhead_arch_x86_64_core::decode::{Access, Register};
+use bulkhead_arch_x86_64_core::known::Known;
+use bulkhead_arch_x86_64_core::lapic::Window;
 use core::cell::UnsafeCell;
 
 /// RAX and RSP among the general registers.
@@ -21,17 +24,16 @@ pub(crate) const R9: usize = 9;
 pub(crate) const R10: usize = 10;
 pub(crate) const R11: usize = 11;
 
+/// Instructions that a vCPU knows. The low bits of the address say which place is an instruction's.
+pub(crate) const KNOWN: usize = 4;
+
 /// The work that the answer to the last exit finishes.
 #[derive(Clone, Copy)]
 pub(crate) enum Pending {
     /// Nothing.
     Nothing,
     /// An access to memory, and the address after the instruction.
-    Memory {
-        operation: Operation,
-        size: u8,
-        next: u64,
-    },
+    Memory { access: Access, next: u64 },
     /// An IN of so many bytes, or an OUT.
     Port { size: u8, next: u64 },
     /// A RDMSR or WRMSR.
@@ -85,7 +87,7 @@ pub(crate) struct Context {
     pub(crate) event: u64,
     /// The guest's counter less the hardware's.
     pub(crate) offset: u64,
-    /// When the vCPU ceased to be current, for frozen time.
+    /// When the vCPU ceased to be current, if its time is frozen then.
     pub(crate) since: u64,
     /// Until when an idle vCPU waits; 0 if it is not idle.
     pub(crate) idle_until: u64,
@@ -103,12 +105,17 @@ pub(crate) struct Context {
     pub(crate) debug: Option<[u64; 4]>,
     /// vCPUs that a start-up IPI has named and the kernel not yet, and the page of their first instruction.
     pub(crate) starting: (u8, u8),
+    /// It shares the identifier of its address space with other vCPUs.
+    pub(crate) shares_space: bool,
     /// Its address space must be forgotten at the next entry.
     pub(crate) forget: bool,
-    /// The upper half of the task priority, as the control block has it.
+    /// The upper half of the task priority, as the control block has it, and the local APIC: who changes one
+    /// changes all.
     pub(crate) task_priority: u8,
-    /// An exit that was found outside a run.
-    pub(crate) early: Option<Exit>,
+    /// The window that the control block asks for.
+    pub(crate) window: Window,
+    /// Instructions that have accessed memory.
+    pub(crate) known: [Option<Known<Word>>; KNOWN],
 }
 
 impl Context {
@@ -134,9 +141,11 @@ impl Context {
             auxiliary: 0,
             debug: None,
             starting: (0, 0),
+            shares_space: true,
             forget: true,
             task_priority: 0,
-            early: None,
+            window: Window::Nothing,
+            known: [None; KNOWN],
         }
     }
 

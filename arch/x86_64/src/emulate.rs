@@ -30,23 +30,23 @@ const ALL_FLAGS: u64 = CARRY | PARITY | ADJUST | ZERO | SIGN | OVERFLOW;
 pub(crate) fn nested_fault(machine: &mut Machine, context: &mut Context) -> Option<Exit> {
     let cause = context.vmcb.get(svm::EXIT_INFO_1);
     let address = GuestPhys(context.vmcb.get(svm::EXIT_INFO_2));
-    let [own, io] = platform::WINDOWS;
-    let is_apic = [own, io]
-        .iter()
-        .any(|window| address.0.wrapping_sub(*window) < APIC_WINDOW);
-    let is_memory = !is_apic && space::is_memory(context.plan.partition, address);
-    let decoded = if cause & (FETCH | WALK) != 0 || is_memory || context.is_task() {
+    let [own, io] = platform::WINDOWS.map(|window| address.0.wrapping_sub(window));
+    let is_apic = own < APIC_WINDOW || io < APIC_WINDOW;
+    let is_memory = || !is_apic && space::is_memory(context.plan.partition, address);
+    let decoded = if cause & (FETCH | WALK) != 0 || context.is_task() || is_memory() {
         None
     } else {
-        let (bytes, used) = guest::code(context);
-        decode::access(bytes.get(..used).unwrap_or(&[]), guest::mode(context))
+        guest::memory_access(context)
     };
-    let report = guest::report(context, HealthClass::Memory, Some(address));
-    context.reflect = svm::exception(PROTECTION, Some(0));
     let Some(found) = decoded else {
+        context.reflect = svm::exception(PROTECTION, Some(0));
         context.pending = Pending::Nothing;
         context.skip_to = None;
-        return Some(Exit::Fault(report));
+        return Some(Exit::Fault(guest::report(
+            context,
+            HealthClass::Memory,
+            Some(address),
+        )));
     };
     let next = guest::behind(context, found.length);
     let kind = match found.operation {
@@ -54,31 +54,30 @@ pub(crate) fn nested_fault(machine: &mut Machine, context: &mut Context) -> Opti
         Operation::StoreRegister(register) => AccessKind::Write(truncate(context.read(register), found.size)),
         Operation::StoreValue(value) => AccessKind::Write(truncate(value, found.size)),
     };
-    context.skip_to = Some(next);
-    context.pending = Pending::Memory {
-        operation: found.operation,
-        size: found.size,
-        next,
-    };
-    if address.0.wrapping_sub(own) < APIC_WINDOW {
-        return local(machine, context, address.0 - own, kind);
+    if own < APIC_WINDOW {
+        let (value, effect) = local(machine, context, own, kind)?;
+        complete(context, &found, next, value);
+        return take_effect(machine, context, effect);
     }
-    if address.0.wrapping_sub(io) < APIC_WINDOW {
+    if io < APIC_WINDOW {
         let store = match kind {
             AccessKind::Read => None,
             AccessKind::Write(value) => Some(value as u32),
         };
         let partition = context.plan.partition;
-        let (value, wake) = platform::access_ioapic(partition, address.0 - io, store, machine.pcpu);
-        finish(context, value.into());
+        let (value, wake) = platform::access_ioapic(partition, io, store, machine.pcpu);
+        complete(context, &found, next, value.into());
         return woken(wake);
     }
+    context.pending = Pending::Memory { access: found, next };
+    context.reflect = svm::exception(PROTECTION, Some(0));
+    context.skip_to = Some(next);
     Some(Exit::Access(Access {
         space: AddressSpace::Memory,
         address,
         size: found.size,
         kind,
-        report,
+        report: guest::report(context, HealthClass::Memory, Some(address)),
     }))
 }
 
@@ -87,49 +86,63 @@ pub(crate) fn woken(wake: VcpuSet) -> Option<Exit> {
     (!wake.is_empty()).then_some(Exit::Wake(wake))
 }
 
-/// Carries out an access to the local APIC in memory. A register is at each multiple of 16.
-fn local(machine: &mut Machine, context: &mut Context, offset: u64, kind: AccessKind) -> Option<Exit> {
+/// Carries out an access to the local APIC in memory. A register is at each multiple of 16. Returns the value
+/// of a load, and what a store asks for.
+#[inline(always)]
+fn local(
+    machine: &mut Machine,
+    context: &mut Context,
+    offset: u64,
+    kind: AccessKind,
+) -> Option<(u64, Effect)> {
     let now = context.now();
     let number = (offset >> 4) as u32;
-    let (value, effect) = {
-        let mut apic = platform::apic(context.id)?;
-        apic.use_memory();
-        match kind {
-            // In x2APIC mode, and while it is off, nothing is there.
-            _ if apic.is_extended() || offset & 0xF != 0 => (0, None),
-            AccessKind::Read => (apic.read(number, now).unwrap_or(0), None),
-            AccessKind::Write(value) => {
-                let effect = apic.write(number, value & 0xFFFF_FFFF, now);
-                machine.looks |= apic.must_be_looked_at(number);
-                context.set_task_priority(apic.task_priority());
-                (0, effect)
+    let mut apic = platform::apic(context.id)?;
+    apic.use_memory();
+    Some(match kind {
+        // In x2APIC mode, and while it is off, nothing is there.
+        _ if apic.is_extended() || offset & 0xF != 0 => (0, Effect::Nothing),
+        AccessKind::Read => (apic.read(number, now).unwrap_or(0), Effect::Nothing),
+        AccessKind::Write(value) => {
+            let effect = apic.write(number, value & 0xFFFF_FFFF, now);
+            machine.looks |= apic.must_be_looked_at(number);
+            let priority = apic.task_priority();
+            if priority >> 4 != context.task_priority {
+                context.set_task_priority(priority);
             }
+            (0, effect.unwrap_or(Effect::Nothing))
         }
-    };
-    finish(context, value);
-    take_effect(machine, context, effect.unwrap_or(Effect::Nothing))
+    })
 }
 
 /// Does what a store to the local APIC asks for.
+#[inline(always)]
 pub(crate) fn take_effect(machine: &mut Machine, context: &mut Context, effect: Effect) -> Option<Exit> {
+    match effect {
+        Effect::Nothing => None,
+        Effect::Send(Ipi {
+            vector,
+            delivery: Delivery::Fixed,
+            target: Target::Physical(id),
+        }) if id < context.plan.count.into() && id != context.plan.index.into() => woken(
+            platform::send_vector(&context.plan, id as u8, vector, machine.pcpu),
+        ),
+        effect => act(machine, context, effect),
+    }
+}
+
+#[inline(never)]
+fn act(machine: &mut Machine, context: &mut Context, effect: Effect) -> Option<Exit> {
     let partition = context.plan.partition;
     match effect {
         Effect::Nothing => None,
         Effect::End(vector) => woken(platform::end(partition, vector, machine.pcpu)),
-        Effect::Send(Ipi {
-            vector,
-            delivery: Delivery::Fixed,
-            target: Target::Own,
-        }) => {
-            platform::apic(context.id)?.accept(vector, false);
-            machine.looks = true;
-            None
-        }
         Effect::Send(ipi) => {
             let sender = context.plan.index.into();
             let sent = platform::send(partition, ipi, false, sender, machine.pcpu);
             if sent.starting != 0 {
                 context.starting = (sent.starting, ipi.vector);
+                machine.looks = true;
             }
             let mut wake = sent.wake;
             // The sender looks at its own interrupts anyway.
@@ -150,17 +163,19 @@ const fn truncate(value: u64, size: u8) -> u64 {
 
 /// Completes an access to memory with what a load has read.
 pub(crate) fn finish(context: &mut Context, value: u64) {
-    let Pending::Memory {
-        operation,
-        size,
-        next,
-    } = context.pending
-    else {
+    let Pending::Memory { access, next } = context.pending else {
         return;
     };
     context.pending = Pending::Nothing;
+    complete(context, &access, next, value);
+}
+
+/// Completes this access, after which the guest goes on at `next`.
+#[inline(always)]
+fn complete(context: &mut Context, access: &decode::Access, next: u64, value: u64) {
+    let size = access.size;
     let value = truncate(value, size);
-    match operation {
+    match access.operation {
         Operation::Load {
             register,
             into,
@@ -170,17 +185,21 @@ pub(crate) fn finish(context: &mut Context, value: u64) {
             context.write(register, into, value);
         }
         Operation::StoreRegister(_) | Operation::StoreValue(_) => {}
-        Operation::Test { with, compares } => {
-            let other = match with {
-                Operand::Register(register) => context.read(register),
-                Operand::Value(value) => value,
-            };
-            let flags = context.vmcb.get(svm::RFLAGS) & !ALL_FLAGS;
-            let new = flags_of(value, truncate(other, size), size, compares);
-            context.vmcb.set(svm::RFLAGS, flags | new);
-        }
+        Operation::Test { with, compares } => compare(context, size, value, with, compares),
     }
     context.go_to(next);
+}
+
+/// Sets the flags of a comparison of a value of `size` bytes with an operand, or of an AND.
+#[inline(never)]
+fn compare(context: &mut Context, size: u8, value: u64, with: Operand, compares: bool) {
+    let other = match with {
+        Operand::Register(register) => context.read(register),
+        Operand::Value(value) => value,
+    };
+    let flags = context.vmcb.get(svm::RFLAGS) & !ALL_FLAGS;
+    let new = flags_of(value, truncate(other, size), size, compares);
+    context.vmcb.set(svm::RFLAGS, flags | new);
 }
 
 /// Returns the flags of a comparison, or of an AND.

@@ -2,11 +2,13 @@
 //! A look at the guest at its exit: its mode, the bytes of its instruction, and the exits of what it may not
 //! do.
 
-use crate::context::{Context, Pending};
-use crate::{space, svm};
+use crate::context::{Context, KNOWN, Pending};
+use crate::space::{self, Word};
+use crate::svm;
 use bulkhead_abi::HealthClass;
 use bulkhead_arch_api::{Exit, FaultReport, GuestPhys};
-use bulkhead_arch_x86_64_core::decode::{MAX_LENGTH, Mode};
+use bulkhead_arch_x86_64_core::decode::{Access, Mode};
+use bulkhead_arch_x86_64_core::known::{Code, Known};
 use bulkhead_arch_x86_64_core::walk::Paging;
 
 /// EFER.LMA.
@@ -30,8 +32,9 @@ pub(crate) fn mode(context: &Context) -> Mode {
     }
 }
 
-/// Returns the bytes from the guest's instruction on, as many as there are, and their number.
-pub(crate) fn code(context: &Context) -> ([u8; MAX_LENGTH], usize) {
+/// Looks at the guest's memory from its instruction on.
+#[inline(always)]
+pub(crate) fn code(context: &Context) -> Code<Word> {
     let vmcb = &context.vmcb;
     let paging = Paging {
         cr0: vmcb.get(svm::CR0),
@@ -45,41 +48,27 @@ pub(crate) fn code(context: &Context) -> ([u8; MAX_LENGTH], usize) {
         _ => vmcb.get(svm::CS + 8).wrapping_add(rip) & 0xFFFF_FFFF,
     };
     let partition = context.plan.partition;
-    let translate = |linear| paging.translate(linear, |at| space::read_word(partition, at));
-    let load = |at: u64| space::read_word(partition, at);
-    let (first, skipped) = (start & !7, (start & 7) as usize);
-    let mut words = [0; 3];
-    let mut found = 0;
-    let mut physical = 0;
-    for (index, word) in (0_u64..).zip(&mut words) {
-        let linear = first.wrapping_add(index * 8);
-        // Words of a page have one translation.
-        let is_new = index == 0 || linear & 0xFFF == 0;
-        let at = if is_new {
-            translate(linear)
-        } else {
-            Some(physical + 8)
-        };
-        let Some((at, loaded)) = at.and_then(|at| Some((at, load(at)?))) else {
-            break;
-        };
-        (physical, *word) = (at, loaded);
-        found += 8;
+    Code::fetch(&paging, start, |at| space::word_at(partition, at), Word::read)
+}
+
+/// Returns the access to memory that the guest's instruction makes.
+#[inline(always)]
+pub(crate) fn memory_access(context: &mut Context) -> Option<Access> {
+    let (rip, root) = (context.vmcb.get(svm::RIP), context.vmcb.get(svm::CR3));
+    let place = rip as usize % KNOWN;
+    let is_long = matches!(mode(context), Mode::Bits64);
+    let known = context.known.get(place).and_then(Option::as_ref);
+    if !known.is_some_and(|known| is_long && known.is_still(rip, root, Word::read)) {
+        let decoded = decode(context)?;
+        *context.known.get_mut(place)? = Some(decoded);
     }
-    let [low, middle, high] = words;
-    let shift = skipped * 8;
-    let wide = (u128::from(middle) << 64 | u128::from(low)) >> shift;
-    let wide = if shift == 0 {
-        wide
-    } else {
-        wide | u128::from(high) << (128 - shift)
-    };
-    let mut bytes = [0; MAX_LENGTH];
-    for (byte, value) in bytes.iter_mut().zip(wide.to_le_bytes()) {
-        *byte = value;
-    }
-    let used = usize::min(MAX_LENGTH, found - skipped.min(found));
-    (bytes, used)
+    context.known.get(place)?.as_ref().map(|known| *known.access())
+}
+
+/// Decodes the guest's instruction.
+#[inline(never)]
+fn decode(context: &Context) -> Option<Known<Word>> {
+    code(context).access(context.vmcb.get(svm::CR3), mode(context))
 }
 
 /// Returns the address `length` bytes after the guest's instruction.

@@ -74,11 +74,6 @@ fn write(register: usize, value: u32) {
     }
 }
 
-/// Reads a register of the local APIC.
-fn read(register: usize) -> u32 {
-    local().map_or(0, |local| local.read32(register))
-}
-
 /// Brings up the local APIC of this pCPU.
 pub(crate) fn init_local() {
     write(TASK_PRIORITY, 0);
@@ -140,13 +135,14 @@ pub(crate) fn own_initial_id() -> u64 {
 }
 
 fn send(target: u64, command: u32) {
+    let Some(local) = local() else { return };
     for _ in 0..COMMAND_POLLS {
-        if read(COMMAND) & PENDING == 0 {
+        if local.read32(COMMAND) & PENDING == 0 {
             break;
         }
     }
-    write(COMMAND_HIGH, (target as u32) << 24);
-    write(COMMAND, command);
+    local.write32(COMMAND_HIGH, (target as u32) << 24);
+    local.write32(COMMAND, command);
 }
 
 /// Interrupts another pCPU. One whose vCPU takes interrupts itself gets a non-maskable interrupt, which
@@ -182,9 +178,7 @@ pub(crate) fn start(target: u64, page: u64) {
 
 /// Stops all other pCPUs by a non-maskable interrupt, after which they find that a pCPU has crashed.
 pub(crate) fn stop_others() {
-    if local().is_some() {
-        send(0, ALL_OTHERS | NON_MASKABLE);
-    }
+    send(0, ALL_OTHERS | NON_MASKABLE);
 }
 
 /// Returns the two registers of the I/O APIC: select, data.

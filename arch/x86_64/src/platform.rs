@@ -8,8 +8,8 @@ use crate::board::BOARD;
 use crate::physical;
 use bulkhead_arch_api::class::device;
 use bulkhead_arch_api::{
-    AddressSpace, MAX_PARTITIONS, MAX_VCPUS, PartitionId, PcpuId, ResetKind, VcpuId, VcpuPlan, VcpuSet,
-    VirtualDevice, VirtualLine,
+    AddressSpace, GuestPhys, MAX_PARTITIONS, MAX_VCPUS, PartitionId, PcpuId, REGISTER_WINDOW, ResetKind,
+    VcpuId, VcpuPlan, VcpuSet, VirtualDevice, VirtualLine,
 };
 use bulkhead_arch_translating::Relax;
 use bulkhead_arch_x86_64_core::ioapic::{self, IoApic, Message};
@@ -26,6 +26,8 @@ use spin::mutex::{TicketMutex, TicketMutexGuard};
 const NMI: u8 = 1;
 /// The vCPU was reset by another one.
 const INIT: u8 = 2;
+/// Something has changed since the vCPU looked at its interrupts last.
+const CHANGED: u8 = 4;
 /// The pin of the I/O APIC that counter 0 of the PIT is at; its line of the 8259 is 0.
 const PIT_PIN: u32 = 2;
 
@@ -51,7 +53,7 @@ impl Shared {
 }
 
 /// A VM: its shared parts, and facts that are read without a lock.
-struct Vm {
+pub(crate) struct Vm {
     shared: TicketMutex<Shared, Relax>,
     /// First vCPU, and number of vCPUs.
     vcpus: [AtomicU8; 2],
@@ -64,13 +66,11 @@ struct Vm {
 }
 
 /// A vCPU's local APIC, and facts that are read without a lock.
-struct Local {
+pub(crate) struct Local {
     apic: TicketMutex<Lapic, Relax>,
-    /// `NMI`, `INIT`.
-    events: AtomicU8,
+    /// `NMI`, `INIT`, `CHANGED`.
+    news: AtomicU8,
     home: AtomicU8,
-    /// Something has changed since the vCPU looked at its interrupts last.
-    changed: AtomicBool,
     /// Its pCPU runs it, and looks at it before each entry. Such a vCPU is none of the kernel's business.
     runs: AtomicBool,
 }
@@ -92,9 +92,8 @@ const VM: Vm = Vm {
 )]
 const LOCAL: Local = Local {
     apic: TicketMutex::new(Lapic::new(0)),
-    events: AtomicU8::new(0),
+    news: AtomicU8::new(CHANGED),
     home: AtomicU8::new(0),
-    changed: AtomicBool::new(true),
     runs: AtomicBool::new(false),
 };
 
@@ -105,8 +104,31 @@ fn vm(partition: PartitionId) -> Option<&'static Vm> {
     VMS.get(usize::from(partition.0))
 }
 
-fn local(vcpu: VcpuId) -> Option<&'static Local> {
+/// Returns the local part of a vCPU.
+#[inline(always)]
+pub(crate) fn local(vcpu: VcpuId) -> Option<&'static Local> {
     LOCALS.get(usize::from(vcpu.0))
+}
+
+impl Local {
+    /// Locks the local APIC.
+    #[inline(always)]
+    pub(crate) fn apic(&self) -> TicketMutexGuard<'_, Lapic, Relax> {
+        self.apic.lock()
+    }
+
+    /// Notes whether a pCPU runs the vCPU. A pCPU that ceases to run a vCPU that idles must ask
+    /// [`Local::is_changed`] after it.
+    #[inline(always)]
+    pub(crate) fn note_running(&self, runs: bool) {
+        self.runs.store(runs, Ordering::SeqCst);
+    }
+
+    /// Tells whether the vCPU has to look at its interrupts.
+    #[inline(always)]
+    pub(crate) fn is_changed(&self) -> bool {
+        self.news.load(Ordering::SeqCst) & CHANGED != 0
+    }
 }
 
 /// Returns the local APIC of a vCPU.
@@ -124,10 +146,30 @@ pub(crate) fn note_device(partition: PartitionId, found: &VirtualDevice) {
     }
 }
 
-/// Tells whether a port is the console's.
-pub(crate) fn is_console(partition: PartitionId, port: u64) -> bool {
-    let window = vm(partition).map_or(0, |vm| vm.console.load(Ordering::Acquire));
-    port.wrapping_sub(u64::from(window & 0xFFFF)) < u64::from(window >> 16)
+/// The ports of a console: the first one in bits 15:0, and their number.
+#[derive(Clone, Copy)]
+pub(crate) struct Ports(u32);
+
+impl Ports {
+    const fn first(self) -> u64 {
+        self.0 as u64 & 0xFFFF
+    }
+
+    /// Tells whether a port is in the window.
+    pub(crate) const fn has(self, port: u64) -> bool {
+        port.wrapping_sub(self.first()) < self.0 as u64 >> 16
+    }
+
+    /// Returns the place of a port of the window, as a [`bulkhead_arch_api::RegisterAccess`] has it.
+    pub(crate) const fn place_of(self, port: u64) -> GuestPhys {
+        GuestPhys(self.first() * REGISTER_WINDOW + port.wrapping_sub(self.first()))
+    }
+}
+
+/// Returns the console's ports; there are none if there is none.
+#[inline(always)]
+pub(crate) fn console(partition: PartitionId) -> Ports {
+    Ports(vm(partition).map_or(0, |vm| vm.console.load(Ordering::Acquire)))
 }
 
 /// Notes a vCPU. See [`bulkhead_arch_api::Vcpus::adopt`].
@@ -150,8 +192,7 @@ pub(crate) fn reset_local(vcpu: VcpuId, index: u8, started: bool) {
             Lapic::new(index.into())
         };
         drop(apic);
-        local.events.store(0, Ordering::Release);
-        local.changed.store(true, Ordering::Release);
+        local.news.store(CHANGED, Ordering::Release);
     }
 }
 
@@ -181,26 +222,27 @@ pub(crate) fn take_init(vcpu: VcpuId) -> bool {
 #[inline]
 fn take_event(vcpu: VcpuId, event: u8) -> bool {
     let Some(local) = local(vcpu) else { return false };
-    let events = &local.events;
+    let events = &local.news;
     events.load(Ordering::Acquire) & event != 0 && events.fetch_and(!event, Ordering::AcqRel) & event != 0
-}
-
-/// Tells whether the vCPU was reset or has a non-maskable interrupt.
-pub(crate) fn has_event(vcpu: VcpuId) -> bool {
-    local(vcpu).is_some_and(|local| local.events.load(Ordering::Acquire) != 0)
 }
 
 /// Tells whether the vCPU was reset or has a non-maskable interrupt that it can take. `in_nmi`: it handles
 /// one.
 pub(crate) fn has_event_for(vcpu: VcpuId, in_nmi: bool) -> bool {
-    let waits = if in_nmi { NMI } else { 0 };
-    local(vcpu).is_some_and(|local| local.events.load(Ordering::Acquire) & !waits != 0)
+    let taken = if in_nmi { INIT } else { INIT | NMI };
+    local(vcpu).is_some_and(|local| local.news.load(Ordering::Acquire) & taken != 0)
 }
 
-/// Tells whether the 8259 asks for vCPU 0 of the VM.
-#[inline]
-pub(crate) fn external_asks(partition: PartitionId) -> bool {
-    vm(partition).is_some_and(|vm| vm.asks.load(Ordering::Acquire))
+/// Returns the VM of a vCPU if the vCPU is its first one, which alone gets the interrupts of 8259 and PIT.
+#[inline(always)]
+pub(crate) fn vm_of_first(plan: &VcpuPlan) -> Option<&'static Vm> {
+    if plan.index == 0 { vm(plan.partition) } else { None }
+}
+
+/// Tells whether the 8259 asks for the first vCPU of a VM.
+#[inline(always)]
+pub(crate) fn external_asks(vm: Option<&Vm>) -> bool {
+    vm.is_some_and(|vm| vm.asks.load(Ordering::Acquire))
 }
 
 /// Takes the vector of the 8259.
@@ -212,31 +254,38 @@ pub(crate) fn take_external(partition: PartitionId) -> Option<u8> {
     vector
 }
 
-/// Tells whether a vCPU has to look at its interrupts, and takes it that it does.
-#[inline]
-pub(crate) fn take_change(vcpu: VcpuId) -> bool {
-    let Some(local) = local(vcpu) else { return true };
-    local.changed.load(Ordering::Acquire) && local.changed.swap(false, Ordering::SeqCst)
-}
+/// What has happened to a vCPU since its last look. A non-maskable interrupt stays until it is taken.
+#[derive(Clone, Copy)]
+pub(crate) struct News(u8);
 
-/// Notes whether a pCPU runs a vCPU. A pCPU that ceases to run a vCPU that idles must ask [`is_changed`]
-/// after it.
-#[inline]
-pub(crate) fn note_running(vcpu: VcpuId, runs: bool) {
-    if let Some(local) = local(vcpu) {
-        local.runs.store(runs, Ordering::SeqCst);
+impl News {
+    /// Tells whether there is anything.
+    pub(crate) const fn is_any(self) -> bool {
+        self.0 != 0
+    }
+
+    /// Tells whether the vCPU was reset or has a non-maskable interrupt.
+    pub(crate) const fn has_event(self) -> bool {
+        self.0 & (NMI | INIT) != 0
     }
 }
 
-/// Tells whether a vCPU has to look at its interrupts.
-pub(crate) fn is_changed(vcpu: VcpuId) -> bool {
-    local(vcpu).is_none_or(|local| local.changed.load(Ordering::SeqCst))
+/// Takes what has happened to a vCPU.
+#[inline(always)]
+pub(crate) fn take_news(local: &Local) -> News {
+    let news = local.news.load(Ordering::Acquire);
+    if news & CHANGED == 0 {
+        return News(news);
+    }
+    local.news.fetch_and(!CHANGED, Ordering::SeqCst);
+    // An event that came before a change that is taken is seen here.
+    News(local.news.load(Ordering::Acquire) | CHANGED)
 }
 
 /// Tells a vCPU that it has something to do: an entry that is to come looks, and another pCPU that runs it is
 /// interrupted. Returns true if no pCPU runs it, so that the kernel has to wake it.
 fn tell(local: &Local, own: PcpuId) -> bool {
-    local.changed.store(true, Ordering::SeqCst);
+    local.news.fetch_or(CHANGED, Ordering::SeqCst);
     if !local.runs.load(Ordering::SeqCst) {
         return true;
     }
@@ -265,6 +314,22 @@ pub(crate) struct Sent {
     pub(crate) starting: u8,
 }
 
+/// Sends a vector to one other vCPU of a VM by its number, which is below the number of vCPUs: [`send`] without
+/// everything else. Returns that vCPU if the kernel has to wake it.
+#[inline(never)]
+pub(crate) fn send_vector(plan: &VcpuPlan, id: u8, vector: u8, own: PcpuId) -> VcpuSet {
+    let vcpu = VcpuId(plan.first.0.wrapping_add(id));
+    let Some(local) = local(vcpu) else {
+        return VcpuSet::EMPTY;
+    };
+    let is_told = local.apic.lock().accept(vector, false);
+    if is_told && tell(local, own) {
+        VcpuSet::of(vcpu)
+    } else {
+        VcpuSet::EMPTY
+    }
+}
+
 /// Sends a message to the vCPUs of a VM that it is for. `sender`: index of the vCPU that sends it.
 pub(crate) fn send(partition: PartitionId, ipi: Ipi, is_level: bool, sender: u32, own: PcpuId) -> Sent {
     let mut sent = Sent::default();
@@ -285,14 +350,14 @@ pub(crate) fn send(partition: PartitionId, ipi: Ipi, is_level: bool, sender: u32
         let is_told = match ipi.delivery {
             Delivery::Fixed | Delivery::Lowest => apic.accept(ipi.vector, is_level),
             Delivery::Nmi => {
-                local.events.fetch_or(NMI, Ordering::AcqRel);
+                local.news.fetch_or(NMI, Ordering::AcqRel);
                 true
             }
             // The boot processor is never reset by others, and no processor resets itself so.
             Delivery::Init => {
                 let is_other = index != 0 && u32::from(index) != sender;
                 if is_other {
-                    local.events.fetch_or(INIT, Ordering::AcqRel);
+                    local.news.fetch_or(INIT, Ordering::AcqRel);
                 }
                 is_other
             }
@@ -337,13 +402,19 @@ fn settle(partition: PartitionId, vm: &Vm, shared: &mut Shared, own: PcpuId) -> 
         };
         wake.insert_all(send(partition, ipi, is_level, u32::MAX, own).wake);
     }
+    wake.insert_all(settle_external(vm, shared, own));
+    wake
+}
+
+/// Notes whether the 8259 asks.
+#[inline(always)]
+fn settle_external(vm: &Vm, shared: &Shared, own: PcpuId) -> VcpuSet {
     let asks = shared.pic.asks();
-    if asks && !vm.asks.load(Ordering::Acquire) {
-        vm.asks.store(true, Ordering::Release);
-        wake.insert_all(tell_first(vm, own));
+    if asks == vm.asks.load(Ordering::Acquire) {
+        return VcpuSet::EMPTY;
     }
     vm.asks.store(asks, Ordering::Release);
-    wake
+    if asks { tell_first(vm, own) } else { VcpuSet::EMPTY }
 }
 
 /// Changes the level of a line, or sends a vector. Returns the vCPUs that have something to do.
@@ -421,6 +492,12 @@ pub(crate) fn access_port(
         return PortAnswer::Nobody;
     };
     let mut shared = vm.shared.lock();
+    // The 8259 first: systems mask its lines at each interrupt, and it has no time.
+    if let Some(value) = store
+        && shared.pic.write(port, value as u8)
+    {
+        return PortAnswer::Done(0, settle_external(vm, &shared, own));
+    }
     let pit = board.pit.apply(now);
     let Some(value) = store else {
         let seconds = board.epoch + board.nanos.apply(now) / NANOS;
@@ -440,9 +517,6 @@ pub(crate) fn access_port(
     if shared.pit.write(port, byte, pit) {
         note_pit(vm, &shared, pit, board);
         return PortAnswer::Done(0, tell_first(vm, own));
-    }
-    if shared.pic.write(port, byte) {
-        return PortAnswer::Done(0, settle(partition, vm, &mut shared, own));
     }
     if shared.rtc.write(port, byte) {
         return PortAnswer::Done(0, VcpuSet::EMPTY);
@@ -465,10 +539,10 @@ fn note_pit(vm: &Vm, shared: &Shared, now: u64, board: &crate::board::Board) {
     vm.pit_due.store(due, Ordering::Release);
 }
 
-/// Returns when counter 0 of the PIT rises next, in the guest's ticks.
-#[inline]
-pub(crate) fn pit_due(partition: PartitionId) -> u64 {
-    vm(partition).map_or(u64::MAX, |vm| vm.pit_due.load(Ordering::Acquire))
+/// Returns when counter 0 of the PIT interrupts the first vCPU of a VM next, in the guest's ticks.
+#[inline(always)]
+pub(crate) fn pit_due(vm: Option<&Vm>) -> u64 {
+    vm.map_or(u64::MAX, |vm| vm.pit_due.load(Ordering::Acquire))
 }
 
 /// Lets counter 0 of the PIT interrupt, if it has risen.

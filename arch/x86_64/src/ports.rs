@@ -8,8 +8,7 @@ use crate::guest::{self, PROTECTION};
 use crate::machine::Machine;
 use crate::platform::{self, PortAnswer};
 use crate::svm;
-use bulkhead_abi::HealthClass;
-use bulkhead_arch_api::{Access, AccessKind, AddressSpace, Exit, GuestPhys};
+use bulkhead_arch_api::{AccessKind, Exit, RegisterAccess, ShortCalls};
 
 /// EXITINFO1 (APM volume 2, 15.10.2): IN; a string; the sizes 1, 2 and 4.
 const IN: u64 = 1;
@@ -37,19 +36,16 @@ pub(crate) fn access(machine: &mut Machine, context: &mut Context) -> Option<Exi
     };
     let value = context.general(RAX) & (u64::MAX >> (64 - u32::from(size) * 8));
     let partition = context.plan.partition;
-    if platform::is_console(partition, port) {
-        context.reflect = svm::exception(PROTECTION, Some(0));
-        context.skip_to = Some(next);
-        return Some(Exit::Access(Access {
-            space: AddressSpace::Ports,
-            address: GuestPhys(port),
+    let console = platform::console(partition);
+    if console.has(port) {
+        return Some(Exit::Register(RegisterAccess {
+            address: console.place_of(port),
             size,
             kind: if is_in {
                 AccessKind::Read
             } else {
                 AccessKind::Write(value)
             },
-            report: guest::report(context, HealthClass::Memory, Some(GuestPhys(port))),
         }));
     }
     let store = (!is_in).then_some(value);
@@ -67,6 +63,21 @@ pub(crate) fn access(machine: &mut Machine, context: &mut Context) -> Option<Exi
             Some(Exit::Reset(kind))
         }
     }
+}
+
+/// Answers an access to a port of the console by asking the kernel. Returns false if nothing was done.
+#[inline(always)]
+pub(crate) fn ask(context: &mut Context, access: &RegisterAccess, calls: &impl ShortCalls<Machine>) -> bool {
+    let partition = context.plan.partition;
+    let stored = match access.kind {
+        AccessKind::Read => None,
+        AccessKind::Write(value) => Some(value),
+    };
+    let answer = calls.register(partition, access.offset(), access.size, stored);
+    if let Some(value) = answer {
+        finish(context, value);
+    }
+    answer.is_some()
 }
 
 /// Completes an access to a port with what an IN has read.

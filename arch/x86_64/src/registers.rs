@@ -14,7 +14,6 @@ use bulkhead_arch_api::class::x86_64::REGISTERS;
 use bulkhead_arch_api::{Access, AccessKind, AddressSpace, Exit, GuestPhys, Treatment, treatment};
 use bulkhead_arch_x86_64_core::cpuid::{self, Processor};
 use bulkhead_arch_x86_64_core::decode;
-use bulkhead_arch_x86_64_core::lapic::Effect;
 
 /// Bytes of CPUID, RDMSR and WRMSR without prefixes.
 const LENGTH: u8 = 2;
@@ -57,6 +56,16 @@ pub(crate) fn model_specific(machine: &mut Machine, context: &mut Context) -> Op
     let next = guest::behind(context, LENGTH);
     let is_read = context.vmcb.get(svm::EXIT_INFO_1) & 1 == 0;
     let value = context.general(RDX) << 32 | context.general(RAX) & 0xFFFF_FFFF;
+    // The frequent ones first: the table says the same of them.
+    if (X2APIC..=X2APIC_END).contains(&number) {
+        return extended(
+            machine,
+            context,
+            number - X2APIC,
+            (!is_read).then_some(value),
+            next,
+        );
+    }
     let kind = if is_read {
         AccessKind::Read
     } else {
@@ -65,9 +74,8 @@ pub(crate) fn model_specific(machine: &mut Machine, context: &mut Context) -> Op
     let protection = svm::exception(PROTECTION, Some(0));
     context.pending = Pending::Register { is_read, next };
     (context.reflect, context.skip_to) = (protection, Some(next));
-    // The frequent ones first: the table says the same of them.
     let treatment = match number {
-        TSC_DEADLINE | X2APIC..=X2APIC_END => Treatment::Own,
+        TSC_DEADLINE => Treatment::Own,
         _ => treatment(REGISTERS, number.into(), kind),
     };
     match treatment {
@@ -84,13 +92,13 @@ pub(crate) fn model_specific(machine: &mut Machine, context: &mut Context) -> Op
         })),
         Treatment::Own => {
             let done = match kind {
-                AccessKind::Read => read(context, number).map(|value| (value, Effect::Nothing)),
-                AccessKind::Write(value) => write(machine, context, number, value).map(|effect| (0, effect)),
+                AccessKind::Read => read(context, number),
+                AccessKind::Write(value) => write(machine, context, number, value).map(|()| 0),
             };
             match done {
-                Some((value, effect)) => {
+                Some(value) => {
                     finish(context, value);
-                    take_effect(machine, context, effect)
+                    None
                 }
                 None => {
                     // The processor itself would refuse it, so it is no event for others.
@@ -103,12 +111,57 @@ pub(crate) fn model_specific(machine: &mut Machine, context: &mut Context) -> Op
     }
 }
 
+/// Handles an access to a register of x2APIC.
+#[inline(always)]
+fn extended(
+    machine: &mut Machine,
+    context: &mut Context,
+    number: u32,
+    store: Option<u64>,
+    next: u64,
+) -> Option<Exit> {
+    let now = context.now();
+    let mut apic = platform::apic(context.id)?;
+    let is_there = apic.use_extended();
+    let Some(value) = store else {
+        let value = if is_there { apic.read(number, now) } else { None };
+        drop(apic);
+        match value {
+            Some(value) => complete(context, true, next, value),
+            None => context.event = svm::exception(PROTECTION, Some(0)),
+        }
+        return None;
+    };
+    let effect = if is_there {
+        apic.write(number, value, now)
+    } else {
+        None
+    };
+    let Some(effect) = effect else {
+        context.event = svm::exception(PROTECTION, Some(0));
+        return None;
+    };
+    machine.looks |= apic.must_be_looked_at(number);
+    let priority = apic.task_priority();
+    drop(apic);
+    if priority >> 4 != context.task_priority {
+        context.set_task_priority(priority);
+    }
+    complete(context, false, next, 0);
+    take_effect(machine, context, effect)
+}
+
 /// Completes a RDMSR with the value, or a WRMSR.
 pub(crate) fn finish(context: &mut Context, value: u64) {
     let Pending::Register { is_read, next } = context.pending else {
         return;
     };
     context.pending = Pending::Nothing;
+    complete(context, is_read, next, value);
+}
+
+#[inline(always)]
+fn complete(context: &mut Context, is_read: bool, next: u64, value: u64) {
     if is_read {
         context.set_general(RAX, value & 0xFFFF_FFFF);
         context.set_general(RDX, value >> 32);
@@ -122,14 +175,6 @@ fn read(context: &mut Context, number: u32) -> Option<u64> {
         TSC => Some(context.now()),
         APIC_BASE => Some(platform::apic(context.id)?.base()),
         TSC_DEADLINE => Some(platform::apic(context.id)?.deadline(context.now())),
-        X2APIC..=X2APIC_END => {
-            let now = context.now();
-            let mut apic = platform::apic(context.id)?;
-            if !apic.use_extended() {
-                return None;
-            }
-            apic.read(number - X2APIC, now)
-        }
         sysreg::EFER => Some(context.vmcb.get(svm::EFER) & !sysreg::EFER_SVME),
         sysreg::TSC_AUX => Some(context.auxiliary),
         _ => None,
@@ -137,8 +182,8 @@ fn read(context: &mut Context, number: u32) -> Option<u64> {
 }
 
 /// Writes a register of the guest's own; `None` is a #GP.
-fn write(machine: &mut Machine, context: &mut Context, number: u32, value: u64) -> Option<Effect> {
-    machine.looks |= !(X2APIC..=X2APIC_END).contains(&number);
+fn write(machine: &mut Machine, context: &mut Context, number: u32, value: u64) -> Option<()> {
+    machine.looks = true;
     match number {
         TSC => {
             context.offset = value.wrapping_sub(sysreg::counter());
@@ -150,17 +195,6 @@ fn write(machine: &mut Machine, context: &mut Context, number: u32, value: u64) 
             }
         }
         TSC_DEADLINE => platform::apic(context.id)?.set_deadline(value, context.now()),
-        X2APIC..=X2APIC_END => {
-            let now = context.now();
-            let mut apic = platform::apic(context.id)?;
-            if !apic.use_extended() {
-                return None;
-            }
-            let effect = apic.write(number - X2APIC, value, now);
-            machine.looks |= apic.must_be_looked_at(number - X2APIC);
-            context.set_task_priority(apic.task_priority());
-            return effect;
-        }
         sysreg::EFER => return write_efer(context, value),
         sysreg::TSC_AUX => {
             if value >> 32 != 0 {
@@ -171,10 +205,10 @@ fn write(machine: &mut Machine, context: &mut Context, number: u32, value: u64) 
         }
         _ => return None,
     }
-    Some(Effect::Nothing)
+    Some(())
 }
 
-fn write_efer(context: &mut Context, value: u64) -> Option<Effect> {
+fn write_efer(context: &mut Context, value: u64) -> Option<()> {
     let old = context.vmcb.get(svm::EFER);
     // LMA is the processor's own, and a store to it is ignored.
     let wanted = value & !EFER_LMA;
@@ -186,7 +220,7 @@ fn write_efer(context: &mut Context, value: u64) -> Option<Effect> {
         .vmcb
         .set(svm::EFER, wanted | old & EFER_LMA | sysreg::EFER_SVME);
     context.forget = true;
-    Some(Effect::Nothing)
+    Some(())
 }
 
 /// Returns the bits of CR4 that a guest may set.
@@ -197,9 +231,9 @@ fn cr4_allowed() -> u64 {
 }
 
 /// Handles a write of CR4 or CR8.
+#[inline(never)]
 pub(crate) fn write_control(machine: &mut Machine, context: &mut Context) -> Option<Exit> {
-    let (bytes, used) = guest::code(context);
-    let found = decode::control_move(bytes.get(..used).unwrap_or(&[]), guest::mode(context));
+    let found = decode::control_move(guest::code(context).bytes(), guest::mode(context));
     let protection = svm::exception(PROTECTION, Some(0));
     let Some(found) = found.filter(|found| matches!(found.control, 4 | 8)) else {
         return guest::refused(context, protection, None);

@@ -78,24 +78,31 @@ fn note_run(partition: PartitionId, region: &Region) {
     }
 }
 
-/// Reads a word of the partition's memory at a multiple of 8.
+/// A word of a partition's memory, which can be read at any time: the trees do not change after boot.
+#[derive(Clone, Copy)]
+pub(crate) struct Word(u64);
+
+impl Word {
+    /// Reads it.
+    #[inline(always)]
+    pub(crate) fn read(self) -> u64 {
+        // SAFETY: `word_at` alone makes one: memory of a partition, mapped as RAM of the board, at a multiple
+        // of 8, as regions are whole pages.
+        unsafe { physical::read_word(self.0 as usize) }
+    }
+}
+
+/// Returns the word of the partition's memory that an address is in.
 #[inline]
-pub(crate) fn read_word(partition: PartitionId, guest: u64) -> Option<u64> {
+pub(crate) fn word_at(partition: PartitionId, guest: u64) -> Option<Word> {
     let at = guest & !7;
     let [first, host, size] = RUNS.get(usize::from(partition.0))?;
     let offset = at.wrapping_sub(first.load(Ordering::Relaxed));
-    let place = if offset < size.load(Ordering::Acquire) {
-        host.load(Ordering::Relaxed) + offset
-    } else {
-        let found = look_up(partition, GuestPhys(at))?;
-        if found.attributes.kind != MemoryKind::Ram {
-            return None;
-        }
-        found.output.0
-    };
-    // SAFETY: memory of the partition, mapped as RAM of the board, at a multiple of 8, as regions are whole
-    // pages.
-    Some(unsafe { physical::read_word(place as usize) })
+    if offset < size.load(Ordering::Acquire) {
+        return Some(Word(host.load(Ordering::Relaxed) + offset));
+    }
+    let found = look_up(partition, GuestPhys(at))?;
+    (found.attributes.kind == MemoryKind::Ram).then_some(Word(found.output.0))
 }
 
 /// Calls `action` with what each piece of a stretch of partition memory is, bytes done and bytes of it.

@@ -4,6 +4,8 @@
 //! It is an array of words. The hardware reads and writes it during VMRUN only, which is a call through a
 //! raw pointer for the compiler.
 
+use bulkhead_arch_x86_64_core::lapic::Window;
+
 /// Byte offsets of fields of 64 bits.
 pub(crate) const TSC_OFFSET: usize = 0x50;
 /// ASID in bits 31:0, TLB_CONTROL in bits 39:32.
@@ -124,17 +126,6 @@ pub(crate) const EVENT_VALID: u64 = 1 << 31;
 /// Bit of an event that says that it has an error code.
 const EVENT_HAS_CODE: u64 = 1 << 11;
 
-/// The change that an interrupt waits for, which the guest can make without an exit.
-#[derive(Clone, Copy)]
-pub(crate) enum Window {
-    /// There is none.
-    Nothing,
-    /// Interrupts are on.
-    Interrupts,
-    /// The task priority falls.
-    Priority,
-}
-
 /// A block.
 #[repr(C, align(4096))]
 pub(crate) struct Vmcb([u64; 512]);
@@ -214,9 +205,9 @@ impl Vmcb {
         self.set(0x00, self.get(0x00) & !INTERCEPT_DEBUG);
     }
 
-    /// Sets the identifier of the address space. `forget`: entries of it are forgotten first.
-    pub(crate) fn set_space(&mut self, identifier: u32, forget: bool) {
-        self.set(ASID, u64::from(identifier) | u64::from(forget) << 32);
+    /// Sets the identifier of the address space.
+    pub(crate) fn set_space(&mut self, identifier: u32) {
+        self.set(ASID, identifier.into());
     }
 
     /// Says whether entries of the address space are forgotten at the next entry.

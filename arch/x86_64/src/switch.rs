@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The switch between vCPUs of a pCPU, and the last look at a vCPU before it is entered.
 
-use crate::board::BOARD;
 use crate::context::{Context, RAX, RSP};
 use crate::emulate::woken;
 use crate::machine::Machine;
-use crate::svm::Window;
+use crate::platform::{Local, News};
 use crate::{entry, nmi, platform, svm, sysreg};
 use bulkhead_arch_api::{Exit, Ticks, TimeMode, VcpuSet};
-use bulkhead_arch_x86_64_core::lapic::Lapic;
+use bulkhead_arch_x86_64_core::lapic::Window;
 use bulkhead_arch_x86_64_core::time::own_time;
 use core::sync::atomic::Ordering;
 
@@ -40,16 +39,7 @@ impl Machine {
         if context.plan.time == TimeMode::Frozen {
             thaw(context);
         }
-        let spaces = BOARD.get().map_or(1, |board| board.spaces);
-        let own = u32::from(context.id.0) + 1;
-        // vCPUs that have no identifier of their own share the last one.
-        let (identifier, shared) = if own < spaces - 1 {
-            (own, false)
-        } else {
-            (spaces - 1, true)
-        };
-        context.forget |= shared;
-        context.vmcb.set_space(identifier, context.forget);
+        context.forget |= context.shares_space;
     }
 
     /// Takes the current vCPU's floating-point registers out of the hardware.
@@ -76,12 +66,16 @@ impl Machine {
         let looks = core::mem::take(&mut self.looks);
         if context.is_task() {
             self.set_timer(Ticks::NEVER);
-        } else if platform::take_change(context.id) || looks {
-            if let Some(exit) = self.look(context) {
-                return Some(exit);
+        } else if let Some(local) = platform::local(context.id) {
+            let news = platform::take_news(local);
+            if news.is_any() || looks {
+                let exit = self.look(context, local, news);
+                if exit.is_some() {
+                    return exit;
+                }
+            } else {
+                self.set_timer(context.due);
             }
-        } else {
-            self.set_timer(context.due);
         }
         context.vmcb.forget_space(core::mem::take(&mut context.forget));
         context.vmcb.set(svm::EVENT, context.event);
@@ -92,137 +86,157 @@ impl Machine {
     }
 
     /// Looks at the interrupts of a vCPU. Returns the exit to make instead of an entry.
+    #[inline(always)]
+    fn look(&mut self, context: &mut Context, local: &Local, news: News) -> Option<Exit> {
+        if news.has_event() || context.starting.0 != 0 {
+            let exit = self.take_events(context);
+            if exit.is_some() {
+                return exit;
+            }
+        }
+        let now = context.now();
+        let first = platform::vm_of_first(&context.plan);
+        let mut pit = platform::pit_due(first);
+        if pit <= now {
+            let exit = self.advance_pit(context, now);
+            if exit.is_some() {
+                return exit;
+            }
+            pit = platform::pit_due(first);
+        }
+        if platform::external_asks(first) || context.step.is_some() {
+            self.deliver_rarely(context, local, now, pit);
+        } else {
+            self.deliver(context, local, now, pit);
+        }
+        None
+    }
+
+    /// Takes what others have for the vCPU beside interrupts, and starts what it has started itself.
     #[inline(never)]
-    fn look(&mut self, context: &mut Context) -> Option<Exit> {
+    fn take_events(&mut self, context: &mut Context) -> Option<Exit> {
         if context.starting.0 != 0 {
             self.looks = true;
             return Some(start_next(context));
         }
-        if platform::has_event(context.id) {
-            if platform::take_init(context.id) {
-                return Some(Exit::CpuOff);
-            }
-            nmi::deliver(context);
+        if platform::take_init(context.id) {
+            return Some(Exit::CpuOff);
         }
-        let now = context.now();
-        if let Some(exit) = self.advance_pit(context, now) {
-            return Some(exit);
-        }
-        self.deliver(context, now)
+        nmi::deliver(context);
+        None
     }
 
     /// Lets the PIT interrupt. Returns the exit for vCPUs that are to be told.
-    #[inline(always)]
+    #[inline(never)]
     fn advance_pit(&mut self, context: &Context, now: u64) -> Option<Exit> {
-        let partition = context.plan.partition;
-        if context.plan.index != 0 || platform::pit_due(partition) > now {
-            return None;
-        }
-        let mut wake = platform::advance_pit(partition, now, self.pcpu);
+        let mut wake = platform::advance_pit(context.plan.partition, now, self.pcpu);
         wake.0 &= !VcpuSet::of(context.id).0;
         self.looks = true;
         woken(wake)
     }
 
     /// Lets the timer of the local APIC expire, sets the pCPU's own timer for the next time, and chooses the
-    /// event that the entry delivers.
-    #[inline(always)]
-    fn deliver(&mut self, context: &mut Context, now: u64) -> Option<Exit> {
-        let partition = context.plan.partition;
-        let vmcb = &context.vmcb;
-        let is_open = vmcb.get(svm::RFLAGS) & INTERRUPTS_ON != 0 && vmcb.get(svm::SHADOW) & SHADOW == 0;
-        let mut apic = platform::apic(context.id)?;
+    /// event that the entry delivers. `pit`: when the PIT interrupts next.
+    #[inline(never)]
+    fn deliver(&mut self, context: &mut Context, local: &Local, now: u64, pit: u64) {
+        let mut apic = local.apic();
         apic.advance(now);
-        context.task_priority = apic.task_priority() >> 4;
-        let external =
-            context.plan.index == 0 && platform::external_asks(partition) && apic.passes_external();
-        let pending = apic.pending();
-        // A vector that the guest cannot take yet makes a window: a reason to exit as soon as it can.
         let mut window = Window::Nothing;
-        if context.step.is_some() {
-            // After the step is an exit. An event that comes before the step ends it.
-            if context.event != 0 {
-                nmi::give_up(context);
-            }
-        } else if external || matches!(pending, Some((_, true))) {
-            if context.event != 0 || !is_open {
-                window = Window::Interrupts;
-            } else if external {
-                // The 8259 comes first, as its interrupts have no priority here.
-                drop(apic);
-                let vector = platform::take_external(partition);
-                context.event = vector.map_or(0, svm::interrupt);
-                apic = platform::apic(context.id)?;
-                window = window_of(&apic);
-            } else if let Some((vector, _)) = pending {
-                apic.take(vector);
+        if apic.has_requests() {
+            // A vector that the guest cannot take yet makes a window: a reason to exit as soon as it can.
+            window = if context.event == 0
+                && is_open(context)
+                && let Some(vector) = apic.take_deliverable()
+            {
                 context.event = svm::interrupt(vector);
-            }
-        } else if let Some((vector, _)) = pending
-            && apic.waits_for_task_priority(vector)
-        {
-            window = Window::Priority;
+                Window::Nothing
+            } else {
+                apic.window()
+            };
         }
         let expiry = apic.expiry();
         drop(apic);
-        // Until interrupts are on, every entry looks. A change of the priority looks itself.
-        self.looks = matches!(window, Window::Interrupts);
-        context.vmcb.set_window(context.task_priority, window);
-        context.due = own_expiry(context, expiry, now);
-        self.set_timer(context.due);
-        None
+        self.settle(context, window, expiry.unwrap_or(u64::MAX).min(pit), now);
     }
 
-    /// Prepares the entry of a vCPU that the kernel has woken in HLT, as [`Machine::prepare`] does. If there
-    /// is nothing to deliver it stays in HLT.
+    /// Does the same where there is more than the local APIC ([`choose`]).
+    #[cold]
     #[inline(never)]
-    pub(crate) fn prepare_halted(&mut self, context: &mut Context) -> Option<Exit> {
-        if context.plan.idle_in_place
-            && let Some(exit) = self.stay_halted(context)
-        {
-            return Some(exit);
+    fn deliver_rarely(&mut self, context: &mut Context, local: &Local, now: u64, pit: u64) {
+        let mut apic = local.apic();
+        apic.advance(now);
+        let expiry = apic.expiry();
+        drop(apic);
+        let window = choose(context, local);
+        self.settle(context, window, expiry.unwrap_or(u64::MAX).min(pit), now);
+    }
+
+    /// Asks for the exits that an entry needs: for a window, and at the time `due` of the guest.
+    #[inline(always)]
+    fn settle(&mut self, context: &mut Context, window: Window, due: u64, now: u64) {
+        // Until interrupts are on, every entry looks. A change of the priority looks itself.
+        self.looks = window == Window::Interrupts;
+        if window != context.window {
+            context.window = window;
+            context.vmcb.set_window(context.task_priority, window);
         }
-        let exit = self.prepare(context);
-        if exit.is_some() || !context.halted {
-            return exit;
-        }
-        if context.vmcb.get(svm::EVENT) == 0 {
-            // There is no entry that could forget.
-            context.forget = true;
-            let until = next_of(context, context.now());
-            context.idle_until = until.0;
-            return Some(Exit::Idle { until });
-        }
-        context.halted = false;
-        None
+        context.due = match due {
+            u64::MAX => Ticks::NEVER,
+            time => Ticks(own_time(time, context.offset, now)),
+        };
+        self.set_timer(context.due);
     }
 
     /// Lets a vCPU be in HLT until there is an interrupt for it: here on a pCPU that has nothing else to do,
     /// or by an exit. Returns that exit, or another one to be made meanwhile.
-    pub(crate) fn stay_halted(&mut self, context: &mut Context) -> Option<Exit> {
+    #[inline(always)]
+    pub(crate) fn halt(&mut self, context: &mut Context) -> Option<Exit> {
         context.halted = true;
+        let exit = self.look_halted(context);
+        if exit.is_some() || !context.halted {
+            return exit;
+        }
+        if context.plan.idle_in_place {
+            return self.stay_halted(context);
+        }
+        let until = next_of(context);
+        context.idle_until = until.0;
+        Some(Exit::Idle { until })
+    }
+
+    /// Looks at the interrupts of a vCPU in HLT, which is over if there is one.
+    ///
+    /// As before an entry, a look is left out if nothing has changed since the last one, which has found
+    /// nothing to deliver: neither an interrupt nor a time before `due`.
+    #[inline(always)]
+    fn look_halted(&mut self, context: &mut Context) -> Option<Exit> {
+        let local = platform::local(context.id)?;
+        // Before the look, so that a change after it is seen by the next one.
+        let looks = core::mem::take(&mut self.looks);
+        let news = platform::take_news(local);
+        if news.is_any() || looks {
+            let exit = self.look(context, local, news);
+            if exit.is_some() {
+                return exit;
+            }
+        }
+        context.halted = context.event == 0;
+        None
+    }
+
+    /// Waits for what ends the HLT, on a pCPU that has nothing else to do.
+    #[inline(never)]
+    fn stay_halted(&mut self, context: &mut Context) -> Option<Exit> {
         loop {
-            // Before the look, so that a change after it is seen by the next one.
-            self.looks = platform::take_change(context.id) || self.looks;
-            let since = sysreg::counter();
-            let now = since.wrapping_add(context.offset);
-            if let Some(exit) = self.advance_pit(context, now) {
-                return Some(exit);
+            self.set_timer(next_of(context));
+            let vector = wait(context);
+            let exit = self.handle_vector(vector);
+            if exit.is_some() {
+                return exit;
             }
-            if has_work_at(context, now) {
-                self.looks = true;
-                context.halted = false;
-                return None;
-            }
-            let until = next_of(context, now);
-            if !context.plan.idle_in_place {
-                context.idle_until = until.0;
-                return Some(Exit::Idle { until });
-            }
-            self.set_timer(until);
-            let vector = wait(context, since);
-            if let Some(exit) = self.handle_vector(vector) {
-                return Some(exit);
+            let exit = self.look_halted(context);
+            if exit.is_some() || !context.halted {
+                return exit;
             }
         }
     }
@@ -232,17 +246,48 @@ impl Machine {
         if context.is_task() {
             return Ticks::NEVER;
         }
-        let now = context.now();
-        if has_work_at(context, now) {
+        if has_work_at(context, context.now()) {
             return Ticks(0);
         }
-        next_of(context, now)
+        next_of(context)
     }
 
     /// Tells whether a vCPU that rests has something to do.
     pub(crate) fn has_work_for(&mut self, context: &mut Context) -> bool {
         has_work_at(context, context.now())
     }
+}
+
+/// Chooses the event that the entry delivers where there is a step over an instruction, or the 8259 asks.
+/// Returns the window for what has to wait.
+#[inline(never)]
+fn choose(context: &mut Context, local: &Local) -> Window {
+    if context.step.is_some() {
+        // After the step is an exit. An event that comes before the step ends it.
+        if context.event != 0 {
+            nmi::give_up(context);
+        }
+        return Window::Nothing;
+    }
+    let takes = context.event == 0 && is_open(context);
+    let asks = platform::external_asks(platform::vm_of_first(&context.plan));
+    let mut apic = local.apic();
+    if asks && apic.passes_external() {
+        if !takes {
+            return Window::Interrupts;
+        }
+        // The 8259 comes first, as its interrupts have no priority here. Its lock comes before this one.
+        drop(apic);
+        let vector = platform::take_external(context.plan.partition);
+        context.event = vector.map_or(0, svm::interrupt);
+        return local.apic().window();
+    }
+    let vector = if takes { apic.take_deliverable() } else { None };
+    if let Some(vector) = vector {
+        context.event = svm::interrupt(vector);
+        return Window::Nothing;
+    }
+    apic.window()
 }
 
 /// Tells whether a vCPU that rests has something to do. `now`: in the guest's ticks.
@@ -254,7 +299,8 @@ fn has_work_at(context: &mut Context, now: u64) -> bool {
     if context.starting.0 != 0 || is_told || context.event != 0 {
         return true;
     }
-    if context.plan.index == 0 && platform::pit_due(context.plan.partition) <= now {
+    let first = platform::vm_of_first(&context.plan);
+    if platform::pit_due(first) <= now {
         return true;
     }
     if context.vmcb.get(svm::RFLAGS) & INTERRUPTS_ON == 0 {
@@ -264,16 +310,16 @@ fn has_work_at(context: &mut Context, now: u64) -> bool {
         return false;
     };
     apic.advance(now);
-    let external = context.plan.index == 0 && platform::external_asks(context.plan.partition);
-    apic.deliverable().is_some() || external && apic.passes_external()
+    apic.deliverable().is_some() || platform::external_asks(first) && apic.passes_external()
 }
 
 /// Waits for an interrupt, and takes it. The time is the vCPU's, which has the pCPU to itself, so it is
-/// counted here that it was not used, from `since` on.
-fn wait(context: &Context, since: u64) -> u8 {
+/// counted here that it was not used.
+fn wait(context: &Context) -> u8 {
     let Some(counters) = context.counters else {
         return sysreg::wait_for_interrupt();
     };
+    let since = sysreg::counter();
     counters.waiting.store(since, Ordering::Relaxed);
     let vector = sysreg::wait_for_interrupt();
     let waited = counters.waited.load(Ordering::Relaxed);
@@ -283,36 +329,20 @@ fn wait(context: &Context, since: u64) -> u8 {
     vector
 }
 
-/// Returns when the vCPU's own timers interrupt a vCPU in HLT next, in the hypervisor's ticks.
-fn next_of(context: &Context, now: u64) -> Ticks {
+/// Tells whether the guest takes interrupts.
+#[inline(always)]
+fn is_open(context: &Context) -> bool {
+    let vmcb = &context.vmcb;
+    vmcb.get(svm::RFLAGS) & INTERRUPTS_ON != 0 && vmcb.get(svm::SHADOW) & SHADOW == 0
+}
+
+/// Returns when the vCPU's own timers interrupt a vCPU in HLT next, in the hypervisor's ticks, as of the last
+/// look.
+fn next_of(context: &Context) -> Ticks {
     if context.vmcb.get(svm::RFLAGS) & INTERRUPTS_ON == 0 {
         return Ticks::NEVER;
     }
-    let expiry = platform::apic(context.id).and_then(|apic| apic.expiry());
-    own_expiry(context, expiry, now)
-}
-
-/// Returns when the vCPU's own timers interrupt next, in the hypervisor's ticks. `now`: in the guest's.
-#[inline(always)]
-fn own_expiry(context: &Context, expiry: Option<u64>, now: u64) -> Ticks {
-    let pit = if context.plan.index == 0 {
-        platform::pit_due(context.plan.partition)
-    } else {
-        u64::MAX
-    };
-    match expiry.unwrap_or(u64::MAX).min(pit) {
-        u64::MAX => Ticks::NEVER,
-        time => Ticks(own_time(time, context.offset, now)),
-    }
-}
-
-/// Returns the window for the vector that is pending with the highest priority.
-fn window_of(apic: &Lapic) -> Window {
-    match apic.pending() {
-        Some((_, true)) => Window::Interrupts,
-        Some((vector, false)) if apic.waits_for_task_priority(vector) => Window::Priority,
-        _ => Window::Nothing,
-    }
+    context.due
 }
 
 /// Returns the exit for the next vCPU that a start-up IPI names.
@@ -333,7 +363,9 @@ fn leave(context: &mut Context) {
     if let Some(debug) = &mut context.debug {
         *debug = sysreg::read_debug();
     }
-    context.since = sysreg::counter();
+    if context.plan.time == TimeMode::Frozen {
+        context.since = sysreg::counter();
+    }
 }
 
 /// Moves the guest's time back by the time for which the vCPU was ready but not current. A vCPU with frozen

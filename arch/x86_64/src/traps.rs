@@ -19,26 +19,17 @@ const CALL_LENGTH: u8 = 3;
 const HALT_LENGTH: u8 = 1;
 const CACHE_LENGTH: u8 = 2;
 
-/// Returns the counter of an exit's cause.
-fn counter(exits: &Exits, code: u64) -> &AtomicU32 {
-    match code {
-        exit::INTERRUPT | exit::NMI | exit::WINDOW => &exits.interrupts,
-        exit::HYPERCALL => &exits.calls,
-        exit::NESTED_FAULT | exit::PORT => &exits.accesses,
-        exit::CPUID | exit::RETURN | exit::MSR | exit::CR4_WRITE | exit::CR8_WRITE => &exits.instructions,
-        exit::INVD | exit::WRITE_BACK => &exits.instructions,
-        exit::DEBUG_REGISTER..=exit::DEBUG_REGISTER_LAST => &exits.instructions,
-        exit::HALT => &exits.idle,
-        _ => &exits.other,
+/// Counts an exit by its cause.
+#[inline(always)]
+fn tally(context: &Context, cause: impl FnOnce(&Exits) -> &AtomicU32) {
+    if let Some(counters) = context.counters {
+        count(cause(&counters.exits));
     }
 }
 
 /// Handles the exit of a guest. `None`: it goes on.
 pub(crate) fn handle(machine: &mut Machine, context: &mut Context) -> Option<Exit> {
     let code = context.vmcb.get(svm::EXIT_CODE);
-    if let Some(counters) = context.counters {
-        count(counter(&counters.exits, code));
-    }
     context.set_general(RAX, context.vmcb.get(svm::RAX));
     context.set_general(RSP, context.vmcb.get(svm::RSP));
     let priority = context.vmcb.task_priority();
@@ -50,13 +41,48 @@ pub(crate) fn handle(machine: &mut Machine, context: &mut Context) -> Option<Exi
     // the valid one.
     context.event = if event & svm::EVENT_VALID != 0 { event } else { 0 };
     match code {
-        exit::INTERRUPT => machine.take_interrupt(),
-        exit::HYPERCALL => hypercall(context),
-        exit::NESTED_FAULT => emulate::nested_fault(machine, context),
-        exit::PORT => ports::access(machine, context),
-        exit::CPUID => registers::cpuid(context),
-        exit::MSR => registers::model_specific(machine, context),
-        exit::HALT => halt(machine, context),
+        exit::INTERRUPT => {
+            tally(context, |exits| &exits.interrupts);
+            machine.take_interrupt()
+        }
+        exit::HYPERCALL => {
+            tally(context, |exits| &exits.calls);
+            hypercall(context)
+        }
+        exit::NESTED_FAULT => {
+            tally(context, |exits| &exits.accesses);
+            emulate::nested_fault(machine, context)
+        }
+        exit::PORT => {
+            tally(context, |exits| &exits.accesses);
+            ports::access(machine, context)
+        }
+        exit::CPUID => {
+            tally(context, |exits| &exits.instructions);
+            registers::cpuid(context)
+        }
+        exit::MSR => {
+            tally(context, |exits| &exits.instructions);
+            registers::model_specific(machine, context)
+        }
+        exit::HALT => {
+            tally(context, |exits| &exits.idle);
+            halt(machine, context)
+        }
+        _ => handle_rare(machine, context, code),
+    }
+}
+
+/// Handles an exit that is not frequent.
+fn handle_rare(machine: &mut Machine, context: &mut Context, code: u64) -> Option<Exit> {
+    tally(context, |exits| match code {
+        exit::NMI | exit::WINDOW => &exits.interrupts,
+        exit::RETURN | exit::CR4_WRITE | exit::CR8_WRITE => &exits.instructions,
+        exit::INVD | exit::WRITE_BACK => &exits.instructions,
+        exit::DEBUG_REGISTER..=exit::DEBUG_REGISTER_LAST => &exits.instructions,
+        _ => &exits.other,
+    });
+    match code {
         // The window is open: the next entry delivers.
         exit::WINDOW | exit::NMI | exit::INIT => {
             machine.looks = true;
@@ -142,7 +168,7 @@ fn hypercall(context: &mut Context) -> Option<Exit> {
 fn halt(machine: &mut Machine, context: &mut Context) -> Option<Exit> {
     let next = guest::behind(context, HALT_LENGTH);
     context.go_to(next);
-    machine.stay_halted(context)
+    machine.halt(context)
 }
 
 /// Returns the exit of an exception of a task, which has no handlers.

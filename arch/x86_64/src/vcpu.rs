@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Virtual CPUs for the kernel: adoption, reset, entry, answers and reflected faults.
 
+use crate::board::BOARD;
 use crate::bring_up::{direct_ports, maps};
 use crate::context::{
-    CONTEXTS, Context, FpRegisters, Pending, R8, R9, R10, R11, RAX, RBX, RCX, RDI, RDX, RSI, RSP,
+    CONTEXTS, Context, FpRegisters, KNOWN, Pending, R8, R9, R10, R11, RAX, RBX, RCX, RDI, RDX, RSI, RSP,
 };
 use crate::machine::Machine;
 use crate::space::TASK_ROOT;
@@ -11,12 +12,13 @@ use crate::{direct, emulate, entry, log, platform, ports, registers, space, svm,
 use bulkhead_abi::hypercall::UPCALL_WORDS;
 use bulkhead_arch_api::class::x86_64::{BOOT_GDT, BOOT_GDT_SIZE, FLAT_32, LONG_64, LONG_MODE_ROOT};
 use bulkhead_arch_api::{
-    DUMP_REGISTERS, Dump, Exit, FaultReport, GuestPhys, PartitionId, PartitionKind, Reply, Ticks, VcpuId,
-    VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualLine,
+    DUMP_REGISTERS, Dump, Exit, FaultReport, GuestPhys, PartitionId, PartitionKind, RegisterAccess, Reply,
+    ShortCalls, Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualLine,
 };
+use bulkhead_arch_x86_64_core::lapic::Window;
 
-/// [`Exit::Failed`] code: the vCPU was not adopted by this pCPU.
-const FAILED_NOT_ADOPTED: u64 = 1;
+/// The vCPU was not adopted by this pCPU.
+const NOT_ADOPTED: Exit = Exit::Failed { code: 1 };
 
 /// Attributes of segments: type, S, DPL and P, then AVL, L, D and G.
 const CODE_16: u16 = 0x09B;
@@ -65,6 +67,11 @@ impl Context {
         }
         let vmcb = &mut self.vmcb;
         vmcb.set(svm::NESTED_ROOT, space::root_of(self.plan.partition));
+        let spaces = BOARD.get().map_or(1, |board| board.spaces);
+        let own = u32::from(self.id.0) + 1;
+        // vCPUs that have no identifier of their own share the last one.
+        self.shares_space = own >= spaces - 1;
+        vmcb.set_space(if self.shares_space { spaces - 1 } else { own });
         for segment in DATA_SEGMENTS {
             vmcb.set_segment(segment, 0, DATA_16, 0);
         }
@@ -92,7 +99,8 @@ impl Context {
         (self.auxiliary, self.starting, self.task_priority) = (0, (0, 0), 0);
         self.debug = None;
         (self.forget, self.halted, self.due) = (true, false, Ticks(0));
-        (self.in_nmi, self.step) = (false, None);
+        (self.in_nmi, self.step, self.window) = (false, None, Window::Nothing);
+        self.known = [None; KNOWN];
     }
 
     /// Sets the state in which the usual vCPU starts: after a start-up IPI.
@@ -162,69 +170,98 @@ impl Machine {
         vcpu: VcpuId,
         action: impl FnOnce(&mut Self, &mut Context) -> R,
     ) -> Option<R> {
-        let context = self.adopted(vcpu)?;
+        self.with_adopted(vcpu, None, |machine, context| Some(action(machine, context)))
+    }
+
+    /// Runs `action` on the context of a vCPU. Returns `otherwise` if it is not adopted.
+    #[inline(always)]
+    fn with_adopted<R>(
+        &mut self,
+        vcpu: VcpuId,
+        otherwise: R,
+        action: impl FnOnce(&mut Self, &mut Context) -> R,
+    ) -> R {
+        let Some(context) = self.adopted(vcpu) else {
+            return otherwise;
+        };
         // SAFETY: this pCPU claimed the slot in `adopt`, `&mut self` is the only handle of this pCPU, and no
         // other function of it holds a reference to a context while it calls this one.
-        Some(action(self, unsafe { &mut *context }))
+        action(self, unsafe { &mut *context })
     }
 
     /// Runs a vCPU until something needs the kernel. Meanwhile others do not tell the kernel what they have
-    /// for it, but its pCPU.
-    fn run_context(&mut self, context: &mut Context) -> Exit {
+    /// for it, but its pCPU. `ask` answers an access to the console, or returns false and has done nothing.
+    #[inline(always)]
+    fn run_context(
+        &mut self,
+        context: &mut Context,
+        ask: impl Fn(&mut Context, &RegisterAccess) -> bool,
+    ) -> Exit {
         if context.plan.direct
             && let Some(exit) = self.begin_direct()
         {
             return exit;
         }
-        platform::note_running(context.id, true);
-        self.looks = true;
+        let Some(local) = platform::local(context.id) else {
+            return NOT_ADOPTED;
+        };
+        local.note_running(true);
+        // Another vCPU may have run meanwhile, and one that has waited may be due. What others have done is in
+        // its news.
+        self.looks |= context.halted || !core::ptr::eq(self.current, context);
         loop {
             let exit = self.run_noted(context);
-            platform::note_running(context.id, false);
-            // Something may have come between the decision to idle and the note.
-            let comes = matches!(exit, Exit::Idle { .. }) && platform::is_changed(context.id);
-            if !(comes && self.has_work_for(context)) {
+            if let Some(Exit::Register(access)) = &exit
+                && ask(context, access)
+            {
+                continue;
+            }
+            local.note_running(false);
+            if let Some(Exit::Idle { .. }) = exit {
+                // Something may have come between the decision to idle and the note.
+                if !(local.is_changed() && self.has_work_for(context)) {
+                    // Two words, where the exit is more.
+                    return Exit::Idle {
+                        until: Ticks(context.idle_until),
+                    };
+                }
+            } else if let Some(exit) = exit {
                 return exit;
             }
-            platform::note_running(context.id, true);
+            local.note_running(true);
             self.looks = true;
         }
     }
 
     /// Runs a vCPU that is noted as running. Each turn is an exit; a pending interrupt of the pCPU ends the
-    /// next one at once, so no guest can stay here beyond the kernel's deadline.
-    fn run_noted(&mut self, context: &mut Context) -> Exit {
+    /// next one at once, so no guest can stay here beyond the kernel's deadline. The result is an exit always:
+    /// as an option it stays where the handlers put it.
+    #[inline(never)]
+    fn run_noted(&mut self, context: &mut Context) -> Option<Exit> {
         if !core::ptr::eq(self.current, context) {
             self.switch_to(context);
         }
         context.idle_until = 0;
-        let mut exit = if context.halted {
-            self.prepare_halted(context)
-        } else {
-            self.prepare(context)
-        };
+        let mut exit = if context.halted { self.halt(context) } else { None };
         loop {
-            if let Some(exit) = exit {
+            if exit.is_none() {
+                exit = self.prepare(context);
+            }
+            if exit.is_some() {
                 return exit;
             }
             if context.plan.direct {
                 match self.enter_direct(context) {
                     direct::Entered::Ran => {}
-                    direct::Entered::Noted => {
-                        exit = self.prepare(context);
-                        continue;
-                    }
-                    direct::Entered::Left(exit) => return exit,
+                    direct::Entered::Noted => continue,
+                    direct::Entered::Left(left) => return Some(left),
                 }
             } else {
                 // SAFETY: the context is adopted by this pCPU and prepared; nothing else refers to it until
                 // the return.
                 unsafe { entry::bulkhead_enter(context, self.host) }
             }
-            if let Some(exit) = traps::handle(self, context) {
-                return exit;
-            }
-            exit = self.prepare(context);
+            exit = traps::handle(self, context);
         }
     }
 }
@@ -275,10 +312,24 @@ impl Vcpus for Machine {
     }
 
     fn run(&mut self, vcpu: VcpuId) -> Exit {
-        let failed = Exit::Failed {
-            code: FAILED_NOT_ADOPTED,
-        };
-        self.with(vcpu, Self::run_context).unwrap_or(failed)
+        let ask = |_: &mut Context, _: &RegisterAccess| false;
+        self.with_adopted(vcpu, NOT_ADOPTED, |machine, context| {
+            machine.run_context(context, ask)
+        })
+    }
+
+    fn run_answering(&mut self, vcpu: VcpuId, calls: &impl ShortCalls<Self>) -> Exit {
+        let ask = |context: &mut Context, access: &RegisterAccess| ports::ask(context, access, calls);
+        self.with_adopted(vcpu, NOT_ADOPTED, |machine, context| {
+            machine.run_context(context, ask)
+        })
+    }
+
+    /// An access to the console is [`Exit::Register`] always, so there is nothing to be told.
+    const SHORTENS: bool = true;
+
+    fn answer(&mut self, vcpu: VcpuId, value: u64) {
+        self.with(vcpu, |_, context| ports::finish(context, value));
     }
 
     fn reply(&mut self, vcpu: VcpuId, reply: Reply) {

@@ -58,6 +58,12 @@ const READ_ONLY: u32 = 1 << 12 | 1 << 14;
 /// The interrupt command of x2APIC: destination, shorthand, trigger, level, kind, vector; and the status,
 /// which AMD's processors ignore.
 const COMMAND_BITS: u64 = 0xFFFF_FFFF_000C_DFFF;
+/// The delivery mode of the interrupt command, whether its destination is logical, and its shorthand of the
+/// destination; the shorthand of the processor itself, with a fixed delivery.
+const DELIVERY: u32 = 7 << 8;
+const LOGICAL: u32 = 1 << 11;
+const SHORTHAND: u32 = 3 << 18;
+const OWN: u32 = 1 << 18;
 /// The least ticks between two interrupts of a periodic timer: a processor with shorter ones would do nothing
 /// but take them. An interrupt takes a VM some 2,000.
 const SHORTEST: u64 = 10_000;
@@ -134,6 +140,17 @@ pub enum Effect {
     End(u8),
 }
 
+/// The change that a pending vector waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// None that the guest can make without an exit.
+    Nothing,
+    /// The guest takes interrupts.
+    Interrupts,
+    /// The task priority falls.
+    Priority,
+}
+
 /// 256 bits, and which of their words are not 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Vectors {
@@ -151,16 +168,23 @@ impl Vectors {
         ((vector >> 5) as usize, 1 << (vector & 31))
     }
 
-    fn set(&mut self, vector: u8, on: bool) {
+    #[inline(always)]
+    fn insert(&mut self, vector: u8) {
         let (index, bit) = Self::place(vector);
         if let Some(word) = self.words.get_mut(index) {
-            *word = if on { *word | bit } else { *word & !bit };
-            let mark = 1_u8 << (vector >> 5);
-            self.used = if *word == 0 {
-                self.used & !mark
-            } else {
-                self.used | mark
-            };
+            *word |= bit;
+            self.used |= 1_u8 << (vector >> 5);
+        }
+    }
+
+    #[inline(always)]
+    fn remove(&mut self, vector: u8) {
+        let (index, bit) = Self::place(vector);
+        if let Some(word) = self.words.get_mut(index) {
+            *word &= !bit;
+            if *word == 0 {
+                self.used &= !(1_u8 << (vector >> 5));
+            }
         }
     }
 
@@ -171,9 +195,9 @@ impl Vectors {
 
     #[inline]
     fn highest(&self) -> Option<u8> {
-        let index = 7_u32.checked_sub(self.used.leading_zeros())?;
+        let index = self.used.checked_ilog2()?;
         let word = self.words.get(index as usize)?;
-        Some((index << 5 | word.leading_zeros() ^ 31) as u8)
+        Some((index << 5 | word.checked_ilog2()?) as u8)
     }
 
     fn word(&self, index: u32) -> u32 {
@@ -220,6 +244,8 @@ pub struct Lapic {
     base: u64,
     /// True once the guest has used the registers in memory, or has written APIC_BASE.
     is_chosen: bool,
+    /// By APIC_BASE and by the spurious vector's register.
+    is_on: bool,
     task_priority: u8,
     spurious: u32,
     logical: u32,
@@ -249,6 +275,7 @@ impl Lapic {
             id,
             is_chosen: false,
             base: ADDRESS | BASE_ENABLED | if is_first { BASE_BOOT } else { 0 },
+            is_on: is_first,
             task_priority: 0,
             spurious: if is_first { 0x1FF } else { 0xFF },
             logical: 0,
@@ -300,6 +327,7 @@ impl Lapic {
             _ => {}
         }
         self.base = value;
+        self.is_on = self.is_enabled();
         self.is_chosen = true;
         true
     }
@@ -342,12 +370,17 @@ impl Lapic {
     }
 
     /// Makes a vector pending. Returns whether it can be delivered sooner or later.
+    #[inline(always)]
     pub fn accept(&mut self, vector: u8, is_level: bool) -> bool {
-        if vector < 16 || !self.is_enabled() {
+        if vector < 16 || !self.is_on {
             return false;
         }
-        self.request.set(vector, true);
-        self.level.set(vector, is_level);
+        self.request.insert(vector);
+        if is_level {
+            self.level.insert(vector);
+        } else if self.level.used != 0 {
+            self.level.remove(vector);
+        }
         true
     }
 
@@ -362,13 +395,18 @@ impl Lapic {
 
     /// Returns the vector that is pending with the highest priority, and whether the processor's priority
     /// lets it through.
+    #[inline(always)]
     #[must_use]
     pub fn pending(&self) -> Option<(u8, bool)> {
-        if !self.is_enabled() {
+        if !self.is_on {
             return None;
         }
         let vector = self.request.highest()?;
-        let is_open = vector & 0xF0 > self.processor_priority() & 0xF0;
+        // The processor's priority is the higher one of the two.
+        let class = vector & 0xF0;
+        let serviced = self.in_service.highest();
+        let is_open =
+            class > self.task_priority & 0xF0 && serviced.is_none_or(|serviced| class > serviced & 0xF0);
         Some((vector, is_open))
     }
 
@@ -404,11 +442,50 @@ impl Lapic {
         !is_quiet || self.request.used != 0
     }
 
-    /// Notes that the processor has taken the vector. No other one can be delivered until this one ends, or
-    /// the task priority falls, or another one comes.
+    /// Notes that the processor has taken the vector, which was pending. No other one can be delivered until
+    /// this one ends, or the task priority falls, or another one comes.
+    #[inline(always)]
     pub fn take(&mut self, vector: u8) {
-        self.request.set(vector, false);
-        self.in_service.set(vector, true);
+        let (index, bit) = Vectors::place(vector);
+        let mark = 1_u8 << (vector >> 5);
+        let (request, serviced) = (&mut self.request, &mut self.in_service);
+        if let (Some(from), Some(to)) = (request.words.get_mut(index), serviced.words.get_mut(index)) {
+            *from ^= bit;
+            if *from == 0 {
+                request.used ^= mark;
+            }
+            *to |= bit;
+            serviced.used |= mark;
+        }
+    }
+
+    /// Tells whether a vector is pending, whatever the priorities.
+    #[inline(always)]
+    #[must_use]
+    pub const fn has_requests(&self) -> bool {
+        self.request.used != 0
+    }
+
+    /// Takes the vector that the processor can take now, if there is one.
+    #[inline(always)]
+    pub fn take_deliverable(&mut self) -> Option<u8> {
+        let (vector, is_open) = self.pending()?;
+        if !is_open {
+            return None;
+        }
+        self.take(vector);
+        Some(vector)
+    }
+
+    /// Returns what the vector that is pending with the highest priority waits for, while the processor takes
+    /// no interrupt.
+    #[must_use]
+    pub fn window(&self) -> Window {
+        match self.pending() {
+            Some((_, true)) => Window::Interrupts,
+            Some((vector, false)) if self.waits_for_task_priority(vector) => Window::Priority,
+            _ => Window::Nothing,
+        }
     }
 
     /// Tells whether the 8259 reaches the processor through LINT0.
@@ -506,33 +583,40 @@ impl Lapic {
     /// Writes the register `number`; `None` if there is none, or not such a value.
     pub fn write(&mut self, number: u32, value: u64, now: u64) -> Option<Effect> {
         let word = value as u32;
-        if self.is_extended() && value & !EXTENDED_BITS.get(number as usize).unwrap_or(&0) != 0 {
+        // Behind the table is no register, which is found below.
+        let bits = EXTENDED_BITS.get(number as usize & 63);
+        if self.is_extended() && value & !bits.unwrap_or(&0) != 0 {
             return None;
         }
         match number {
             TASK_PRIORITY => self.task_priority = word as u8,
             END => return Some(self.end()),
+            COMMAND if self.is_extended() => {
+                self.command = value;
+                return self.send();
+            }
+            SELF_COMMAND if self.is_extended() => {
+                self.accept(word as u8, false);
+            }
+            _ => return self.write_rarely(number, word, now),
+        }
+        Some(Effect::Nothing)
+    }
+
+    /// Writes any other register.
+    #[inline(never)]
+    fn write_rarely(&mut self, number: u32, word: u32, now: u64) -> Option<Effect> {
+        match number {
             LOGICAL_DESTINATION if !self.is_extended() => self.logical = word & 0xFF00_0000,
             DESTINATION_FORMAT if !self.is_extended() => self.format = word | 0x0FFF_FFFF,
             SPURIOUS => self.set_spurious(word),
             ERROR => self.errors = [0, self.errors[0]],
-            COMMAND if self.is_extended() => {
-                self.command = value;
-                return Some(self.send());
-            }
             COMMAND => {
                 self.command = self.command & !u64::from(u32::MAX) | u64::from(word & !(1 << 12));
-                return Some(self.send());
+                return self.send();
             }
             COMMAND_HIGH if !self.is_extended() => {
                 self.command = self.command & u64::from(u32::MAX) | u64::from(word) << 32;
-            }
-            SELF_COMMAND if self.is_extended() => {
-                return Some(Effect::Send(Ipi {
-                    vector: word as u8,
-                    delivery: Delivery::Fixed,
-                    target: Target::Own,
-                }));
             }
             LOCAL..INITIAL_COUNT => self.set_local(number, word, now),
             INITIAL_COUNT => {
@@ -555,6 +639,7 @@ impl Lapic {
 
     fn set_spurious(&mut self, word: u32) {
         self.spurious = word & 0x1FF;
+        self.is_on = self.is_enabled();
         if word & SOFTWARE_ENABLED == 0 {
             for entry in &mut self.local {
                 *entry |= MASKED;
@@ -584,7 +669,7 @@ impl Lapic {
         let Some(vector) = self.in_service.highest() else {
             return Effect::Nothing;
         };
-        self.in_service.set(vector, false);
+        self.in_service.remove(vector);
         if self.level.has(vector) {
             Effect::End(vector)
         } else {
@@ -592,31 +677,58 @@ impl Lapic {
         }
     }
 
-    fn send(&mut self) -> Effect {
+    /// Sends what the interrupt command says. Vectors for the processor itself and for one by its number,
+    /// which are frequent, come first.
+    #[inline(always)]
+    fn send(&mut self) -> Option<Effect> {
+        let low = self.command as u32;
+        let destination = low & (DELIVERY | SHORTHAND | LOGICAL);
+        if low & 0xF0 != 0 && destination == OWN {
+            self.accept(low as u8, false);
+            return Some(Effect::Nothing);
+        }
+        if low & 0xF0 != 0 && destination == 0 {
+            return Some(Effect::Send(Ipi {
+                vector: low as u8,
+                delivery: Delivery::Fixed,
+                target: Target::Physical(self.destination()),
+            }));
+        }
+        self.send_any()
+    }
+
+    /// Returns the destination of the interrupt command.
+    const fn destination(&self) -> u32 {
+        let high = (self.command >> 32) as u32;
+        if self.is_extended() { high } else { high >> 24 }
+    }
+
+    /// Sends what the interrupt command says.
+    #[inline(never)]
+    fn send_any(&mut self) -> Option<Effect> {
         let low = self.command as u32;
         let delivery = Delivery::decode(low >> 8);
         // INIT with level de-assert does nothing on processors since the Pentium 4 (SDM 3A, 11.6.1).
         if delivery == Delivery::Init && low & 1 << 14 == 0 && low & 1 << 15 != 0 {
-            return Effect::Nothing;
+            return Some(Effect::Nothing);
         }
         if matches!(delivery, Delivery::Fixed | Delivery::Lowest) && low & 0xF0 == 0 {
             self.errors[0] |= ERROR_SENT;
-            return Effect::Nothing;
+            return Some(Effect::Nothing);
         }
-        let high = (self.command >> 32) as u32;
-        let destination = if self.is_extended() { high } else { high >> 24 };
-        let target = match (low >> 18 & 3, low & 1 << 11 != 0) {
+        let destination = self.destination();
+        let target = match (low >> 18 & 3, low & LOGICAL != 0) {
             (1, _) => Target::Own,
             (2, _) => Target::All,
             (3, _) => Target::Others,
             (_, true) => Target::Logical(destination),
             (_, false) => Target::Physical(destination),
         };
-        Effect::Send(Ipi {
+        Some(Effect::Send(Ipi {
             vector: low as u8,
             delivery,
             target,
-        })
+        }))
     }
 
     const fn mode(&self) -> u32 {
@@ -698,20 +810,37 @@ impl Lapic {
     }
 
     fn expire(&mut self, now: u64) {
+        if self.mode() == PERIODIC {
+            return self.expire_periodic(now);
+        }
+        self.due = 0;
+        self.accept_timer();
+    }
+
+    #[inline(never)]
+    fn expire_periodic(&mut self, now: u64) {
+        self.due = self.next_period(now);
+        self.accept_timer();
+    }
+
+    #[inline(always)]
+    fn accept_timer(&mut self) {
         let [timer, ..] = self.local;
-        let period = self.period();
-        self.due = if self.mode() == PERIODIC && period != 0 {
-            let pause = if period < SHORTEST { SHORTEST } else { 0 };
-            let passed = now.saturating_sub(self.started).saturating_add(pause);
-            let over = passed.checked_rem(period).unwrap_or(0);
-            let next = passed.saturating_sub(over).saturating_add(period);
-            self.started.saturating_add(next)
-        } else {
-            0
-        };
         if timer & MASKED == 0 {
             self.accept(timer as u8, false);
         }
+    }
+
+    /// Returns when a periodic timer that expires now expires next, 0 if it does not.
+    fn next_period(&self, now: u64) -> u64 {
+        let period = self.period();
+        let pause = if period < SHORTEST { SHORTEST } else { 0 };
+        let passed = now.saturating_sub(self.started).saturating_add(pause);
+        let Some(over) = passed.checked_rem(period) else {
+            return 0;
+        };
+        let next = passed.saturating_sub(over).saturating_add(period);
+        self.started.saturating_add(next)
     }
 }
 
@@ -767,8 +896,6 @@ mod tests {
         assert_eq!(sent, ipi(0x31, Delivery::Fixed, Target::Physical(3)));
         let sent = apic.write(COMMAND, 2 << 32 | 0x4608, 0);
         assert_eq!(sent, ipi(8, Delivery::Startup, Target::Physical(2)));
-        let sent = apic.write(SELF_COMMAND, 0x77, 0);
-        assert_eq!(sent, ipi(0x77, Delivery::Fixed, Target::Own));
         assert_eq!(apic.write(COMMAND, 0x8500, 0), Some(Effect::Nothing), "de-assert");
         assert_eq!(apic.write(COMMAND, 0x4001, 0), Some(Effect::Nothing), "vector 1");
         assert_eq!(apic.write(ID, 0, 0), None);
@@ -777,6 +904,28 @@ mod tests {
         old.write(COMMAND_HIGH, 0x0200_0000, 0);
         let sent = old.write(COMMAND, 0x4031, 0);
         assert_eq!(sent, ipi(0x31, Delivery::Fixed, Target::Physical(2)));
+    }
+
+    #[test]
+    fn a_vector_for_oneself_is_pending_at_once() {
+        for (register, value) in [(SELF_COMMAND, 0x77), (COMMAND, 1 << 18 | 0x4077)] {
+            let (mut apic, mut twin) = (on(), on());
+            // A level that was left by an earlier one.
+            for apic in [&mut apic, &mut twin] {
+                apic.accept(0x77, true);
+            }
+            assert_eq!(apic.write(register, value, 0), Some(Effect::Nothing));
+            assert!(twin.accept(0x77, false));
+            assert_eq!((apic.pending(), apic.level), (Some((0x77, true)), twin.level));
+            assert!(apic.must_be_looked_at(register));
+        }
+        let sent = on().write(COMMAND, 1 << 18 | 0x4177, 0);
+        let ipi = Ipi {
+            vector: 0x77,
+            delivery: Delivery::Lowest,
+            target: Target::Own,
+        };
+        assert_eq!(sent, Some(Effect::Send(ipi)));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `decode` | instructions that access memory, or a control register |
+//! | `known` | instructions that were decoded before |
 //! | `walk` | the guest's own translation tables |
 //! | `cpuid` | the description of the processor that a guest reads |
 //! | `lapic`, `ioapic`, `pic` | interrupt controllers |
@@ -29,6 +30,7 @@
 pub mod cpuid;
 pub mod decode;
 pub mod ioapic;
+pub mod known;
 pub mod lapic;
 pub mod pic;
 pub mod pit;

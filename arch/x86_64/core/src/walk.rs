@@ -30,7 +30,7 @@ pub struct Paging {
 impl Paging {
     /// Returns the guest-physical address of a linear address. `load` reads a word of 8 bytes of the guest's
     /// memory. At most four words are read.
-    pub fn translate(&self, linear: u64, load: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+    pub fn translate(&self, linear: u64, load: impl FnMut(u64) -> Option<u64>) -> Option<u64> {
         if self.cr0 & PAGING == 0 {
             return Some(linear & 0xFFFF_FFFF);
         }
@@ -43,14 +43,14 @@ impl Paging {
         self.legacy(linear & 0xFFFF_FFFF, load)
     }
 
-    fn extended(&self, linear: u64, load: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+    fn extended(&self, linear: u64, mut load: impl FnMut(u64) -> Option<u64>) -> Option<u64> {
         let at = (self.cr3 & 0xFFFF_FFE0) | (linear >> 30) << 3;
         let entry = load(at).filter(|entry| entry & PRESENT != 0)?;
         long(entry & ADDRESS, 2, linear, load)
     }
 
-    fn legacy(&self, linear: u64, load: impl Fn(u64) -> Option<u64>) -> Option<u64> {
-        let word = |at: u64| {
+    fn legacy(&self, linear: u64, mut load: impl FnMut(u64) -> Option<u64>) -> Option<u64> {
+        let mut word = |at: u64| {
             let pair = load(at & !7)?;
             let entry = if at & 4 == 0 {
                 pair & 0xFFFF_FFFF
@@ -69,7 +69,7 @@ impl Paging {
 }
 
 /// Walks so many levels of tables with 512 entries.
-fn long(root: u64, levels: u32, linear: u64, load: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+fn long(root: u64, levels: u32, linear: u64, mut load: impl FnMut(u64) -> Option<u64>) -> Option<u64> {
     let mut table = root;
     for level in (0..levels).rev() {
         let shift = level.wrapping_mul(9).wrapping_add(12);
