@@ -34,7 +34,7 @@ use bulkhead_arch_api::{
 };
 use bulkhead_devices::uart::Uart;
 use bulkhead_image::layout::{
-    FLAG_AUTOSTART, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, SIDE_DEVICE, TRIGGER_EDGE,
+    FLAG_AUTOSTART, INTERRUPT_EARLY, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, SIDE_DEVICE, TRIGGER_EDGE,
 };
 use bulkhead_image::{Image, ImageError, Phrase, Sha256};
 use bulkhead_sched::{MAX_SLOTS, PcpuPolicy, PolicyError};
@@ -276,6 +276,7 @@ fn prepare<'i, A: Arch, D: Drivers, S: Sha256>(
                 edge: record.trigger.get() == TRIGGER_EDGE,
                 critical: system.is_critical(line),
                 latency: system.time.duration(record.latency.get().into()),
+                early: record.flags.get() & INTERRUPT_EARLY != 0,
             },
         );
     }

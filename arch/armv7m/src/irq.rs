@@ -2,10 +2,12 @@
 //! Interrupts: the kernel's requests about lines, and the way of a line that has interrupted.
 
 use crate::lines::{Route, bit, strike};
+use crate::early::EARLY;
 use crate::machine::Machine;
 use crate::sysreg::{MAX_LINES, NVIC_ICER};
-use bulkhead_arch_api::{Exit, Irqs, Line, LineRoute, PartitionId, VcpuSet};
+use bulkhead_arch_api::{Exit, Irqs, Line, LineRoute, PartitionId, Ticks, VcpuSet};
 use core::num::NonZeroU32;
+use core::sync::atomic::Ordering;
 
 impl Machine {
     /// Forgets everything about a partition's lines, when the partition starts anew or has ended.
@@ -13,6 +15,16 @@ impl Machine {
         self.irq.reset(partition);
         if let Some(held) = self.held.get_mut(usize::from(partition.0)) {
             *held = None;
+        }
+    }
+
+    /// Lets the handler of this line start early, for at most `bound`. There is one partition with such lines.
+    fn start_early(&mut self, line: Line, partition: PartitionId, bound: Ticks) {
+        let vcpu = self.first_of(partition);
+        if bound.0 != 0 && (self.early.is_none() || self.early == vcpu) {
+            self.early = vcpu;
+            EARLY.bound.store(bound.0 as u32, Ordering::Relaxed);
+            self.irq.prompt |= bit(line.0);
         }
     }
 
@@ -37,11 +49,11 @@ impl Machine {
         let Some(route) = self.irq.route_of(line) else {
             return false;
         };
-        self.irq.held |= bit(line);
-        self.irq.apply();
+        self.irq.hold(line);
         let Some(vcpu) = self.first_of(route.partition) else {
             return false;
         };
+        self.settle_early(vcpu);
         if let Some(context) = self.contexts.get(vcpu) {
             // The line is pulsed for a level, too: the level is looked at again when the handler has ended.
             context.core.pulse_line(route.virtual_line);
@@ -63,9 +75,11 @@ impl Irqs for Machine {
                 virtual_line: route.virtual_line.0 as u8,
                 edge: route.edge,
                 critical: route.critical,
-                latency: NonZeroU32::new(route.latency.0 as u32),
+                latency: NonZeroU32::new(route.latency.0 as u32).filter(|_| !route.early),
             });
-            if route.latency.0 != 0 {
+            if route.early {
+                self.start_early(line, partition, route.latency);
+            } else if route.latency.0 != 0 {
                 self.irq.prompt |= bit(line.0);
             }
             if let Some(lines) = self.irq.of.get_mut(usize::from(partition.0)) {

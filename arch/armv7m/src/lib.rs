@@ -14,8 +14,8 @@
 //!   memory protection unit), `lines`, `counter`, `arrival`: hardware and plain data.
 //! - **Machine**: `machine` (the struct), `window`, `log`.
 //! - **Guest at a trap**: `live` (its registers and memory), `trapped` (with its processor and space).
-//! - **Time and lines**: `clock`, `latency`, `irq`; and `switch`: the vCPU whose configuration is in the
-//!   hardware.
+//! - **Time and lines**: `clock`, `latency`, `early`, `irq`; and `switch`: the vCPU whose configuration is in
+//!   the hardware.
 //! - **Traps**: `answer` (the answers to a guest's trap) -> `traps` (the way of every trap) -> `quick` (the
 //!   shortest ways) -> `entry` (assembly).
 //! - **The kernel's verbs**: `vcpu`, `cpu`, `space`, `console`, `network`; `crash` is the end.
@@ -34,6 +34,7 @@ mod context;
 mod counter;
 mod cpu;
 mod crash;
+mod early;
 mod entry;
 mod fp;
 mod irq;

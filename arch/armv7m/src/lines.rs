@@ -10,10 +10,11 @@
 //! controller. Level-triggered lines that are still high when they are opened interrupt again.
 //!
 //! **Priorities.** There are two levels that preempt. Prompt lines (`arrival`) interrupt the hypervisor, for
-//! a dozen instructions. Everything else never interrupts the hypervisor. Within this second level the CPU's
+//! a dozen instructions, and so do lines whose handlers start early (`early`), for longer. Everything else never interrupts the hypervisor. Within this second level the CPU's
 //! own exceptions and the timer come first.
 
 use crate::arrival::add;
+use crate::early::masked;
 use crate::pool::Pool;
 use crate::sysreg::{
     AIRCR, ICTR, MAX_LINES, NVIC_ICER, NVIC_ICPR, NVIC_IPR, NVIC_ISER, NVIC_ISPR, SHPR, control_space, read,
@@ -52,7 +53,8 @@ pub(crate) struct Interrupts {
     /// Lines of the hypervisor's own that are open only while some partitions are admitted, as if the lines
     /// were theirs.
     pub(crate) shared: u64,
-    /// Lines that interrupt the hypervisor, to have the time of their arrival noted.
+    /// Lines that interrupt the hypervisor: to have the time of their arrival noted, or to start their
+    /// handler early.
     pub(crate) prompt: u64,
     /// Lines that their guests have enabled.
     enabled: u64,
@@ -105,8 +107,10 @@ const _: () = assert!(WORDS == 2);
 /// AIRCR (B3.2.6): the key, and PRIGROUP 6. The highest bit of a priority then decides about preemption, and
 /// the others decide about order.
 const TWO_GROUPS: u32 = 0x05FA << 16 | 6 << 8;
-/// Priority of lines that interrupt the hypervisor.
-const PROMPT: u8 = 0;
+/// Priority of lines whose handlers start early.
+pub(crate) const EARLY: u8 = 0;
+/// Priority of lines that interrupt the hypervisor to have their time noted.
+const PROMPT: u8 = 0x40;
 /// Priority of the CPU's own exceptions and of the timer.
 pub(crate) const OWN: u8 = 0x80;
 /// Priority of the lines of partitions.
@@ -193,21 +197,35 @@ impl Interrupts {
 
     /// Opens and masks lines as their state demands.
     pub(crate) fn apply(&mut self) {
-        let wanted = self.enabled & !self.held & self.admitted;
+        let mut wanted = self.enabled & !self.held & self.admitted;
         if wanted == self.open {
             return;
         }
+        // The line of an early start that is not told yet is masked.
+        self.held |= masked();
+        wanted &= !self.held;
         strike_all(NVIC_ICER, self.open & !wanted);
         for line in members(wanted & !self.open & self.prompt) {
+            let Some(route) = self.route_of(line) else {
+                continue;
+            };
+            if route.latency.is_none() {
+                set_priority(line, EARLY);
+                continue;
+            }
             set_priority(line, PROMPT);
-            if is_set(NVIC_ISPR, line)
-                && let Some(route) = self.route_of(line)
-            {
+            if is_set(NVIC_ISPR, line) {
                 self.came_unseen(route.partition);
             }
         }
         strike_all(NVIC_ISER, wanted & !self.open);
         self.open = wanted;
+    }
+
+    /// Masks a line until its guest's handler has ended.
+    pub(crate) fn hold(&mut self, line: u32) {
+        self.held |= bit(line);
+        self.apply();
     }
 
     /// Takes a line for the hypervisor itself and opens it.

@@ -2,6 +2,7 @@
 //! Virtual CPUs as the kernel asks for them: adopted, reset, run, answered, shown a fault, dumped.
 
 use crate::context::{Context, Pending, RETURN_BASIC, Registers, own_deadline};
+use crate::early;
 use crate::entry::bulkhead_enter;
 use crate::fp::FpRegisters;
 use crate::live::Live;
@@ -62,6 +63,7 @@ impl Vcpus for Machine {
     }
 
     fn reset(&mut self, vcpu: VcpuId, reset: &VcpuReset) {
+        self.settle_early(vcpu);
         if self.current == Some(vcpu) {
             self.detach(vcpu);
         }
@@ -78,6 +80,7 @@ impl Vcpus for Machine {
     }
 
     fn run(&mut self, vcpu: VcpuId) -> Exit {
+        self.settle_early(vcpu);
         if self.current != Some(vcpu) && !self.switch_to(vcpu) {
             return Exit::Failed {
                 code: FAILED_NOT_ADOPTED,
@@ -112,6 +115,7 @@ impl Vcpus for Machine {
     }
 
     fn reply(&mut self, vcpu: VcpuId, reply: Reply) {
+        self.settle_early(vcpu);
         let Some(mut trapped) = self.trapped(vcpu) else {
             return;
         };
@@ -137,6 +141,7 @@ impl Vcpus for Machine {
         let Some(vcpu) = self.first_of(partition) else {
             return VcpuSet::EMPTY;
         };
+        self.settle_early(vcpu);
         if let Some(context) = self.contexts.get(vcpu) {
             context.core.set_line(line.0 as u8, true);
         }
@@ -147,6 +152,7 @@ impl Vcpus for Machine {
         let Some(vcpu) = self.first_of(partition) else {
             return VcpuSet::EMPTY;
         };
+        self.settle_early(vcpu);
         if let Some(context) = self.contexts.get(vcpu) {
             context.core.pulse_line(line.0 as u8);
         }
@@ -155,12 +161,18 @@ impl Vcpus for Machine {
 
     fn withdraw(&mut self, partition: PartitionId, line: VirtualLine) {
         let vcpu = self.first_of(partition);
+        if let Some(vcpu) = vcpu {
+            self.settle_early(vcpu);
+        }
         if let Some(context) = vcpu.and_then(|vcpu| self.contexts.get(vcpu)) {
             context.core.set_line(line.0 as u8, false);
         }
     }
 
     fn has_work(&mut self, vcpu: VcpuId) -> bool {
+        if self.early == Some(vcpu) && early::has_ended() {
+            return true;
+        }
         let now = self.now();
         self.contexts.get(vcpu).is_some_and(|context| {
             context.core.advance(now.0);
@@ -179,6 +191,7 @@ impl Vcpus for Machine {
     }
 
     fn fault(&mut self, vcpu: VcpuId, report: &FaultReport) -> bool {
+        self.settle_early(vcpu);
         let Some(mut trapped) = self.trapped(vcpu).filter(|trapped| !trapped.is_task) else {
             return false;
         };
@@ -218,6 +231,7 @@ impl Vcpus for Machine {
             pc: 0,
             state: 0,
         };
+        self.settle_early(vcpu);
         let Some(mut trapped) = self.trapped(vcpu) else {
             return dump;
         };
@@ -241,6 +255,7 @@ impl Vcpus for Machine {
     }
 
     fn detach(&mut self, vcpu: VcpuId) {
+        self.settle_early(vcpu);
         if self.current == Some(vcpu) {
             self.leave_current();
         }

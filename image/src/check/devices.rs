@@ -6,7 +6,7 @@ use super::partitions::{machine, owner};
 use super::{at, earlier, require, uses};
 use crate::error::{Fault, Table};
 use crate::layout::{
-    INTERRUPT_CRITICAL, InterruptRecord, MAX_LATENCY_NS, MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_WRITE,
+    INTERRUPT_CRITICAL, INTERRUPT_EARLY, InterruptRecord, MAX_LATENCY_NS, MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_WRITE,
     MemoryRecord, NONE, PARTITION_VM, PartitionRecord, ROLE_INTERRUPTS, TRIGGER_EDGE, TRIGGER_LEVEL,
     VIRTUAL_CFI_FLASH, VirtualDeviceRecord,
 };
@@ -266,7 +266,12 @@ pub(super) fn interrupt(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         Fault::UnknownKind,
     )?;
     require(record.latency.get() <= MAX_LATENCY_NS, Fault::OutOfRange)?;
-    require(record.flags.get() & !INTERRUPT_CRITICAL == 0, Fault::BadFlags)?;
+    let flags = record.flags.get();
+    require(flags & !(INTERRUPT_CRITICAL | INTERRUPT_EARLY) == 0, Fault::BadFlags)?;
+    require(
+        flags & INTERRUPT_EARLY == 0 || record.latency.get() != 0,
+        Fault::OutOfRange,
+    )?;
     let (line, seen_as) = (record.line.get(), record.virtual_line.get());
     if is_task {
         event_of_task(record)?;

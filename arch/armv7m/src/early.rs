@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Handlers that start early: while the hypervisor still works, or while another guest runs.
+//!
+//! The manifest can say of one partition that the handlers of its devices start *early*, and for how long
+//! they may run so. Its lines have the priority that preempts the hypervisor, as prompt lines have
+//! (`arrival`). While the partition sleeps in a thread that nothing masks, it is *armed*: the way into the
+//! handlers is known here. When such a line interrupts then, its handler in `entry` masks the line, keeps
+//! whatever it interrupts (registers, protection unit, fault status), loads the partition's regions and
+//! registers, and returns into the guest's handler: unprivileged, in Thread mode, on the partition's stack,
+//! over the hypervisor's own exception (CCR.NONBASETHRDENA).
+//!
+//! **The end.** The start is over at the first thing that the guest's handler cannot do alone: its end, a
+//! replaced instruction, an access that is refused, a call. BASEPRI keeps all exceptions away that the
+//! hypervisor itself is a handler of, so each of these is a HardFault. SysTick ends the start when the time
+//! is over. The end keeps the guest's registers here, gives the CPU back as it was, and asks for PendSV.
+//! Nothing of what ended the start has been done: the guest is at that instruction, executes it when it
+//! goes on as any vCPU does, and has its trap then. So a fault, a call, a budget are the kernel's business
+//! as ever, and the kernel never knows of an early start: it is told of the line's interrupt.
+//!
+//! **No state is shared.** Between arming and the end neither the guest's context nor its virtual CPU is
+//! touched. The next verb about the vCPU *settles*: it disarms, and tells the virtual CPU of a handler that
+//! has started. As all of this interrupts the hypervisor and has ended before the hypervisor goes on, two
+//! plain stores are enough.
+//!
+//! **Bounds.** A line is masked from its early start until its handler has ended in the guest's own time, so
+//! there is at most one early start for each time that the guest ran and slept again. A second line, or one
+//! that comes while the partition is not armed, takes the usual way. An early start takes the time of what
+//! it interrupts: at most the manifest's time, and that of the way in and out.
+
+use crate::context::{Context, Pending, RETURN_BASIC};
+use crate::lines::bit;
+use crate::live::Live;
+use crate::machine::Machine;
+use crate::sysreg::{self, CCR_ALIGNED, CCR_DIVISION, ICSR};
+use bulkhead_arch_api::{Exit, Line, VcpuId, VcpuSet};
+use bulkhead_arch_armv7m_core::status::IMPRECISERR;
+use bulkhead_arch_armv7m_core::{Guest, LineEntry, frame_size};
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// Values of [`Early::state`].
+const DISARMED: u32 = 0;
+pub(crate) const ARMED: u32 = 1;
+pub(crate) const STARTED: u32 = 2;
+pub(crate) const ENDED: u32 = 3;
+
+/// CCR.NONBASETHRDENA (B3.2.8).
+const THREAD_ABOVE: u32 = 1;
+/// ICSR.PENDSVCLR (B3.2.4).
+const CLEAR_PENDSV: u32 = 1 << 27;
+/// HFSR.FORCED (B3.2.16).
+const FORCED: u32 = 1 << 30;
+/// SVC with any number, but for its number (A7.7.175).
+const SVC: u16 = 0xDF00;
+/// Vectors before those of the lines.
+const SYSTEM_VECTORS: u32 = 16;
+
+/// What `entry` and the rest of the backend have in common about early starts.
+#[repr(C)]
+pub(crate) struct Early {
+    pub(crate) state: AtomicU32,
+    /// 1 once the hypervisor has begun: PendSV then is the end of an early start.
+    pub(crate) has_begun: AtomicU32,
+    /// SysTick's reload value.
+    pub(crate) bound: AtomicU32,
+    /// The address of the partition's regions, as the protection unit wants them.
+    pub(crate) regions: AtomicU32,
+    /// CCR for the guest.
+    pub(crate) configuration: AtomicU32,
+    /// The line that has started.
+    pub(crate) line: AtomicU32,
+    /// The frame that leads to the handler; at the end the guest's frame.
+    pub(crate) frame: AtomicU32,
+    /// The words of that frame, with the address of the vector table in the place of the PC.
+    pub(crate) words: [AtomicU32; 8],
+    /// r4 to r11 of the guest.
+    pub(crate) general: [AtomicU32; 8],
+    /// What was new in CFSR and HFSR at the end.
+    pub(crate) faults: AtomicU32,
+    pub(crate) hard: AtomicU32,
+    /// The things that were interrupted: r4 to r11; PSP, EXC_RETURN, CONTROL, ICSR, CCR, SHCSR, CFSR, HFSR;
+    /// MMFAR, BFAR, CPACR, MPU_CTRL, MPU_RNR; the regions of the protection unit.
+    pub(crate) kept: [AtomicU32; 8 + 8 + 5 + 16],
+}
+
+/// The words of [`Early::kept`] from which the control and the number of the protection unit are.
+pub(crate) const KEPT_UNIT: usize = 4 * (8 + 8 + 3);
+
+// `entry` reads them one after the other.
+const _: () = assert!(core::mem::offset_of!(Early, general) == core::mem::offset_of!(Early, words) + 32);
+// `entry` copies a region as two words, its base first.
+const _: () = assert!(core::mem::offset_of!((u32, u32), 0) == 0 && size_of::<(u32, u32)>() == 8);
+
+/// The data of early starts. `entry` knows it by this name.
+pub(crate) static EARLY: Early = Early {
+    state: AtomicU32::new(DISARMED),
+    has_begun: AtomicU32::new(0),
+    bound: AtomicU32::new(0),
+    regions: AtomicU32::new(0),
+    configuration: AtomicU32::new(0),
+    line: AtomicU32::new(0),
+    frame: AtomicU32::new(0),
+    words: [const { AtomicU32::new(0) }; 8],
+    general: [const { AtomicU32::new(0) }; 8],
+    faults: AtomicU32::new(0),
+    hard: AtomicU32::new(0),
+    kept: [const { AtomicU32::new(0) }; 37],
+};
+
+fn store(place: &AtomicU32, value: u32) {
+    place.store(value, Ordering::Relaxed);
+}
+
+fn load(place: &AtomicU32) -> u32 {
+    place.load(Ordering::Relaxed)
+}
+
+fn store_all(places: &[AtomicU32; 8], values: &[u32; 8]) {
+    for (place, value) in places.iter().zip(values) {
+        store(place, *value);
+    }
+}
+
+/// Tells whether an early start waits to be told.
+pub(crate) fn has_ended() -> bool {
+    load(&EARLY.state) == ENDED
+}
+
+/// Returns the line that an early start has masked in the controller, as a set.
+pub(crate) fn masked() -> u64 {
+    if has_ended() { bit(load(&EARLY.line)) } else { 0 }
+}
+
+/// Lets no handler start early any more: the hypervisor stops.
+pub(crate) fn disarm() {
+    store(&EARLY.state, DISARMED);
+}
+
+impl Machine {
+    /// Lets handlers of this vCPU start early, if its next interrupt is a plain one. Called when the vCPU
+    /// has begun to sleep.
+    pub(crate) fn arm_early(&mut self, vcpu: VcpuId) {
+        if self.early != Some(vcpu) {
+            return;
+        }
+        let Some(context) = self.contexts.get(vcpu) else {
+            return;
+        };
+        let Some(space) = self.spaces.get(context.partition) else {
+            return;
+        };
+        let live = Live::new(&mut context.registers, space);
+        let Some(entry) = context.core.line_entry(&live) else {
+            return;
+        };
+        let vectors = 4 * (SYSTEM_VECTORS + u32::from(self.model.lines));
+        if !space.writable(entry.frame, frame_size(false)) || !space.readable(entry.vectors, vectors) {
+            return;
+        }
+        let LineEntry {
+            frame,
+            mut words,
+            vectors,
+        } = entry;
+        let [.., pc, _] = &mut words;
+        *pc = vectors;
+        store_all(&EARLY.words, &words);
+        store_all(&EARLY.general, &context.registers.general);
+        store(&EARLY.frame, frame);
+        store(&EARLY.regions, space.loaded.registers().as_ptr() as u32);
+        let division = context.core.configuration() & CCR_DIVISION;
+        store(&EARLY.configuration, CCR_ALIGNED | THREAD_ABOVE | division);
+        store(&EARLY.state, ARMED);
+    }
+
+    /// Lets no handler of this vCPU start early before it sleeps again. If one has, its virtual CPU is told.
+    /// Returns the line then. Called by every verb that reads or changes the vCPU.
+    #[inline]
+    pub(crate) fn settle_early(&mut self, vcpu: VcpuId) -> Option<Line> {
+        if self.early != Some(vcpu) {
+            return None;
+        }
+        self.settle(vcpu)
+    }
+
+    #[inline(never)]
+    fn settle(&mut self, vcpu: VcpuId) -> Option<Line> {
+        let has_started = has_ended();
+        // From here on no handler starts.
+        disarm();
+        if !has_started {
+            return None;
+        }
+        sysreg::write(ICSR, CLEAR_PENDSV);
+        let line = load(&EARLY.line);
+        self.irq.hold(line);
+        let context = self.contexts.get(vcpu)?;
+        let space = self.spaces.get(context.partition)?;
+        let virtual_line = self.irq.route_of(line)?.virtual_line;
+        context
+            .core
+            .line_entered(&Live::new(&mut context.registers, space), virtual_line);
+        let registers = &mut context.registers;
+        for (register, kept) in registers.general.iter_mut().zip(&EARLY.general) {
+            *register = load(kept);
+        }
+        registers.frame = load(&EARLY.frame);
+        registers.exc_return = RETURN_BASIC;
+        if space.writable(registers.frame, frame_size(false)) {
+            finish_call(context, space);
+        } else {
+            // The stack pointer has left the RAM, so there is no frame to go on with.
+            context.pending = Pending::Stuck;
+        }
+        if load(&EARLY.faults) & IMPRECISERR != 0 {
+            context.core.late_bus_fault();
+        }
+        Some(Line(line))
+    }
+
+    /// Returns the exit for an early start that has not been told yet.
+    #[inline(never)]
+    pub(crate) fn early_exit(&mut self) -> Option<Exit> {
+        let vcpu = self.early?;
+        let line = self.settle(vcpu)?;
+        Some(Exit::Device(VcpuSet::of(vcpu), line))
+    }
+}
+
+/// Does the guest's SVC, if that has ended the early start: unlike all other instructions that end one, it
+/// may be over already, because the frame of an exception that SVC escalates to may have either address.
+fn finish_call(context: &mut Context, space: &crate::protection::Space) {
+    let is_forced = load(&EARLY.hard) & FORCED != 0 && load(&EARLY.faults) == 0;
+    if !is_forced {
+        return;
+    }
+    let mut live = Live::new(&mut context.registers, space);
+    let before = live.pc().wrapping_sub(2);
+    if live.fetch(before).is_some_and(|code| code & 0xFF00 == SVC)
+        && context.core.supervisor_call(&mut live).is_err()
+    {
+        context.pending = Pending::Stuck;
+    }
+}
