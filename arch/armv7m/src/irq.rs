@@ -5,7 +5,7 @@ use crate::lines::{Route, bit, strike};
 use crate::early::EARLY;
 use crate::machine::Machine;
 use crate::sysreg::{MAX_LINES, NVIC_ICER};
-use bulkhead_arch_api::{Exit, Irqs, Line, LineRoute, PartitionId, Ticks, VcpuSet};
+use bulkhead_arch_api::{Exit, Irqs, Line, LineRoute, PartitionId, VcpuSet};
 use core::num::NonZeroU32;
 use core::sync::atomic::Ordering;
 
@@ -15,16 +15,6 @@ impl Machine {
         self.irq.reset(partition);
         if let Some(held) = self.held.get_mut(usize::from(partition.0)) {
             *held = None;
-        }
-    }
-
-    /// Lets the handler of this line start early, for at most `bound`. There is one partition with such lines.
-    fn start_early(&mut self, line: Line, partition: PartitionId, bound: Ticks) {
-        let vcpu = self.first_of(partition);
-        if bound.0 != 0 && (self.early.is_none() || self.early == vcpu) {
-            self.early = vcpu;
-            EARLY.bound.store(bound.0 as u32, Ordering::Relaxed);
-            self.irq.prompt |= bit(line.0);
         }
     }
 
@@ -77,10 +67,11 @@ impl Irqs for Machine {
                 critical: route.critical,
                 latency: NonZeroU32::new(route.latency.0 as u32).filter(|_| !route.early),
             });
-            if route.early {
-                self.start_early(line, partition, route.latency);
-            } else if route.latency.0 != 0 {
+            if route.latency.0 != 0 {
                 self.irq.prompt |= bit(line.0);
+                if route.early {
+                    EARLY.bound.store(route.latency.0 as u32, Ordering::Relaxed);
+                }
             }
             if let Some(lines) = self.irq.of.get_mut(usize::from(partition.0)) {
                 *lines |= bit(line.0);

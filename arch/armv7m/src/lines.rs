@@ -222,6 +222,12 @@ impl Interrupts {
         self.open = wanted;
     }
 
+    /// Tells whether handlers of a partition start early.
+    pub(crate) fn start_early(&self, partition: PartitionId) -> bool {
+        self.lines_of(partition)
+            .any(|(line, route)| self.prompt & bit(line) != 0 && route.latency.is_none())
+    }
+
     /// Masks a line until its guest's handler has ended.
     pub(crate) fn hold(&mut self, line: u32) {
         self.held |= bit(line);

@@ -57,6 +57,10 @@ impl Vcpus for Machine {
             pending: Pending::Stuck,
         };
         self.contexts.adopt(vcpu, context, &mut self.pool);
+        // One partition has such lines. Of several the first one is served.
+        if self.irq.start_early(plan.partition) {
+            self.early.get_or_insert(vcpu);
+        }
         if let Some(slot) = self.first.get_mut(usize::from(plan.partition.0)) {
             *slot = Some(vcpu);
         }
