@@ -32,10 +32,14 @@ use crate::lines::bit;
 use crate::live::Live;
 use crate::machine::Machine;
 use crate::sysreg::{self, CCR_ALIGNED, CCR_DIVISION, ICSR};
-use bulkhead_arch_api::{Exit, Line, VcpuId, VcpuSet};
+use bulkhead_arch_api::{Exit, Line, Ticks, VcpuId, VcpuSet};
 use bulkhead_arch_armv7m_core::status::IMPRECISERR;
 use bulkhead_arch_armv7m_core::{Guest, LineEntry, frame_size};
+use bulkhead_abi::parts::{PARTS, Part};
 use core::sync::atomic::{AtomicU32, Ordering};
+
+/// True if the hypervisor has this part.
+pub(crate) const IS_THERE: bool = PARTS.has(Part::EarlyHandlers);
 
 /// Values of [`Early::state`].
 const DISARMED: u32 = 0;
@@ -54,6 +58,10 @@ const SVC: u16 = 0xDF00;
 /// Vectors before those of the lines.
 const SYSTEM_VECTORS: u32 = 16;
 
+/// Eight registers, and the words of what is kept; none without the part.
+const EIGHT: usize = if IS_THERE { 8 } else { 0 };
+const KEPT: usize = if IS_THERE { 8 + 8 + 5 + 16 } else { 0 };
+
 /// What `entry` and the rest of the backend have in common about early starts.
 #[repr(C)]
 pub(crate) struct Early {
@@ -71,22 +79,22 @@ pub(crate) struct Early {
     /// The frame that leads to the handler; at the end the guest's frame.
     pub(crate) frame: AtomicU32,
     /// The words of that frame, with the address of the vector table in the place of the PC.
-    pub(crate) words: [AtomicU32; 8],
+    pub(crate) words: [AtomicU32; EIGHT],
     /// r4 to r11 of the guest.
-    pub(crate) general: [AtomicU32; 8],
+    pub(crate) general: [AtomicU32; EIGHT],
     /// What was new in CFSR and HFSR at the end.
     pub(crate) faults: AtomicU32,
     pub(crate) hard: AtomicU32,
     /// The things that were interrupted: r4 to r11; PSP, EXC_RETURN, CONTROL, ICSR, CCR, SHCSR, CFSR, HFSR;
     /// MMFAR, BFAR, CPACR, MPU_CTRL, MPU_RNR; the regions of the protection unit.
-    pub(crate) kept: [AtomicU32; 8 + 8 + 5 + 16],
+    pub(crate) kept: [AtomicU32; KEPT],
 }
 
 /// The words of [`Early::kept`] from which the control and the number of the protection unit are.
 pub(crate) const KEPT_UNIT: usize = 4 * (8 + 8 + 3);
 
 // `entry` reads them one after the other.
-const _: () = assert!(core::mem::offset_of!(Early, general) == core::mem::offset_of!(Early, words) + 32);
+const _: () = assert!(core::mem::offset_of!(Early, general) == core::mem::offset_of!(Early, words) + 4 * EIGHT);
 // `entry` copies a region as two words, its base first.
 const _: () = assert!(core::mem::offset_of!((u32, u32), 0) == 0 && size_of::<(u32, u32)>() == 8);
 
@@ -99,11 +107,11 @@ pub(crate) static EARLY: Early = Early {
     configuration: AtomicU32::new(0),
     line: AtomicU32::new(0),
     frame: AtomicU32::new(0),
-    words: [const { AtomicU32::new(0) }; 8],
-    general: [const { AtomicU32::new(0) }; 8],
+    words: [const { AtomicU32::new(0) }; EIGHT],
+    general: [const { AtomicU32::new(0) }; EIGHT],
     faults: AtomicU32::new(0),
     hard: AtomicU32::new(0),
-    kept: [const { AtomicU32::new(0) }; 37],
+    kept: [const { AtomicU32::new(0) }; KEPT],
 };
 
 fn store(place: &AtomicU32, value: u32) {
@@ -114,7 +122,7 @@ fn load(place: &AtomicU32) -> u32 {
     place.load(Ordering::Relaxed)
 }
 
-fn store_all(places: &[AtomicU32; 8], values: &[u32; 8]) {
+fn store_all(places: &[AtomicU32], values: &[u32; 8]) {
     for (place, value) in places.iter().zip(values) {
         store(place, *value);
     }
@@ -122,7 +130,7 @@ fn store_all(places: &[AtomicU32; 8], values: &[u32; 8]) {
 
 /// Tells whether an early start waits to be told.
 pub(crate) fn has_ended() -> bool {
-    load(&EARLY.state) == ENDED
+    IS_THERE && load(&EARLY.state) == ENDED
 }
 
 /// Returns the line that an early start has masked in the controller, as a set.
@@ -130,16 +138,23 @@ pub(crate) fn masked() -> u64 {
     if has_ended() { bit(load(&EARLY.line)) } else { 0 }
 }
 
+/// Sets the longest time of an early start.
+pub(crate) fn limit(bound: Ticks) {
+    store(&EARLY.bound, bound.0 as u32);
+}
+
 /// Lets no handler start early any more: the hypervisor stops.
 pub(crate) fn disarm() {
-    store(&EARLY.state, DISARMED);
+    if IS_THERE {
+        store(&EARLY.state, DISARMED);
+    }
 }
 
 impl Machine {
     /// Lets handlers of this vCPU start early, if its next interrupt is a plain one. Called when the vCPU
     /// has begun to sleep.
     pub(crate) fn arm_early(&mut self, vcpu: VcpuId) {
-        if self.early != Some(vcpu) {
+        if !IS_THERE || self.early != Some(vcpu) {
             return;
         }
         let Some(context) = self.contexts.get(vcpu) else {
@@ -176,7 +191,7 @@ impl Machine {
     /// Returns the line then. Called by every verb that reads or changes the vCPU.
     #[inline]
     pub(crate) fn settle_early(&mut self, vcpu: VcpuId) -> Option<Line> {
-        if self.early != Some(vcpu) {
+        if !IS_THERE || self.early != Some(vcpu) {
             return None;
         }
         self.settle(vcpu)
@@ -220,7 +235,7 @@ impl Machine {
     /// Returns the exit for an early start that has not been told yet.
     #[inline(never)]
     pub(crate) fn early_exit(&mut self) -> Option<Exit> {
-        let vcpu = self.early?;
+        let vcpu = self.early.filter(|_| IS_THERE)?;
         let line = self.settle(vcpu)?;
         Some(Exit::Device(VcpuSet::of(vcpu), line))
     }

@@ -31,7 +31,7 @@
 use crate::arrival::ARRIVALS;
 use crate::context::Registers;
 use crate::crash::crash;
-use crate::early::{ARMED, EARLY, ENDED, Early, KEPT_UNIT, STARTED};
+use crate::early::{self, ARMED, EARLY, ENDED, Early, KEPT_UNIT, STARTED};
 use crate::lines::{self, OWN, PARTITIONS};
 use crate::quick::{on_bus, on_call, on_memory, on_usage};
 use crate::sysreg::MAX_LINES;
@@ -61,7 +61,11 @@ bulkhead_vectors:
     .word   bulkhead_crash
     .word   bulkhead_crash
     .word   bulkhead_first                  // PendSV
+    .if     {has_early}
     .word   bulkhead_systick                // SysTick: a HardFault of a guest, or the end of an early start
+    .else
+    .word   bulkhead_fault
+    .endif
     .rept   {lines}
     .word   bulkhead_line
     .endr
@@ -106,12 +110,14 @@ bulkhead_start:
     .type   bulkhead_first, %function
     .thumb_func
 bulkhead_first:
+    .if     {has_early}
     ldr     r0, ={early}
     ldr     r1, [r0, #{has_begun}]
     cmp     r1, #0
     bne     bulkhead_trap
     movs    r1, #1
     str     r1, [r0, #{has_begun}]
+    .endif
     ldr     r0, =__stack_top
     mov     sp, r0
     movs    r0, #1                          // CONTROL.nPRIV: Thread mode is unprivileged from now on
@@ -161,8 +167,10 @@ bulkhead_line:
     ldrb    r2, [r1, r0]
     cmp     r2, #{own}
     bhs     bulkhead_trap
+    .if     {has_early}
     cmp     r2, #{early_lines}
     beq     bulkhead_early
+    .endif
 2:  ldr     r3, ={arrivals}
     ldr     r2, [r3], #4                    // the address of the counter
     ldr     r2, [r2]
@@ -177,7 +185,9 @@ bulkhead_line:
     str     r0, [r1]
     dsb
     bx      lr
+    .ltorg
 
+    .if     {has_early}
     // A line whose handler starts early (`early`): r0 is the line, r1 the address of NVIC_IPR. If it cannot start
     // early now, it waits for its turn. All that it interrupts is kept; a store of that which the bus refuses is
     // among its faults by then.
@@ -325,6 +335,7 @@ bulkhead_systick:
     beq     bulkhead_early_end
     b       bulkhead_fault
     .ltorg
+    .endif
 
     .global bulkhead_enter
     .type   bulkhead_enter, %function
@@ -349,10 +360,12 @@ bulkhead_enter:
 bulkhead_hard_fault:
     tst     lr, #4
     beq     1f
+    .if     {has_early}
     ldr     r0, ={early}
     ldr     r1, [r0, #{state}]
     cmp     r1, #{started}
     beq     bulkhead_early_end
+    .endif
     ldr     r0, =0xE000ED00                 // SCB
     ldr     r1, =0x04000000                 // ICSR.PENDSTSET
     str     r1, [r0, #0x04]
@@ -409,6 +422,7 @@ bulkhead_idle:
     own = const OWN,
     partitions = const PARTITIONS,
     arrivals = sym ARRIVALS,
+    has_early = const early::IS_THERE as u32,
     early = sym EARLY,
     early_lines = const lines::EARLY,
     armed = const ARMED,

@@ -2,12 +2,11 @@
 //! Interrupts: the kernel's requests about lines, and the way of a line that has interrupted.
 
 use crate::lines::{Route, bit, strike};
-use crate::early::EARLY;
+use crate::early;
 use crate::machine::Machine;
 use crate::sysreg::{MAX_LINES, NVIC_ICER};
 use bulkhead_arch_api::{Exit, Irqs, Line, LineRoute, PartitionId, VcpuSet};
 use core::num::NonZeroU32;
-use core::sync::atomic::Ordering;
 
 impl Machine {
     /// Forgets everything about a partition's lines, when the partition starts anew or has ended.
@@ -67,11 +66,12 @@ impl Irqs for Machine {
                 critical: route.critical,
                 latency: NonZeroU32::new(route.latency.0 as u32).filter(|_| !route.early),
             });
-            if route.latency.0 != 0 {
+            let is_early = early::IS_THERE && route.early;
+            if route.latency.0 != 0 && is_early == route.early {
                 self.irq.prompt |= bit(line.0);
-                if route.early {
-                    EARLY.bound.store(route.latency.0 as u32, Ordering::Relaxed);
-                }
+            }
+            if is_early {
+                early::limit(route.latency);
             }
             if let Some(lines) = self.irq.of.get_mut(usize::from(partition.0)) {
                 *lines |= bit(line.0);

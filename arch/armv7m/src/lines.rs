@@ -14,7 +14,7 @@
 //! own exceptions and the timer come first.
 
 use crate::arrival::add;
-use crate::early::masked;
+use crate::early;
 use crate::pool::Pool;
 use crate::sysreg::{
     AIRCR, ICTR, MAX_LINES, NVIC_ICER, NVIC_ICPR, NVIC_IPR, NVIC_ISER, NVIC_ISPR, SHPR, control_space, read,
@@ -202,14 +202,14 @@ impl Interrupts {
             return;
         }
         // The line of an early start that is not told yet is masked.
-        self.held |= masked();
+        self.held |= early::masked();
         wanted &= !self.held;
         strike_all(NVIC_ICER, self.open & !wanted);
         for line in members(wanted & !self.open & self.prompt) {
             let Some(route) = self.route_of(line) else {
                 continue;
             };
-            if route.latency.is_none() {
+            if early::IS_THERE && route.latency.is_none() {
                 set_priority(line, EARLY);
                 continue;
             }

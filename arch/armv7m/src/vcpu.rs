@@ -58,7 +58,7 @@ impl Vcpus for Machine {
         };
         self.contexts.adopt(vcpu, context, &mut self.pool);
         // One partition has such lines. Of several the first one is served.
-        if self.irq.start_early(plan.partition) {
+        if early::IS_THERE && self.irq.start_early(plan.partition) {
             self.early.get_or_insert(vcpu);
         }
         if let Some(slot) = self.first.get_mut(usize::from(plan.partition.0)) {
@@ -174,7 +174,7 @@ impl Vcpus for Machine {
     }
 
     fn has_work(&mut self, vcpu: VcpuId) -> bool {
-        if self.early == Some(vcpu) && early::has_ended() {
+        if early::has_ended() && self.early == Some(vcpu) {
             return true;
         }
         let now = self.now();
