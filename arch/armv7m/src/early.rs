@@ -51,8 +51,8 @@ pub(crate) const ENDED: u32 = 3;
 const THREAD_ABOVE: u32 = 1;
 /// ICSR.PENDSVCLR (B3.2.4).
 const CLEAR_PENDSV: u32 = 1 << 27;
-/// HFSR.FORCED (B3.2.16).
-const FORCED: u32 = 1 << 30;
+/// Number of HardFault.
+const HARD_FAULT: u32 = 3;
 /// SVC with any number, but for its number (A7.7.175).
 const SVC: u16 = 0xDF00;
 /// Vectors before those of the lines.
@@ -82,9 +82,10 @@ pub(crate) struct Early {
     pub(crate) words: [AtomicU32; EIGHT],
     /// r4 to r11 of the guest.
     pub(crate) general: [AtomicU32; EIGHT],
-    /// What was new in CFSR and HFSR at the end.
+    /// Bits of CFSR that were new at the end.
     pub(crate) faults: AtomicU32,
-    pub(crate) hard: AtomicU32,
+    /// The exception that was the end: HardFault, or SysTick.
+    pub(crate) end: AtomicU32,
     /// The things that were interrupted: r4 to r11; PSP, EXC_RETURN, CONTROL, ICSR, CCR, SHCSR, CFSR, HFSR;
     /// MMFAR, BFAR, CPACR, MPU_CTRL, MPU_RNR; the regions of the protection unit.
     pub(crate) kept: [AtomicU32; KEPT],
@@ -110,7 +111,7 @@ pub(crate) static EARLY: Early = Early {
     words: [const { AtomicU32::new(0) }; EIGHT],
     general: [const { AtomicU32::new(0) }; EIGHT],
     faults: AtomicU32::new(0),
-    hard: AtomicU32::new(0),
+    end: AtomicU32::new(0),
     kept: [const { AtomicU32::new(0) }; KEPT],
 };
 
@@ -241,11 +242,11 @@ impl Machine {
     }
 }
 
-/// Does the guest's SVC, if that has ended the early start: unlike all other instructions that end one, it
-/// may be over already, because the frame of an exception that SVC escalates to may have either address.
+/// Does the guest's SVC, if that has ended the early start. Unlike all other instructions that end one, it is
+/// over already: the frame has the address after it. An SVC leaves no mark in CFSR. No code after an SVC is
+/// executed in an early start, unless it is jumped to, because the SVC ends the start.
 fn finish_call(context: &mut Context, space: &crate::protection::Space) {
-    let is_forced = load(&EARLY.hard) & FORCED != 0 && load(&EARLY.faults) == 0;
-    if !is_forced {
+    if load(&EARLY.end) != HARD_FAULT || load(&EARLY.faults) != 0 {
         return;
     }
     let mut live = Live::new(&mut context.registers, space);

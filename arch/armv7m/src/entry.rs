@@ -302,6 +302,7 @@ bulkhead_early_end:
     bics    r4, r10
     bic     r5, r5, r11
     strd    r4, r5, [r12, #0x28]
+    mrs     r5, ipsr
     strd    r4, r5, [r0, #{faults}]
     ldmia   r1!, {{r4-r8}}
     strd    r4, r5, [r12, #0x34]            // MMFAR, BFAR

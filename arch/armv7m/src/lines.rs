@@ -113,10 +113,15 @@ pub(crate) const EARLY: u8 = 0;
 const PROMPT: u8 = 0x40;
 /// Priority of the CPU's own exceptions and of the timer.
 pub(crate) const OWN: u8 = 0x80;
+/// Priority of PendSV, the end of an early start: it must not come before the exception of the guest that was
+/// interrupted, which waits.
+const EARLY_END: u8 = 0xA0;
 /// Priority of the lines of partitions.
 pub(crate) const PARTITIONS: u8 = 0xC0;
 /// System handlers that have a priority: MemManage to SysTick (B3.2.10 and the following).
 const HANDLERS: usize = 12;
+/// The place of PendSV among them.
+const PENDSV: usize = 10;
 
 fn set_priority(line: u32, priority: u8) {
     control_space().write8(NVIC_IPR + line as usize, priority);
@@ -134,6 +139,7 @@ pub(crate) fn set_priorities(timer: u32) {
     for handler in 0..HANDLERS {
         control_space().write8(SHPR + handler, OWN);
     }
+    control_space().write8(SHPR + PENDSV, EARLY_END);
     for line in 0..MAX_LINES {
         set_priority(line, if line == timer { OWN } else { PARTITIONS });
     }

@@ -10,7 +10,6 @@
 #include "board.h"
 #include "uart.h"
 
-#define SCB_SCR REGISTER(0xe000ed10)
 #define SCB_SHCSR REGISTER(0xe000ed24)
 #define SCB_CFSR REGISTER(0xe000ed28)
 #define SCB_HFSR REGISTER(0xe000ed2c)
@@ -19,7 +18,7 @@
 // Cycles between two alarms. The longest thing takes less.
 #define PERIOD 25000u
 // Turns of a loop that takes longer than an early start may.
-#define LONG 2000
+#define LONG 20000
 // Lines without a device here.
 #define LINE_OWN 4
 #define LINE_LATER 6
@@ -144,9 +143,8 @@ static void do_thing(enum thing thing)
         NVIC_ISPR0 = 1u << LINE_OWN;
         break;
     case SLEEP:
-        // Something is pending that the handler does not let through.
-        NVIC_ISPR0 = 1u << LINE_OWN;
-        __asm__ volatile("wfi");
+        // The event of the exception's entry, and one of its own.
+        __asm__ volatile("wfe\n sev\n wfe");
         break;
     default:
         break;
@@ -210,12 +208,12 @@ int main(void)
     TIMER1->value = PERIOD;
     TIMER1->control = TIMER_ENABLE_INTERRUPT;
     interrupt_enable(LINE_TIMER1, 0x40);
-    rounds(4, "main stack");
+    rounds(12, "main stack");
     __asm__ volatile("msr psp, %0\n mrs r1, control\n orr r1, r1, #2\n msr control, r1\n isb" ::"r"(process_stack + 256)
                      : "r1", "memory");
-    rounds(4, "process stack");
+    rounds(12, "process stack");
     __asm__ volatile("mrs r1, control\n orr r1, r1, #1\n msr control, r1\n isb" ::: "r1", "memory");
-    rounds(4, "without privileges");
+    rounds(12, "without privileges");
     say("sudden: done\r\n");
     for (;;)
         __asm__ volatile("wfi");
