@@ -32,10 +32,10 @@ use crate::lines::bit;
 use crate::live::Live;
 use crate::machine::Machine;
 use crate::sysreg::{self, CCR_ALIGNED, CCR_DIVISION, ICSR};
+use bulkhead_abi::parts::{PARTS, Part};
 use bulkhead_arch_api::{Exit, Line, Ticks, VcpuId, VcpuSet};
 use bulkhead_arch_armv7m_core::status::IMPRECISERR;
 use bulkhead_arch_armv7m_core::{Guest, LineEntry, frame_size};
-use bulkhead_abi::parts::{PARTS, Part};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 /// True if the hypervisor has this part.
@@ -95,7 +95,8 @@ pub(crate) struct Early {
 pub(crate) const KEPT_UNIT: usize = 4 * (8 + 8 + 3);
 
 // `entry` reads them one after the other.
-const _: () = assert!(core::mem::offset_of!(Early, general) == core::mem::offset_of!(Early, words) + 4 * EIGHT);
+const _: () =
+    assert!(core::mem::offset_of!(Early, general) == core::mem::offset_of!(Early, words) + 4 * EIGHT);
 // `entry` copies a region as two words, its base first.
 const _: () = assert!(core::mem::offset_of!((u32, u32), 0) == 0 && size_of::<(u32, u32)>() == 8);
 

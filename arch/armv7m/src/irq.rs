@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Interrupts: the kernel's requests about lines, and the way of a line that has interrupted.
 
-use crate::lines::{Route, bit, strike};
 use crate::early;
+use crate::lines::{Route, bit, strike};
 use crate::machine::Machine;
 use crate::sysreg::{MAX_LINES, NVIC_ICER};
 use bulkhead_arch_api::{Exit, Irqs, Line, LineRoute, PartitionId, VcpuSet};
@@ -58,16 +58,16 @@ impl Machine {
 
 impl Irqs for Machine {
     fn route(&mut self, line: Line, partition: PartitionId, route: LineRoute) {
+        let is_early = early::IS_THERE && route.early;
         if let Some(slot) = self.irq.routes.get_mut(line.0 as usize) {
             *slot = Some(Route {
                 partition,
                 virtual_line: route.virtual_line.0 as u8,
                 edge: route.edge,
                 critical: route.critical,
-                latency: NonZeroU32::new(route.latency.0 as u32).filter(|_| !route.early),
+                latency: NonZeroU32::new(route.latency.0 as u32).filter(|_| !is_early),
             });
-            let is_early = early::IS_THERE && route.early;
-            if route.latency.0 != 0 && is_early == route.early {
+            if route.latency.0 != 0 {
                 self.irq.prompt |= bit(line.0);
             }
             if is_early {

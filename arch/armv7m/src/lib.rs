@@ -17,7 +17,7 @@
 //! - **Time and lines**: `clock`, `latency`, `early`, `irq`; and `switch`: the vCPU whose configuration is in
 //!   the hardware.
 //! - **Traps**: `answer` (the answers to a guest's trap) -> `traps` (the way of every trap) -> `quick` (the
-//!   shortest ways) -> `entry` (assembly).
+//!   shortest ways) -> `entry`, `early_entry` (assembly).
 //! - **The kernel's verbs**: `vcpu`, `cpu`, `space`, `console`, `network`; `crash` is the end.
 //! - **Roof**: `bring_up`.
 //!
@@ -35,6 +35,7 @@ mod counter;
 mod cpu;
 mod crash;
 mod early;
+mod early_entry;
 mod entry;
 mod fp;
 mod irq;

@@ -208,19 +208,20 @@ impl Interrupts {
             return;
         }
         // The line of an early start that is not told yet is masked.
-        self.held |= early::masked();
-        wanted &= !self.held;
+        if early::IS_THERE {
+            self.held |= early::masked();
+            wanted &= !self.held;
+        }
         strike_all(NVIC_ICER, self.open & !wanted);
         for line in members(wanted & !self.open & self.prompt) {
-            let Some(route) = self.route_of(line) else {
-                continue;
-            };
-            if early::IS_THERE && route.latency.is_none() {
+            if early::IS_THERE && self.starts_early(line) {
                 set_priority(line, EARLY);
                 continue;
             }
             set_priority(line, PROMPT);
-            if is_set(NVIC_ISPR, line) {
+            if is_set(NVIC_ISPR, line)
+                && let Some(route) = self.route_of(line)
+            {
                 self.came_unseen(route.partition);
             }
         }
@@ -228,10 +229,14 @@ impl Interrupts {
         self.open = wanted;
     }
 
+    /// Tells whether the handler of a prompt line starts early.
+    fn starts_early(&self, line: u32) -> bool {
+        self.route_of(line).is_some_and(|route| route.latency.is_none())
+    }
+
     /// Tells whether handlers of a partition start early.
-    pub(crate) fn start_early(&self, partition: PartitionId) -> bool {
-        self.lines_of(partition)
-            .any(|(line, route)| self.prompt & bit(line) != 0 && route.latency.is_none())
+    pub(crate) fn has_early(&self, partition: PartitionId) -> bool {
+        members(self.all_of(partition) & self.prompt).any(|line| self.starts_early(line))
     }
 
     /// Masks a line until its guest's handler has ended.

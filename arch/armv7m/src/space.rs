@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Spaces of partitions as the kernel asks for them: built, copied in and out of, cleared.
 
-use crate::{early, lines};
 use crate::machine::Machine;
 use crate::protection::Space;
+use crate::{early, lines};
 use bulkhead_arch_api::{
     AccessKind, BuildError, CopyError, GuestPhys, HostPhys, MemoryKind, PartitionId, Region, SpacePlan,
     Spaces, VirtualDevice,

@@ -58,7 +58,7 @@ impl Vcpus for Machine {
         };
         self.contexts.adopt(vcpu, context, &mut self.pool);
         // One partition has such lines. Of several the first one is served.
-        if early::IS_THERE && self.irq.start_early(plan.partition) {
+        if early::IS_THERE && self.irq.has_early(plan.partition) {
             self.early.get_or_insert(vcpu);
         }
         if let Some(slot) = self.first.get_mut(usize::from(plan.partition.0)) {
