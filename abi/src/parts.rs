@@ -85,7 +85,7 @@ parts! {
     OwnPolicy = 14, "own-policy";
     /// The log as text on the board's console. Without it the log leaves as records.
     Text = 15, "text";
-    /// Handlers of interrupts that start before the hypervisor has done with what it interrupts; class armv7m.
+    /// Handlers of interrupts that start in the middle of the hypervisor's work; class armv7m.
     EarlyHandlers = 16, "early-handlers";
 }
 

@@ -4,10 +4,10 @@
 //! The manifest can say of one partition that the handlers of its devices start *early*, and for how long
 //! they may run so. Its lines have the priority that preempts the hypervisor, as prompt lines have
 //! (`arrival`). While the partition sleeps in a thread that nothing masks, it is *armed*: the way into the
-//! handlers is known here. When such a line interrupts then, its handler in `entry` masks the line, keeps
-//! whatever it interrupts (registers, protection unit, fault status), loads the partition's regions and
-//! registers, and returns into the guest's handler: unprivileged, in Thread mode, on the partition's stack,
-//! over the hypervisor's own exception (CCR.NONBASETHRDENA).
+//! handlers is known (`starts`). When such a line interrupts then, its handler in `early_entry` masks the
+//! line, keeps all that it interrupts (registers, protection unit, fault status), loads the partition's
+//! regions and registers, and returns into the guest's handler: unprivileged, in Thread mode, on the
+//! partition's stack, over the hypervisor's own exception (CCR.NONBASETHRDENA).
 //!
 //! **The end.** The start is over at the first thing that the guest's handler cannot do alone: its end, a
 //! replaced instruction, an access that is refused, a call. BASEPRI keeps all exceptions away that the
@@ -24,28 +24,17 @@
 //!
 //! **Bounds.** A line is masked from its early start until its handler has ended in the guest's own time, so
 //! there is at most one early start for each time that the guest ran and slept again. A second line, or one
-//! that comes while the partition is not armed, takes the usual way. An early start takes the time of what
-//! it interrupts: at most the manifest's time, and that of the way in and out.
+//! that comes while the partition is not armed, takes the usual way. An early start takes the time of the
+//! interrupted work: at most the manifest's time, and the time of the way in and out.
 
 use crate::context::{Context, Pending, RETURN_BASIC};
-use crate::lines::bit;
 use crate::live::Live;
 use crate::machine::Machine;
+use crate::starts::{ARMED, EARLY, IS_THERE, disarm, has_ended, load, store, store_all};
 use crate::sysreg::{self, CCR_ALIGNED, CCR_DIVISION, ICSR};
-use bulkhead_abi::parts::{PARTS, Part};
-use bulkhead_arch_api::{Exit, Line, Ticks, VcpuId, VcpuSet};
+use bulkhead_arch_api::{Exit, Line, VcpuId, VcpuSet};
 use bulkhead_arch_armv7m_core::status::IMPRECISERR;
 use bulkhead_arch_armv7m_core::{Guest, LineEntry, frame_size};
-use core::sync::atomic::{AtomicU32, Ordering};
-
-/// True if the hypervisor has this part.
-pub(crate) const IS_THERE: bool = PARTS.has(Part::EarlyHandlers);
-
-/// Values of [`Early::state`].
-const DISARMED: u32 = 0;
-pub(crate) const ARMED: u32 = 1;
-pub(crate) const STARTED: u32 = 2;
-pub(crate) const ENDED: u32 = 3;
 
 /// CCR.NONBASETHRDENA (B3.2.8).
 const THREAD_ABOVE: u32 = 1;
@@ -55,102 +44,8 @@ const CLEAR_PENDSV: u32 = 1 << 27;
 const HARD_FAULT: u32 = 3;
 /// SVC with any number, but for its number (A7.7.175).
 const SVC: u16 = 0xDF00;
-/// Vectors before those of the lines.
+/// Vectors before the first line's.
 const SYSTEM_VECTORS: u32 = 16;
-
-/// Eight registers, and the words of what is kept; none without the part.
-const EIGHT: usize = if IS_THERE { 8 } else { 0 };
-const KEPT: usize = if IS_THERE { 8 + 8 + 5 + 16 } else { 0 };
-
-/// What `entry` and the rest of the backend have in common about early starts.
-#[repr(C)]
-pub(crate) struct Early {
-    pub(crate) state: AtomicU32,
-    /// 1 once the hypervisor has begun: PendSV then is the end of an early start.
-    pub(crate) has_begun: AtomicU32,
-    /// SysTick's reload value.
-    pub(crate) bound: AtomicU32,
-    /// The address of the partition's regions, as the protection unit wants them.
-    pub(crate) regions: AtomicU32,
-    /// CCR for the guest.
-    pub(crate) configuration: AtomicU32,
-    /// The line that has started.
-    pub(crate) line: AtomicU32,
-    /// The frame that leads to the handler; at the end the guest's frame.
-    pub(crate) frame: AtomicU32,
-    /// The words of that frame, with the address of the vector table in the place of the PC.
-    pub(crate) words: [AtomicU32; EIGHT],
-    /// r4 to r11 of the guest.
-    pub(crate) general: [AtomicU32; EIGHT],
-    /// Bits of CFSR that were new at the end.
-    pub(crate) faults: AtomicU32,
-    /// The exception that was the end: HardFault, or SysTick.
-    pub(crate) end: AtomicU32,
-    /// The things that were interrupted: r4 to r11; PSP, EXC_RETURN, CONTROL, ICSR, CCR, SHCSR, CFSR, HFSR;
-    /// MMFAR, BFAR, CPACR, MPU_CTRL, MPU_RNR; the regions of the protection unit.
-    pub(crate) kept: [AtomicU32; KEPT],
-}
-
-/// The words of [`Early::kept`] from which the control and the number of the protection unit are.
-pub(crate) const KEPT_UNIT: usize = 4 * (8 + 8 + 3);
-
-// `entry` reads them one after the other.
-const _: () =
-    assert!(core::mem::offset_of!(Early, general) == core::mem::offset_of!(Early, words) + 4 * EIGHT);
-// `entry` copies a region as two words, its base first.
-const _: () = assert!(core::mem::offset_of!((u32, u32), 0) == 0 && size_of::<(u32, u32)>() == 8);
-
-/// The data of early starts. `entry` knows it by this name.
-pub(crate) static EARLY: Early = Early {
-    state: AtomicU32::new(DISARMED),
-    has_begun: AtomicU32::new(0),
-    bound: AtomicU32::new(0),
-    regions: AtomicU32::new(0),
-    configuration: AtomicU32::new(0),
-    line: AtomicU32::new(0),
-    frame: AtomicU32::new(0),
-    words: [const { AtomicU32::new(0) }; EIGHT],
-    general: [const { AtomicU32::new(0) }; EIGHT],
-    faults: AtomicU32::new(0),
-    end: AtomicU32::new(0),
-    kept: [const { AtomicU32::new(0) }; KEPT],
-};
-
-fn store(place: &AtomicU32, value: u32) {
-    place.store(value, Ordering::Relaxed);
-}
-
-fn load(place: &AtomicU32) -> u32 {
-    place.load(Ordering::Relaxed)
-}
-
-fn store_all(places: &[AtomicU32], values: &[u32; 8]) {
-    for (place, value) in places.iter().zip(values) {
-        store(place, *value);
-    }
-}
-
-/// Tells whether an early start waits to be told.
-pub(crate) fn has_ended() -> bool {
-    IS_THERE && load(&EARLY.state) == ENDED
-}
-
-/// Returns the line that an early start has masked in the controller, as a set.
-pub(crate) fn masked() -> u64 {
-    if has_ended() { bit(load(&EARLY.line)) } else { 0 }
-}
-
-/// Sets the longest time of an early start.
-pub(crate) fn limit(bound: Ticks) {
-    store(&EARLY.bound, bound.0 as u32);
-}
-
-/// Lets no handler start early any more: the hypervisor stops.
-pub(crate) fn disarm() {
-    if IS_THERE {
-        store(&EARLY.state, DISARMED);
-    }
-}
 
 impl Machine {
     /// Lets handlers of this vCPU start early, if its next interrupt is a plain one. Called when the vCPU

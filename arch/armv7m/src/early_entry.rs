@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The assembly of early starts (`early`): into the guest's handler, and back to what it has interrupted.
+//! The assembly of early starts (`early`): the way into the guest's handler, and the way back.
 //!
 //! | at | register | meaning in | meaning out |
 //! |---|---|---|---|
@@ -8,12 +8,12 @@
 //! | | r4..r11, lr | of what is interrupted | |
 //! | `bulkhead_arrival` | r0, r1 | the same: the line waits for its turn | |
 //! | `bulkhead_early_end` | r0 | address of [`EARLY`] | what was interrupted goes on |
-//! | | r4..r11 | the guest's | those of what was interrupted |
+//! | | r4..r11 | the guest's | of the interrupted code |
 //!
 //! Without the part the block is empty.
 
-use crate::early::{ARMED, EARLY, ENDED, Early, IS_THERE, KEPT_UNIT, STARTED};
 use crate::lines::OWN;
+use crate::starts::{ARMED, EARLY, ENDED, Early, IS_THERE, KEPT_UNIT, STARTED};
 use core::arch::global_asm;
 use core::mem::offset_of;
 
@@ -23,9 +23,8 @@ global_asm!(
     .thumb
     .section .text.entry, "ax", %progbits
     .if     {has_early}
-    // A line whose handler starts early (`early`): r0 is the line, r1 the address of NVIC_IPR. If it cannot start
-    // early now, it waits for its turn. All that it interrupts is kept; a store of that which the bus refuses is
-    // among its faults by then.
+    // If the handler cannot start early now, the line waits for its turn. All that is interrupted is kept. A
+    // store before, which the bus refuses, is among the faults by then.
     .global bulkhead_early
     .type   bulkhead_early, %function
     .thumb_func

@@ -31,9 +31,9 @@
 use crate::arrival::ARRIVALS;
 use crate::context::Registers;
 use crate::crash::crash;
-use crate::early::{self, EARLY, Early, STARTED};
 use crate::lines::{self, OWN, PARTITIONS};
 use crate::quick::{on_bus, on_call, on_memory, on_usage};
+use crate::starts::{self, EARLY, Early, STARTED};
 use crate::sysreg::MAX_LINES;
 use crate::traps::on_trap;
 use bulkhead_abi::log::{Area, Exits, Pcpu};
@@ -158,7 +158,8 @@ bulkhead_first:
     trap    bulkhead_trap, {on_trap}, {interrupts}
 
     // The handler of a line. If the line is prompt, it may have interrupted the hypervisor. The handler then
-    // notes the time (`bulkhead_arrival`), and the line waits for its turn. Only registers that the CPU has pushed are changed.
+    // notes the time (`bulkhead_arrival`), and the line waits for its turn. Only registers that the CPU has
+    // pushed are changed.
     .type   bulkhead_line, %function
     .thumb_func
 bulkhead_line:
@@ -275,7 +276,7 @@ bulkhead_idle:
     own = const OWN,
     partitions = const PARTITIONS,
     arrivals = sym ARRIVALS,
-    has_early = const early::IS_THERE as u32,
+    has_early = const starts::IS_THERE as u32,
     early = sym EARLY,
     early_lines = const lines::EARLY,
     started = const STARTED,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Interrupts: the kernel's requests about lines, and the way of a line that has interrupted.
 
-use crate::early;
 use crate::lines::{Route, bit, strike};
 use crate::machine::Machine;
+use crate::starts;
 use crate::sysreg::{MAX_LINES, NVIC_ICER};
 use bulkhead_arch_api::{Exit, Irqs, Line, LineRoute, PartitionId, VcpuSet};
 use core::num::NonZeroU32;
@@ -58,7 +58,7 @@ impl Machine {
 
 impl Irqs for Machine {
     fn route(&mut self, line: Line, partition: PartitionId, route: LineRoute) {
-        let is_early = early::IS_THERE && route.early;
+        let is_early = starts::IS_THERE && route.early;
         if let Some(slot) = self.irq.routes.get_mut(line.0 as usize) {
             *slot = Some(Route {
                 partition,
@@ -71,7 +71,7 @@ impl Irqs for Machine {
                 self.irq.prompt |= bit(line.0);
             }
             if is_early {
-                early::limit(route.latency);
+                starts::limit(route.latency);
             }
             if let Some(lines) = self.irq.of.get_mut(usize::from(partition.0)) {
                 *lines |= bit(line.0);

@@ -11,7 +11,7 @@
 //!
 //! Way through the files, from the ground up; imports point from a line to the lines above it only.
 //! - **Ground**: `sysreg`, `fp` (the processor's registers), `pool`, `context`, `protection` (spaces in the
-//!   memory protection unit), `lines`, `counter`, `arrival`: hardware and plain data.
+//!   memory protection unit), `starts`, `lines`, `counter`, `arrival`: hardware and plain data.
 //! - **Machine**: `machine` (the struct), `window`, `log`.
 //! - **Guest at a trap**: `live` (its registers and memory), `trapped` (with its processor and space).
 //! - **Time and lines**: `clock`, `latency`, `early`, `irq`; and `switch`: the vCPU whose configuration is in
@@ -49,6 +49,7 @@ mod pool;
 mod protection;
 mod quick;
 mod space;
+mod starts;
 mod switch;
 mod sysreg;
 

@@ -10,12 +10,13 @@
 //! controller. Level-triggered lines that are still high when they are opened interrupt again.
 //!
 //! **Priorities.** There are two levels that preempt. Prompt lines (`arrival`) interrupt the hypervisor, for
-//! a dozen instructions, and so do lines whose handlers start early (`early`), for longer. Everything else never interrupts the hypervisor. Within this second level the CPU's
-//! own exceptions and the timer come first.
+//! a dozen instructions, and so do lines whose handlers start early (`early`), for longer. Everything else
+//! never interrupts the hypervisor. Within this second level the CPU's own exceptions and the timer come
+//! first.
 
 use crate::arrival::add;
-use crate::early;
 use crate::pool::Pool;
+use crate::starts;
 use crate::sysreg::{
     AIRCR, ICTR, MAX_LINES, NVIC_ICER, NVIC_ICPR, NVIC_IPR, NVIC_ISER, NVIC_ISPR, SHPR, control_space, read,
     write,
@@ -208,13 +209,13 @@ impl Interrupts {
             return;
         }
         // The line of an early start that is not told yet is masked.
-        if early::IS_THERE {
-            self.held |= early::masked();
+        if let Some(line) = starts::masked() {
+            self.held |= bit(line);
             wanted &= !self.held;
         }
         strike_all(NVIC_ICER, self.open & !wanted);
         for line in members(wanted & !self.open & self.prompt) {
-            if early::IS_THERE && self.starts_early(line) {
+            if starts::IS_THERE && self.starts_early(line) {
                 set_priority(line, EARLY);
                 continue;
             }

@@ -3,7 +3,7 @@
 
 use crate::machine::Machine;
 use crate::protection::Space;
-use crate::{early, lines};
+use crate::{lines, starts};
 use bulkhead_arch_api::{
     AccessKind, BuildError, CopyError, GuestPhys, HostPhys, MemoryKind, PartitionId, Region, SpacePlan,
     Spaces, VirtualDevice,
@@ -143,7 +143,7 @@ impl Spaces for Machine {
 
     fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<u64, CopyError> {
         let to = self.checked(partition, guest, length, |rights| !rights.is_none())?;
-        let enough = || lines::is_pending() || early::has_ended();
+        let enough = || lines::is_pending() || starts::has_ended();
         // SAFETY: as for `copy_out`.
         Ok(unsafe { clear(to, length as usize, enough) } as u64)
     }

@@ -5,8 +5,8 @@
 //! `answer` has the answers to a guest's trap, `quick` has the same on the shortest ways.
 
 use crate::context::own_deadline;
-use crate::early;
 use crate::machine::Machine;
+use crate::starts;
 use crate::sysreg::{self, BFAR, CFSR, HFSR, ICSR, MMFAR};
 use bulkhead_arch_api::{Clock, Exit, VcpuId};
 use bulkhead_arch_armv7m_core::{Cause, Exception, Lockup, Next, Subject};
@@ -87,7 +87,7 @@ pub(crate) unsafe extern "C" fn on_trap(machine: *mut Machine, number: u32) -> u
     let exit = match (number.checked_sub(FIRST_LINE), running) {
         (Some(line), _) if machine.interrupt(line) => return 1,
         (Some(_), _) => None,
-        (None, _) if early::IS_THERE && number == EARLY_START => machine.early_exit(),
+        (None, _) if starts::IS_THERE && number == EARLY_START => machine.early_exit(),
         (None, Some(vcpu)) => match machine.guest_trap(vcpu, number) {
             None if machine.is_calm(vcpu, number) => return 0,
             exit => exit,

@@ -2,13 +2,13 @@
 //! Virtual CPUs as the kernel asks for them: adopted, reset, run, answered, shown a fault, dumped.
 
 use crate::context::{Context, Pending, RETURN_BASIC, Registers, own_deadline};
-use crate::early;
 use crate::entry::bulkhead_enter;
 use crate::fp::FpRegisters;
 use crate::live::Live;
 use crate::log;
 use crate::machine::Machine;
 use crate::protection::Space;
+use crate::starts;
 use bulkhead_abi::log::registers;
 use bulkhead_arch_api::{
     Clock, DUMP_REGISTERS, Dump, Exit, FaultReport, PartitionId, Reply, Ticks, VcpuId, VcpuPlan, VcpuReset,
@@ -58,7 +58,7 @@ impl Vcpus for Machine {
         };
         self.contexts.adopt(vcpu, context, &mut self.pool);
         // One partition has such lines. Of several the first one is served.
-        if early::IS_THERE && self.irq.has_early(plan.partition) {
+        if starts::IS_THERE && self.irq.has_early(plan.partition) {
             self.early.get_or_insert(vcpu);
         }
         if let Some(slot) = self.first.get_mut(usize::from(plan.partition.0)) {
@@ -174,7 +174,7 @@ impl Vcpus for Machine {
     }
 
     fn has_work(&mut self, vcpu: VcpuId) -> bool {
-        if early::has_ended() && self.early == Some(vcpu) {
+        if starts::has_ended() && self.early == Some(vcpu) {
             return true;
         }
         let now = self.now();

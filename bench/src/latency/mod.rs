@@ -80,7 +80,7 @@ struct Setting {
     hypervised: bool,
     /// True if the RTOS is flooded with pings.
     flooded: bool,
-    /// What the manifest says about the interrupts of the partition with the serial line.
+    /// The line of the manifest about the interrupts of the partition with the serial line.
     key: &'static str,
 }
 

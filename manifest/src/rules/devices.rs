@@ -113,8 +113,8 @@ fn latency_is_possible(partition: &PartitionSpec, manifest: &Manifest, board: &B
     }
 }
 
-/// Checks that handlers can start early. The time of an early start is not the partition's but that of
-/// whatever it interrupts, so the partition has no budget that it could exceed, and no latency beside it is
+/// Checks that handlers can start early. An early start takes the time of the code that it interrupts, not
+/// the partition's. So the partition has no budget that it could exceed, and no latency beside it is
 /// constant.
 fn early_handlers_are_possible(
     partition: &PartitionSpec,
