@@ -140,7 +140,9 @@ pub(crate) fn set_priorities(timer: u32) {
     for handler in 0..HANDLERS {
         control_space().write8(SHPR + handler, OWN);
     }
-    control_space().write8(SHPR + PENDSV, EARLY_END);
+    if starts::IS_THERE {
+        control_space().write8(SHPR + PENDSV, EARLY_END);
+    }
     for line in 0..MAX_LINES {
         set_priority(line, if line == timer { OWN } else { PARTITIONS });
     }
