@@ -24,9 +24,8 @@ fn write(machine: &mut Trapped, address: u32, value: u32) {
 }
 
 fn special(machine: &mut Trapped, register: u8, value: u32) {
-    let write =
-        |core: &mut VirtualCore, guest: &mut _| Ok(core.write_special(guest, Special(register), 2, value));
-    assert!(machine.trap(write).unwrap());
+    let done = machine.trap(|core, guest| Ok(core.write_special(guest, Special(register), 2, value)));
+    assert!(done.unwrap());
     machine.core.take_changes();
 }
 
