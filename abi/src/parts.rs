@@ -85,6 +85,8 @@ parts! {
     OwnPolicy = 14, "own-policy";
     /// The log as text on the board's console. Without it the log leaves as records.
     Text = 15, "text";
+    /// Handlers of interrupts that start in the middle of the hypervisor's work; class armv7m.
+    EarlyHandlers = 16, "early-handlers";
 }
 
 impl Part {

@@ -337,6 +337,7 @@ records! {
         /// `INTERRUPT_*` bits.
         flags: U32,
         /// Nanoseconds from its arrival to its partition, at most [`MAX_LATENCY_NS`]; 0: as soon as possible.
+        /// With [`INTERRUPT_EARLY`]: the longest early start of its handler.
         latency: U32,
     }
     /// A virtual device of a partition.
@@ -684,6 +685,9 @@ pub const TRIGGER_EDGE: u32 = 1;
 
 /// The vCPU that handles the interrupt does so in domain 0 (policy `domains`).
 pub const INTERRUPT_CRITICAL: u32 = 1;
+/// The handler of the vCPU may start early (see `LineRoute` of the boundary), for up to the record's
+/// latency, if that is not 0.
+pub const INTERRUPT_EARLY: u32 = 2;
 /// Longest constant latency of an interrupt.
 pub const MAX_LATENCY_NS: u32 = 10_000_000;
 

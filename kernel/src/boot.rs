@@ -14,7 +14,7 @@ use crate::log::{Entries, LogLine, numbered};
 use crate::mailbox::bit;
 use crate::network::{Nic, OUTSIDE};
 use crate::partition::{Launch, Request};
-use crate::parts::NETWORKS;
+use crate::parts::{EARLY_HANDLERS, NETWORKS};
 use crate::port::PortId;
 use crate::shared::Shared;
 use crate::system::{System, windows};
@@ -34,7 +34,8 @@ use bulkhead_arch_api::{
 };
 use bulkhead_devices::uart::Uart;
 use bulkhead_image::layout::{
-    FLAG_AUTOSTART, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, SIDE_DEVICE, TRIGGER_EDGE,
+    FLAG_AUTOSTART, INTERRUPT_EARLY, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, SIDE_DEVICE,
+    TRIGGER_EDGE,
 };
 use bulkhead_image::{Image, ImageError, Phrase, Sha256};
 use bulkhead_sched::{MAX_SLOTS, PcpuPolicy, PolicyError};
@@ -276,6 +277,7 @@ fn prepare<'i, A: Arch, D: Drivers, S: Sha256>(
                 edge: record.trigger.get() == TRIGGER_EDGE,
                 critical: system.is_critical(line),
                 latency: system.time.duration(record.latency.get().into()),
+                early: EARLY_HANDLERS && record.flags.get() & INTERRUPT_EARLY != 0,
             },
         );
     }

@@ -38,6 +38,8 @@ pub(crate) const NETWORKS: bool = PARTS.has(Part::Networks);
 pub(crate) const SEMIHOSTING: bool = PARTS.has(Part::Semihosting);
 /// As [`PORTS`].
 pub(crate) const TRACE: bool = PARTS.has(Part::Trace);
+/// As [`PORTS`].
+pub(crate) const EARLY_HANDLERS: bool = PARTS.has(Part::EarlyHandlers);
 /// True if the hypervisor writes its log as text.
 pub(crate) const TEXT: bool = PARTS.has(Part::Text);
 

@@ -41,6 +41,7 @@ pub fn of_class(class: Class) -> Parts {
         (Part::Services, class::host(class).finds_services()),
         (Part::Upcalls, facts.upcalls),
         (Part::Semihosting, facts.semihosting),
+        (Part::EarlyHandlers, facts.delays_interrupts),
     ];
     let lacked = limited.into_iter().filter(|(_, can)| !can);
     Parts::ALL.without(lacked.fold(Parts::NONE, |set, (part, _)| set.with(part)))
@@ -126,6 +127,10 @@ impl Found {
             self.add(part, pcpu.policy.place, why);
         }
         for partition in &manifest.partitions {
+            if let Some(bound) = &partition.early_handlers {
+                let why = format!("partition `{}` has `early-handlers`", partition.name.value);
+                self.add(Part::EarlyHandlers, Some(bound.place), why);
+            }
             if let Some(flash) = &partition.flash {
                 let why = format!("partition `{}` has a flash", partition.name.value);
                 self.add(Part::Flash, Some(flash.place), why);

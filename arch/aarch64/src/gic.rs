@@ -363,6 +363,7 @@ pub(crate) fn route(
         edge,
         critical,
         latency: _,
+        early: _,
     }: LineRoute,
 ) {
     let (Some(controller), Some(route)) = (physical::controller(), ROUTES.get(line.0 as usize)) else {

@@ -469,6 +469,10 @@ pub struct LineRoute {
     /// The vCPU does not go on earlier; 0: as soon as possible. A class whose guests take their interrupts
     /// themselves ignores it.
     pub latency: Ticks,
+    /// The vCPU's handler of the line may start before the hypervisor has done with its other work, and run
+    /// so for up to `latency`, which is no time of arrival then. A class without
+    /// [`ClassFacts::delays_interrupts`] ignores it.
+    pub early: bool,
 }
 
 /// Physical interrupts.

@@ -140,6 +140,7 @@ impl Machine {
             first: [None; MAX_PARTITIONS],
             model: &NO_MODEL,
             held: [None; MAX_PARTITIONS],
+            early: None,
             regions: sysreg::read(MPU_TYPE) >> 8 & 0xFF,
             deadline: Ticks::NEVER,
             earliest_own: Ticks(0),

@@ -5,7 +5,7 @@ use crate::context::RETURN_BASIC;
 use crate::entry::{bulkhead_enter, bulkhead_exit_emulator, bulkhead_idle};
 use crate::machine::Machine;
 use crate::sysreg::AIRCR;
-use crate::{lines, log, sysreg};
+use crate::{lines, log, starts, sysreg};
 use bulkhead_arch_api::{Cpus, Exit, PcpuId, StartError};
 use core::cell::UnsafeCell;
 
@@ -78,6 +78,9 @@ impl Cpus for Machine {
     fn poll(&mut self) -> Option<Exit> {
         // The vCPU that ran last does not run any more: an interrupt for it has to wake it.
         self.runs = false;
+        if starts::has_ended() {
+            return self.early_exit();
+        }
         let line = lines::take_pending()?;
         self.interrupt(line).then(|| self.told())
     }

@@ -6,7 +6,7 @@
 //! record comes before the console, because the console may hang.
 
 use crate::sysreg::{self, BFAR, CFSR, HFSR};
-use crate::{console, log};
+use crate::{console, log, starts};
 use bulkhead_abi::log::ending::{EXCEPTION, PC};
 use bulkhead_abi::log::line::Line;
 use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC};
@@ -66,6 +66,7 @@ pub(crate) fn halt(reason: &str) -> ! {
 /// Ends the run at an exception that belongs to no partition. The vectors of such exceptions lead here, with
 /// the stack pointer as it was and the exception's number.
 pub(crate) extern "C" fn crash(stack: u32, number: u32) -> ! {
+    starts::disarm();
     let (cause, hard) = (sysreg::read(CFSR), sysreg::read(HFSR));
     let pc = stack_word(stack as usize + FRAME_PC).unwrap_or(0);
     let mut line = Line::<ROOM>::of(EXCEPTION);
@@ -89,6 +90,7 @@ pub(crate) extern "C" fn crash(stack: u32, number: u32) -> ! {
 
 /// Ends the run at a panic, which is a broken invariant as well.
 pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+    starts::disarm();
     let mut line = Line::<ROOM>::new();
     tell_panic(&mut line, info);
     let stack = &raw const line as usize & !3;

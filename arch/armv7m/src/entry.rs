@@ -4,7 +4,7 @@
 //!
 //! **Boot.** The CPU starts in Thread mode. The first steps make memory what the compiler expects, enable the
 //! configurable faults and make PendSV pending. The handler of PendSV is where the hypervisor begins, and it
-//! never returns. PendSV is never pending again.
+//! never returns. After that PendSV is the end of an early start (`early`).
 //!
 //! **Guest entry and exit.** While a guest runs, the main stack holds the registers that Rust code wants
 //! back, and below them the guest's [`Registers`], the [`Machine`] and the counters of exits. Any exception
@@ -31,8 +31,9 @@
 use crate::arrival::ARRIVALS;
 use crate::context::Registers;
 use crate::crash::crash;
-use crate::lines::{OWN, PARTITIONS};
+use crate::lines::{self, OWN, PARTITIONS};
 use crate::quick::{on_bus, on_call, on_memory, on_usage};
+use crate::starts::{self, EARLY, Early, STARTED};
 use crate::sysreg::MAX_LINES;
 use crate::traps::on_trap;
 use bulkhead_abi::log::{Area, Exits, Pcpu};
@@ -60,7 +61,11 @@ bulkhead_vectors:
     .word   bulkhead_crash
     .word   bulkhead_crash
     .word   bulkhead_first                  // PendSV
-    .word   bulkhead_fault                  // SysTick: a HardFault of a guest
+    .if     {has_early}
+    .word   bulkhead_systick                // SysTick: a HardFault of a guest, or the end of an early start
+    .else
+    .word   bulkhead_fault
+    .endif
     .rept   {lines}
     .word   bulkhead_line
     .endr
@@ -105,6 +110,14 @@ bulkhead_start:
     .type   bulkhead_first, %function
     .thumb_func
 bulkhead_first:
+    .if     {has_early}
+    ldr     r0, ={early}
+    ldr     r1, [r0, #{has_begun}]
+    cmp     r1, #0
+    bne     bulkhead_trap
+    movs    r1, #1
+    str     r1, [r0, #{has_begun}]
+    .endif
     ldr     r0, =__stack_top
     mov     sp, r0
     movs    r0, #1                          // CONTROL.nPRIV: Thread mode is unprivileged from now on
@@ -140,11 +153,13 @@ bulkhead_first:
     trap    bulkhead_memory, {on_memory}, {accesses}
     trap    bulkhead_bus, {on_bus}, {accesses}
     trap    bulkhead_usage, {on_usage}, {instructions}
+    .global bulkhead_fault
     trap    bulkhead_fault, {on_trap}, {other}
     trap    bulkhead_trap, {on_trap}, {interrupts}
 
     // The handler of a line. If the line is prompt, it may have interrupted the hypervisor. The handler then
-    // notes the time, and the line waits for its turn. Only registers that the CPU has pushed are changed.
+    // notes the time (`bulkhead_arrival`), and the line waits for its turn. Only registers that the CPU has
+    // pushed are changed.
     .type   bulkhead_line, %function
     .thumb_func
 bulkhead_line:
@@ -154,6 +169,12 @@ bulkhead_line:
     ldrb    r2, [r1, r0]
     cmp     r2, #{own}
     bhs     bulkhead_trap
+    .if     {has_early}
+    cmp     r2, #{early_lines}
+    beq     bulkhead_early
+    .endif
+    .global bulkhead_arrival
+bulkhead_arrival:
     ldr     r3, ={arrivals}
     ldr     r2, [r3], #4                    // the address of the counter
     ldr     r2, [r2]
@@ -193,6 +214,12 @@ bulkhead_enter:
 bulkhead_hard_fault:
     tst     lr, #4
     beq     1f
+    .if     {has_early}
+    ldr     r0, ={early}
+    ldr     r1, [r0, #{state}]
+    cmp     r1, #{started}
+    beq     bulkhead_early_end
+    .endif
     ldr     r0, =0xE000ED00                 // SCB
     ldr     r1, =0x04000000                 // ICSR.PENDSTSET
     str     r1, [r0, #0x04]
@@ -249,6 +276,12 @@ bulkhead_idle:
     own = const OWN,
     partitions = const PARTITIONS,
     arrivals = sym ARRIVALS,
+    has_early = const starts::IS_THERE as u32,
+    early = sym EARLY,
+    early_lines = const lines::EARLY,
+    started = const STARTED,
+    state = const offset_of!(Early, state),
+    has_begun = const offset_of!(Early, has_begun),
     on_trap = sym on_trap,
     on_call = sym on_call,
     on_memory = sym on_memory,

@@ -3,6 +3,7 @@
 
 use crate::lines::{Route, bit, strike};
 use crate::machine::Machine;
+use crate::starts;
 use crate::sysreg::{MAX_LINES, NVIC_ICER};
 use bulkhead_arch_api::{Exit, Irqs, Line, LineRoute, PartitionId, VcpuSet};
 use core::num::NonZeroU32;
@@ -37,11 +38,11 @@ impl Machine {
         let Some(route) = self.irq.route_of(line) else {
             return false;
         };
-        self.irq.held |= bit(line);
-        self.irq.apply();
+        self.irq.hold(line);
         let Some(vcpu) = self.first_of(route.partition) else {
             return false;
         };
+        self.settle_early(vcpu);
         if let Some(context) = self.contexts.get(vcpu) {
             // The line is pulsed for a level, too: the level is looked at again when the handler has ended.
             context.core.pulse_line(route.virtual_line);
@@ -57,16 +58,20 @@ impl Machine {
 
 impl Irqs for Machine {
     fn route(&mut self, line: Line, partition: PartitionId, route: LineRoute) {
+        let is_early = starts::IS_THERE && route.early;
         if let Some(slot) = self.irq.routes.get_mut(line.0 as usize) {
             *slot = Some(Route {
                 partition,
                 virtual_line: route.virtual_line.0 as u8,
                 edge: route.edge,
                 critical: route.critical,
-                latency: NonZeroU32::new(route.latency.0 as u32),
+                latency: NonZeroU32::new(route.latency.0 as u32).filter(|_| !is_early),
             });
             if route.latency.0 != 0 {
                 self.irq.prompt |= bit(line.0);
+            }
+            if is_early {
+                starts::limit(route.latency);
             }
             if let Some(lines) = self.irq.of.get_mut(usize::from(partition.0)) {
                 *lines |= bit(line.0);

@@ -11,13 +11,13 @@
 //!
 //! Way through the files, from the ground up; imports point from a line to the lines above it only.
 //! - **Ground**: `sysreg`, `fp` (the processor's registers), `pool`, `context`, `protection` (spaces in the
-//!   memory protection unit), `lines`, `counter`, `arrival`: hardware and plain data.
+//!   memory protection unit), `starts`, `lines`, `counter`, `arrival`: hardware and plain data.
 //! - **Machine**: `machine` (the struct), `window`, `log`.
 //! - **Guest at a trap**: `live` (its registers and memory), `trapped` (with its processor and space).
-//! - **Time and lines**: `clock`, `latency`, `irq`; and `switch`: the vCPU whose configuration is in the
-//!   hardware.
+//! - **Time and lines**: `clock`, `latency`, `early`, `irq`; and `switch`: the vCPU whose configuration is in
+//!   the hardware.
 //! - **Traps**: `answer` (the answers to a guest's trap) -> `traps` (the way of every trap) -> `quick` (the
-//!   shortest ways) -> `entry` (assembly).
+//!   shortest ways) -> `entry`, `early_entry` (assembly).
 //! - **The kernel's verbs**: `vcpu`, `cpu`, `space`, `console`, `network`; `crash` is the end.
 //! - **Roof**: `bring_up`.
 //!
@@ -34,6 +34,8 @@ mod context;
 mod counter;
 mod cpu;
 mod crash;
+mod early;
+mod early_entry;
 mod entry;
 mod fp;
 mod irq;
@@ -47,6 +49,7 @@ mod pool;
 mod protection;
 mod quick;
 mod space;
+mod starts;
 mod switch;
 mod sysreg;
 

@@ -10,11 +10,13 @@
 //! controller. Level-triggered lines that are still high when they are opened interrupt again.
 //!
 //! **Priorities.** There are two levels that preempt. Prompt lines (`arrival`) interrupt the hypervisor, for
-//! a dozen instructions. Everything else never interrupts the hypervisor. Within this second level the CPU's
-//! own exceptions and the timer come first.
+//! a dozen instructions, and so do lines whose handlers start early (`early`), for longer. Everything else
+//! never interrupts the hypervisor. Within this second level the CPU's own exceptions and the timer come
+//! first.
 
 use crate::arrival::add;
 use crate::pool::Pool;
+use crate::starts;
 use crate::sysreg::{
     AIRCR, ICTR, MAX_LINES, NVIC_ICER, NVIC_ICPR, NVIC_IPR, NVIC_ISER, NVIC_ISPR, SHPR, control_space, read,
     write,
@@ -52,7 +54,8 @@ pub(crate) struct Interrupts {
     /// Lines of the hypervisor's own that are open only while some partitions are admitted, as if the lines
     /// were theirs.
     pub(crate) shared: u64,
-    /// Lines that interrupt the hypervisor, to have the time of their arrival noted.
+    /// Lines that interrupt the hypervisor: to have the time of their arrival noted, or to start their
+    /// handler early.
     pub(crate) prompt: u64,
     /// Lines that their guests have enabled.
     enabled: u64,
@@ -105,14 +108,21 @@ const _: () = assert!(WORDS == 2);
 /// AIRCR (B3.2.6): the key, and PRIGROUP 6. The highest bit of a priority then decides about preemption, and
 /// the others decide about order.
 const TWO_GROUPS: u32 = 0x05FA << 16 | 6 << 8;
-/// Priority of lines that interrupt the hypervisor.
-const PROMPT: u8 = 0;
+/// Priority of lines whose handlers start early.
+pub(crate) const EARLY: u8 = 0;
+/// Priority of lines that interrupt the hypervisor to have their time noted.
+const PROMPT: u8 = 0x40;
 /// Priority of the CPU's own exceptions and of the timer.
 pub(crate) const OWN: u8 = 0x80;
+/// Priority of PendSV, the end of an early start: it must not come before the exception of the guest that was
+/// interrupted, which waits.
+const EARLY_END: u8 = 0xA0;
 /// Priority of the lines of partitions.
 pub(crate) const PARTITIONS: u8 = 0xC0;
 /// System handlers that have a priority: MemManage to SysTick (B3.2.10 and the following).
 const HANDLERS: usize = 12;
+/// The place of PendSV among them.
+const PENDSV: usize = 10;
 
 fn set_priority(line: u32, priority: u8) {
     control_space().write8(NVIC_IPR + line as usize, priority);
@@ -129,6 +139,9 @@ pub(crate) fn set_priorities(timer: u32) {
     // The hypervisor itself is the handler of one of these exceptions.
     for handler in 0..HANDLERS {
         control_space().write8(SHPR + handler, OWN);
+    }
+    if starts::IS_THERE {
+        control_space().write8(SHPR + PENDSV, EARLY_END);
     }
     for line in 0..MAX_LINES {
         set_priority(line, if line == timer { OWN } else { PARTITIONS });
@@ -193,12 +206,21 @@ impl Interrupts {
 
     /// Opens and masks lines as their state demands.
     pub(crate) fn apply(&mut self) {
-        let wanted = self.enabled & !self.held & self.admitted;
+        let mut wanted = self.enabled & !self.held & self.admitted;
         if wanted == self.open {
             return;
         }
+        // The line of an early start that is not told yet is masked.
+        if let Some(line) = starts::masked() {
+            self.held |= bit(line);
+            wanted &= !self.held;
+        }
         strike_all(NVIC_ICER, self.open & !wanted);
         for line in members(wanted & !self.open & self.prompt) {
+            if starts::IS_THERE && self.starts_early(line) {
+                set_priority(line, EARLY);
+                continue;
+            }
             set_priority(line, PROMPT);
             if is_set(NVIC_ISPR, line)
                 && let Some(route) = self.route_of(line)
@@ -208,6 +230,22 @@ impl Interrupts {
         }
         strike_all(NVIC_ISER, wanted & !self.open);
         self.open = wanted;
+    }
+
+    /// Tells whether the handler of a prompt line starts early.
+    fn starts_early(&self, line: u32) -> bool {
+        self.route_of(line).is_some_and(|route| route.latency.is_none())
+    }
+
+    /// Tells whether handlers of a partition start early.
+    pub(crate) fn has_early(&self, partition: PartitionId) -> bool {
+        members(self.all_of(partition) & self.prompt).any(|line| self.starts_early(line))
+    }
+
+    /// Masks a line until its guest's handler has ended.
+    pub(crate) fn hold(&mut self, line: u32) {
+        self.held |= bit(line);
+        self.apply();
     }
 
     /// Takes a line for the hypervisor itself and opens it.

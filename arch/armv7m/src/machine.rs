@@ -41,6 +41,8 @@ pub struct Machine {
     pub(crate) model: &'static Model,
     /// Which partitions are held back so that the latency of their interrupts is constant.
     pub(crate) held: [Option<Held>; MAX_PARTITIONS],
+    /// The vCPU whose handlers start early.
+    pub(crate) early: Option<VcpuId>,
     /// Regions of the memory protection unit.
     pub(crate) regions: u32,
     /// The time at which the kernel wants to be told next.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Spaces of partitions as the kernel asks for them: built, copied in and out of, cleared.
 
-use crate::lines;
 use crate::machine::Machine;
 use crate::protection::Space;
+use crate::{lines, starts};
 use bulkhead_arch_api::{
     AccessKind, BuildError, CopyError, GuestPhys, HostPhys, MemoryKind, PartitionId, Region, SpacePlan,
     Spaces, VirtualDevice,
@@ -105,6 +105,9 @@ impl Spaces for Machine {
                 },
             )?;
         let space = Space::new(&plan, self.lookalikes);
+        if let Some(vcpu) = self.first_of(partition) {
+            self.settle_early(vcpu);
+        }
         if self.spaces.set(partition, space, &mut self.pool) {
             Ok(())
         } else {
@@ -140,8 +143,9 @@ impl Spaces for Machine {
 
     fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<u64, CopyError> {
         let to = self.checked(partition, guest, length, |rights| !rights.is_none())?;
+        let enough = || lines::is_pending() || starts::has_ended();
         // SAFETY: as for `copy_out`.
-        Ok(unsafe { clear(to, length as usize, lines::is_pending) } as u64)
+        Ok(unsafe { clear(to, length as usize, enough) } as u64)
     }
 
     fn clean(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError> {

@@ -7,16 +7,12 @@
 use crate::context::own_deadline;
 use crate::live::Live;
 use crate::machine::Machine;
-use crate::sysreg::{self, CCR, CFSR, PENDED, SHCSR};
+use crate::sysreg::{self, CCR, CCR_ALIGNED, CCR_DIVISION, CFSR, PENDED, SHCSR};
 use crate::trapped::Trapped;
 use crate::{context::Pending, fp};
 use bulkhead_arch_api::{Clock, Exit, ResetKind, Ticks, VcpuId};
 use bulkhead_arch_armv7m_core::status::IMPRECISERR;
 use bulkhead_arch_armv7m_core::{Fault, Late};
-
-/// CCR: STKALIGN, which frames rely on, and DIV_0_TRP, which the guest decides about (B3.2.8).
-const CCR_ALIGNED: u32 = 1 << 9;
-const CCR_DIVISION: u32 = 1 << 4;
 
 impl Trapped<'_> {
     /// Settles a store of the guest that the bus refuses. The guest is left, and the store is its own, not

@@ -36,6 +36,10 @@ pub(crate) const PID4: usize = 0xFD0;
 /// Lines of the interrupt controller that the vector table has vectors for.
 pub(crate) const MAX_LINES: u32 = 64;
 
+/// CCR: STKALIGN, which frames rely on, and DIV_0_TRP, which the guest decides about (B3.2.8).
+pub(crate) const CCR_ALIGNED: u32 = 1 << 9;
+pub(crate) const CCR_DIVISION: u32 = 1 << 4;
+
 /// SHCSR: exceptions that wait for another to end.
 pub(crate) const PENDED: u32 = 0xF << 12;
 

@@ -6,6 +6,7 @@
 
 use crate::context::own_deadline;
 use crate::machine::Machine;
+use crate::starts;
 use crate::sysreg::{self, BFAR, CFSR, HFSR, ICSR, MMFAR};
 use bulkhead_arch_api::{Clock, Exit, VcpuId};
 use bulkhead_arch_armv7m_core::{Cause, Exception, Lockup, Next, Subject};
@@ -18,6 +19,8 @@ pub(crate) const USAGE_FAULT: u32 = 6;
 pub(crate) const SUPERVISOR_CALL: u32 = 11;
 /// SysTick, which stands for a guest's HardFault (see `entry`).
 const STANDS_FOR_HARD_FAULT: u32 = 15;
+/// PendSV: the end of an early start (see `early`).
+const EARLY_START: u32 = 14;
 const FIRST_LINE: u32 = 16;
 /// ICSR.PENDSTCLR (B3.2.4).
 const CLEAR_SYSTICK: u32 = 1 << 25;
@@ -84,6 +87,7 @@ pub(crate) unsafe extern "C" fn on_trap(machine: *mut Machine, number: u32) -> u
     let exit = match (number.checked_sub(FIRST_LINE), running) {
         (Some(line), _) if machine.interrupt(line) => return 1,
         (Some(_), _) => None,
+        (None, _) if starts::IS_THERE && number == EARLY_START => machine.early_exit(),
         (None, Some(vcpu)) => match machine.guest_trap(vcpu, number) {
             None if machine.is_calm(vcpu, number) => return 0,
             exit => exit,
@@ -110,6 +114,9 @@ impl Machine {
 
     /// Leaves the handler: back to the guest, which is brought up to date, or out of the guest.
     fn leave(&mut self, exit: Option<Exit>, running: Option<VcpuId>) -> u32 {
+        if let (Some(Exit::Idle { .. }), Some(vcpu)) = (&exit, running) {
+            self.arm_early(vcpu);
+        }
         let exit = match (exit, running) {
             (Some(exit), _) => Some(exit),
             (None, Some(vcpu)) => self.prepare(vcpu),

@@ -8,6 +8,7 @@ use crate::live::Live;
 use crate::log;
 use crate::machine::Machine;
 use crate::protection::Space;
+use crate::starts;
 use bulkhead_abi::log::registers;
 use bulkhead_arch_api::{
     Clock, DUMP_REGISTERS, Dump, Exit, FaultReport, PartitionId, Reply, Ticks, VcpuId, VcpuPlan, VcpuReset,
@@ -56,12 +57,17 @@ impl Vcpus for Machine {
             pending: Pending::Stuck,
         };
         self.contexts.adopt(vcpu, context, &mut self.pool);
+        // One partition has such lines. Of several the first one is served.
+        if starts::IS_THERE && self.irq.has_early(plan.partition) {
+            self.early.get_or_insert(vcpu);
+        }
         if let Some(slot) = self.first.get_mut(usize::from(plan.partition.0)) {
             *slot = Some(vcpu);
         }
     }
 
     fn reset(&mut self, vcpu: VcpuId, reset: &VcpuReset) {
+        self.settle_early(vcpu);
         if self.current == Some(vcpu) {
             self.detach(vcpu);
         }
@@ -78,6 +84,7 @@ impl Vcpus for Machine {
     }
 
     fn run(&mut self, vcpu: VcpuId) -> Exit {
+        self.settle_early(vcpu);
         if self.current != Some(vcpu) && !self.switch_to(vcpu) {
             return Exit::Failed {
                 code: FAILED_NOT_ADOPTED,
@@ -112,6 +119,7 @@ impl Vcpus for Machine {
     }
 
     fn reply(&mut self, vcpu: VcpuId, reply: Reply) {
+        self.settle_early(vcpu);
         let Some(mut trapped) = self.trapped(vcpu) else {
             return;
         };
@@ -137,6 +145,7 @@ impl Vcpus for Machine {
         let Some(vcpu) = self.first_of(partition) else {
             return VcpuSet::EMPTY;
         };
+        self.settle_early(vcpu);
         if let Some(context) = self.contexts.get(vcpu) {
             context.core.set_line(line.0 as u8, true);
         }
@@ -147,6 +156,7 @@ impl Vcpus for Machine {
         let Some(vcpu) = self.first_of(partition) else {
             return VcpuSet::EMPTY;
         };
+        self.settle_early(vcpu);
         if let Some(context) = self.contexts.get(vcpu) {
             context.core.pulse_line(line.0 as u8);
         }
@@ -155,12 +165,18 @@ impl Vcpus for Machine {
 
     fn withdraw(&mut self, partition: PartitionId, line: VirtualLine) {
         let vcpu = self.first_of(partition);
+        if let Some(vcpu) = vcpu {
+            self.settle_early(vcpu);
+        }
         if let Some(context) = vcpu.and_then(|vcpu| self.contexts.get(vcpu)) {
             context.core.set_line(line.0 as u8, false);
         }
     }
 
     fn has_work(&mut self, vcpu: VcpuId) -> bool {
+        if starts::has_ended() && self.early == Some(vcpu) {
+            return true;
+        }
         let now = self.now();
         self.contexts.get(vcpu).is_some_and(|context| {
             context.core.advance(now.0);
@@ -179,6 +195,7 @@ impl Vcpus for Machine {
     }
 
     fn fault(&mut self, vcpu: VcpuId, report: &FaultReport) -> bool {
+        self.settle_early(vcpu);
         let Some(mut trapped) = self.trapped(vcpu).filter(|trapped| !trapped.is_task) else {
             return false;
         };
@@ -218,6 +235,7 @@ impl Vcpus for Machine {
             pc: 0,
             state: 0,
         };
+        self.settle_early(vcpu);
         let Some(mut trapped) = self.trapped(vcpu) else {
             return dump;
         };
@@ -241,6 +259,7 @@ impl Vcpus for Machine {
     }
 
     fn detach(&mut self, vcpu: VcpuId) {
+        self.settle_early(vcpu);
         if self.current == Some(vcpu) {
             self.leave_current();
         }

@@ -80,31 +80,35 @@ struct Setting {
     hypervised: bool,
     /// True if the RTOS is flooded with pings.
     flooded: bool,
-    /// True if the interrupts of the partition with the serial line have a constant latency.
-    constant: bool,
+    /// The line of the manifest about the interrupts of the partition with the serial line.
+    key: &'static str,
 }
 
-const fn setting(title: &'static str, hypervised: bool, flooded: bool, constant: bool) -> Setting {
+const fn setting(title: &'static str, hypervised: bool, flooded: bool, key: &'static str) -> Setting {
     Setting {
         title,
         hypervised,
         flooded,
-        constant,
+        key,
     }
 }
 
-const SETTINGS: [Setting; 6] = [
-    setting("RTOS alone, quiet", false, false, false),
-    setting("RTOS alone, flooded", false, true, false),
-    setting("partition, RTOS quiet", true, false, false),
-    setting("partition, RTOS flooded", true, true, false),
-    setting("constant latency, RTOS quiet", true, false, true),
-    setting("constant latency, RTOS flooded", true, true, true),
+const SETTINGS: [Setting; 8] = [
+    setting("RTOS alone, quiet", false, false, ""),
+    setting("RTOS alone, flooded", false, true, ""),
+    setting("partition, RTOS quiet", true, false, ""),
+    setting("partition, RTOS flooded", true, true, ""),
+    setting("early handlers, RTOS quiet", true, false, EARLY),
+    setting("early handlers, RTOS flooded", true, true, EARLY),
+    setting("constant latency, RTOS quiet", true, false, CONSTANT),
+    setting("constant latency, RTOS flooded", true, true, CONSTANT),
 ];
 /// Partitions of the systems that are measured.
 pub const PARTITIONS: usize = 2;
 /// Longer than any interrupt of the partition takes beside that RTOS.
 const CONSTANT: &str = "interrupt-latency = \"400us\"\n";
+/// Longer than the handler of the partition takes.
+const EARLY: &str = "early-handlers = \"50us\"\n";
 /// The RTOS in two builds: alone, where it answers the serial line and pings, and beside a partition, where
 /// it answers pings.
 const RTOS_ALONE: &str = "mcu-rtos-serial-net";
@@ -144,7 +148,7 @@ pub fn measure(board: &Board, samples: usize, progress: &Progress) -> Result<Vec
         let file;
         let bare;
         let (command, places) = if setting.hypervised {
-            let system = prepare(&manifest(board, setting.constant), progress)?;
+            let system = prepare(&manifest(board, setting.key), progress)?;
             file = TemporaryFile::write("bin", system.flash())?;
             let command = Launch::default().command(emulator, file.path(), 1, None);
             (command, Places::of_partition(&workspace)?)
@@ -162,7 +166,7 @@ pub fn measure(board: &Board, samples: usize, progress: &Progress) -> Result<Vec
             let pings = machine.pings();
             Ok::<_, Problem>(Measured {
                 title: setting.title,
-                is_charged: setting.hypervised && !setting.constant,
+                is_charged: setting.hypervised && setting.key.is_empty(),
                 pings,
                 from_isr: Distribution::new(latencies.iter().map(|(isr, _)| *isr).collect()),
                 from_arrival: Distribution::new(latencies.iter().map(|(_, arrival)| *arrival).collect()),
@@ -220,12 +224,11 @@ pub fn picture(measured: &[Measured]) -> String {
     svg(&rows.collect::<Vec<_>>())
 }
 
-fn manifest(board: &Board, constant: bool) -> String {
-    let latency = if constant { CONSTANT } else { "" };
+fn manifest(board: &Board, key: &str) -> String {
     format!(
         "board = \"{}\"\n[pcpu.0]\npolicy = \"fixed-priority\"\n[network.lan]\nuplink = \"ethernet\"\n\
          [partition.echo]\nkind = \"vm\"\nimage = \"@guests/{PARTITION}\"\nmemory = \"16K\"\n\
-         vcpus = [{{ pcpu = 0, priority = 30 }}]\ndevices = [\"uart1\"]\n{latency}\
+         vcpus = [{{ pcpu = 0, priority = 30 }}]\ndevices = [\"uart1\"]\n{key}\
          [partition.rtos]\nkind = \"vm\"\nimage = \"@guests/{RTOS}\"\nmemory = \"32K\"\n\
          network = \"lan\"\nmac = \"{MAC}\"\nvcpus = [{{ pcpu = 0, priority = 20 }}]\n",
         board.name

@@ -6,9 +6,9 @@ use super::partitions::{machine, owner};
 use super::{at, earlier, require, uses};
 use crate::error::{Fault, Table};
 use crate::layout::{
-    INTERRUPT_CRITICAL, InterruptRecord, MAX_LATENCY_NS, MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_WRITE,
-    MemoryRecord, NONE, PARTITION_VM, PartitionRecord, ROLE_INTERRUPTS, TRIGGER_EDGE, TRIGGER_LEVEL,
-    VIRTUAL_CFI_FLASH, VirtualDeviceRecord,
+    INTERRUPT_CRITICAL, INTERRUPT_EARLY, InterruptRecord, MAX_LATENCY_NS, MEMORY_CLEAR, MEMORY_DEVICE,
+    MEMORY_WRITE, MemoryRecord, NONE, PARTITION_VM, PartitionRecord, ROLE_INTERRUPTS, TRIGGER_EDGE,
+    TRIGGER_LEVEL, VIRTUAL_CFI_FLASH, VirtualDeviceRecord,
 };
 use crate::reader::Image;
 use crate::span::Span;
@@ -266,7 +266,8 @@ pub(super) fn interrupt(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         Fault::UnknownKind,
     )?;
     require(record.latency.get() <= MAX_LATENCY_NS, Fault::OutOfRange)?;
-    require(record.flags.get() & !INTERRUPT_CRITICAL == 0, Fault::BadFlags)?;
+    let known = INTERRUPT_CRITICAL | INTERRUPT_EARLY;
+    require(record.flags.get() & !known == 0, Fault::BadFlags)?;
     let (line, seen_as) = (record.line.get(), record.virtual_line.get());
     if is_task {
         event_of_task(record)?;

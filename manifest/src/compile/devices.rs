@@ -4,9 +4,9 @@
 use bulkhead_abi::hypercall::DEVICE_EVENT;
 use bulkhead_image::ImageBuilder;
 use bulkhead_image::layout::{
-    INTERRUPT_CRITICAL, InterruptRecord, MAX_LATENCY_NS, NONE, NicRecord, REGISTERS_FORWARDED,
-    REGISTERS_QUIESCED, RegistersRecord, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_CFI_FLASH, VIRTUAL_EVENT_GATE,
-    VIRTUAL_LAN9118, VIRTUAL_PCI_BRIDGE, VirtualDeviceRecord,
+    INTERRUPT_CRITICAL, INTERRUPT_EARLY, InterruptRecord, MAX_LATENCY_NS, NONE, NicRecord,
+    REGISTERS_FORWARDED, REGISTERS_QUIESCED, RegistersRecord, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_CFI_FLASH,
+    VIRTUAL_EVENT_GATE, VIRTUAL_LAN9118, VIRTUAL_PCI_BRIDGE, VirtualDeviceRecord,
 };
 
 use crate::board::Trigger;
@@ -74,12 +74,15 @@ pub(super) fn device_records(system: &System, number: u32, builder: &mut ImageBu
     }
     builder.registers.extend(register_records(system, number));
     let latency = spec
-        .interrupt_latency
+        .early_handlers
         .as_ref()
+        .or(spec.interrupt_latency.as_ref())
         .map_or(0, |latency| latency.value.get());
     let latency = u32::try_from(latency).unwrap_or(MAX_LATENCY_NS);
+    let early = spec.early_handlers.as_ref().map_or(0, |_| INTERRUPT_EARLY);
     for (name, device) in owned(spec, &system.board) {
-        let critical = spec.critical.iter().any(|other| other.value == name.value);
+        let is_critical = spec.critical.iter().any(|other| other.value == name.value);
+        let critical = if is_critical { INTERRUPT_CRITICAL } else { 0 };
         builder
             .interrupts
             .extend(device.interrupts.iter().map(|interrupt| {
@@ -98,7 +101,7 @@ pub(super) fn device_records(system: &System, number: u32, builder: &mut ImageBu
                         Trigger::Edge => TRIGGER_EDGE,
                     }
                     .into(),
-                    flags: if critical { INTERRUPT_CRITICAL } else { 0 }.into(),
+                    flags: (critical | early).into(),
                     latency: latency.into(),
                 }
             }));

@@ -73,6 +73,10 @@ tables! {
         /// exact time from the arrival of an interrupt of the partition's devices to its delivery, also
         /// while others run. An interrupt that could be delivered earlier waits; class armv7m, VM only
         interrupt_latency "interrupt-latency": Option<Placed<Duration>>, optional;
+        /// most time for which a handler of an interrupt of the partition's devices may run before the
+        /// hypervisor has done with what it interrupts, 1us to 1ms. The handler then starts at once; one
+        /// partition can have that; class armv7m, VM only
+        early_handlers "early-handlers": Option<Placed<Duration>>, optional;
         /// true to accept devices that do DMA although no IOMMU confines them. The partition can then
         /// overwrite everything
         trusted_dma "trusted-dma": bool, default(false);

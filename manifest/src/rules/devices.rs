@@ -17,6 +17,8 @@ use bulkhead_image::layout::MAX_LATENCY_NS;
 /// Possible latencies. A latency below the best case of an interrupt does nothing. With a latency above the
 /// range the CPU would only wait.
 const LATENCY: RangeInclusive<u64> = 1_000..=MAX_LATENCY_NS as u64;
+/// Possible times of an early start.
+const EARLY: RangeInclusive<u64> = 1_000..=1_000_000;
 
 pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
     let owners: Vec<_> = manifest.partitions.iter().collect();
@@ -26,6 +28,7 @@ pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
         }
         dma_is_confined(partition, board, report);
         latency_is_possible(partition, manifest, board, report);
+        early_handlers_are_possible(partition, manifest, board, report);
         for name in &partition.devices {
             device_exists(name, board, report);
         }
@@ -108,6 +111,48 @@ fn latency_is_possible(partition: &PartitionSpec, manifest: &Manifest, board: &B
     if let Some(overheads) = board.overheads(manifest.partitions.len()) {
         latency_is_kept(latency, board, &overheads, report);
     }
+}
+
+/// Checks that handlers can start early. An early start takes the time of the code that it interrupts, not
+/// the partition's. So the partition has no budget that it could exceed, and no latency beside it is
+/// constant.
+fn early_handlers_are_possible(
+    partition: &PartitionSpec,
+    manifest: &Manifest,
+    board: &Board,
+    report: &mut Report,
+) {
+    let Some(bound) = &partition.early_handlers else {
+        return;
+    };
+    let others = || manifest.partitions.iter();
+    let foreign = if !board.class.facts().delays_interrupts {
+        Some(("the class of the board has no `early-handlers`", "remove it"))
+    } else if owned(partition, board).all(|(_, device)| device.interrupts.is_empty()) {
+        Some((
+            "no device of the partition interrupts",
+            "name its device: devices = [...]",
+        ))
+    } else if others().filter(|other| other.early_handlers.is_some()).count() > 1 {
+        Some(("two partitions have `early-handlers`", "choose one of them"))
+    } else if others().any(|other| other.interrupt_latency.is_some()) {
+        Some((
+            "handlers that start early take the time that a constant latency needs",
+            "remove it, or `interrupt-latency`",
+        ))
+    } else if partition.vcpus.iter().any(|vcpu| vcpu.budget.is_some()) {
+        Some((
+            "a handler that starts early is not limited by the budget of its vCPU",
+            "remove it, or `budget`",
+        ))
+    } else {
+        None
+    };
+    if let Some((message, help)) = foreign {
+        report.push(Diagnostic::at(Code::ForeignParameter, bound.place, message).help(help));
+        return;
+    }
+    possible_duration("early-handlers", bound, &EARLY, report);
 }
 
 /// Checks that a latency is no shorter than the worst case: an interrupt that takes longer than the promised

@@ -7,7 +7,7 @@ use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{Kind, Manifest, PartitionSpec, Placed};
 
 /// Keys of a partition that only a VM can have, with the reason.
-const VM_ONLY: [(&str, &str); 10] = [
+const VM_ONLY: [(&str, &str); 11] = [
     ("ramdisk", "a task is one program without a file system"),
     ("init", "a task is one program without a file system"),
     (
@@ -20,6 +20,7 @@ const VM_ONLY: [(&str, &str); 10] = [
     ),
     ("modules", "a task has no kernel"),
     ("interrupt-latency", "a task has no interrupts of devices"),
+    ("early-handlers", "a task has no interrupts of devices"),
     ("device-tree-overlay", "a task has no device tree"),
     ("machine", "a task has no virtual machine"),
     ("region", "a task has one stretch of memory"),

@@ -228,9 +228,30 @@ fn overheads(system: &System, pcpu: u32) -> Overheads {
     let partitions = system.partitions();
     let vcpus = partitions.iter().flat_map(system::Partition::vcpus);
     let own = vcpus.filter(|vcpu| vcpu.pcpu == pcpu).count();
+    let board = system.board.overheads(own).unwrap_or_default();
+    let costs = early_starts(system).map_or(board, |bound| with_early_starts(board, bound));
     Overheads {
         orders: orders(system, pcpu),
-        ..system.board.overheads(own).unwrap_or_default()
+        ..costs
+    }
+}
+
+/// Returns the longest time for which a handler may run early, if any may.
+fn early_starts(system: &System) -> Option<u64> {
+    let bounds = system.manifest.partitions.iter();
+    let bounds = bounds.filter_map(|partition| partition.early_handlers.as_ref());
+    bounds.map(|bound| bound.value.get()).max()
+}
+
+/// Returns the costs with early starts of handlers. An early start is one interrupt more, its way in and out.
+/// It may fall into the work that is under way when a more important vCPU is to run, and there is no second
+/// one before its own vCPU has run.
+fn with_early_starts(costs: Overheads, bound: u64) -> Overheads {
+    let longest = costs.under_way().saturating_add(bound);
+    Overheads {
+        interrupt: costs.interrupt.saturating_mul(2),
+        longest: longest.saturating_add(costs.interrupt),
+        ..costs
     }
 }
 

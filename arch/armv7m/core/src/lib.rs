@@ -35,6 +35,7 @@
 
 mod cause;
 pub mod decode;
+mod early;
 mod emulate;
 mod exception;
 mod fault;
@@ -54,6 +55,7 @@ mod systick;
 pub use crate::cause::{Cause, Subject};
 pub use crate::decode::Special;
 pub use crate::processor::{Changes, Model, VirtualCore};
+pub use early::LineEntry;
 pub use emulate::{GuestAccess, Late, Several, Trapped, advance_it, word_quickly};
 pub use exception::{ExcReturn, Exception, Stack, Target, frame_size};
 pub use fault::{Fault, Lockup, UsageStatus};

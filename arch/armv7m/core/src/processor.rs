@@ -458,7 +458,7 @@ impl VirtualCore {
 
     /// Tells whether SCR.SEVONPEND is set: then all that becomes pending is an event, even if it is not
     /// enabled.
-    const fn events_on_pend(&self) -> bool {
+    pub(crate) const fn events_on_pend(&self) -> bool {
         self.system_control & SEVONPEND != 0
     }
 

@@ -22,7 +22,7 @@ use crate::status::{MSTKERR, MUNSTKERR};
 pub(crate) const PADDED: u32 = 1 << 9;
 const THUMB: u32 = 1 << 24;
 /// The flags N, Z, C, V, Q and GE.
-const FLAGS: u32 = 0xF80F_0000;
+pub(crate) const FLAGS: u32 = 0xF80F_0000;
 pub(crate) const IPSR: u32 = 0x1FF;
 /// Bytes of a frame without floating-point registers.
 const BASIC: u32 = 0x20;

@@ -8,6 +8,8 @@
 
 #[path = "machine/changes.rs"]
 mod changes;
+#[path = "machine/early.rs"]
+mod early;
 #[path = "machine/float.rs"]
 mod float;
 #[path = "machine/hypercall.rs"]
