@@ -368,6 +368,35 @@ pub(crate) fn run(emulator: &Emulator, system: &Prepared) -> Result<Figures, Pro
     reader.figures()
 }
 
+/// Runs a system until a partition prints this line. Returns the log area of the hypervisor.
+pub(crate) fn run_to_line(
+    emulator: &Emulator,
+    system: &Prepared,
+    line: &str,
+) -> Result<Option<Vec<u8>>, Problem> {
+    let counting = counting(emulator, &emulator.arguments);
+    let mut launch = launch();
+    launch.look_at(system.system());
+    let outcome = launch::run(
+        &launch,
+        system.board_of(&counting),
+        system.flash(),
+        &mut Until(line),
+        &mut NoInput,
+        None,
+    )?;
+    Ok(outcome.log_area)
+}
+
+/// Ends a run at a line.
+struct Until<'a>(&'a str);
+
+impl Observer for Until<'_> {
+    fn line(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
+        control.stop = line.text == self.0;
+    }
+}
+
 /// Runs the guest on the bare board, once with one CPU and once with two: an idle CPU must not disturb the
 /// first part.
 fn run_bare(emulator: &Emulator) -> Result<Figures, Problem> {

@@ -5,12 +5,13 @@
 use super::Bench;
 use crate::page::Page;
 use crate::rows::{RESET, Row, row};
-use crate::runs::{Figures, Results, measure_bare, prepare, run};
+use crate::runs::{Figures, Results, measure_bare, prepare, run, run_to_line};
 use crate::systems::{self, Guest};
 use crate::waivers::{SIZE, Waiver, waiver};
 use bulkhead::build::artifacts::Workspace;
 use bulkhead::build::prepare::Prepared;
 use bulkhead::emulator::launch::TemporaryFile;
+use bulkhead::log::log_area::LogArea;
 use bulkhead::problem::Problem;
 use bulkhead::ui::progress::Progress;
 use bulkhead_arch_api::ClassFacts;
@@ -35,6 +36,11 @@ const PARTS: [(&str, &str); 3] = [
 
 /// Bytes of the payloads that are only there for their digests. They have no lanes, as the program has none.
 const PAYLOADS: [usize; 2] = [4 << 10, 60 << 10];
+
+/// The VM that takes its interrupts itself, the releases of its loop that are compared, and their row.
+const DIRECT: &str = "direct";
+const RELEASES: u64 = 1000;
+const DIRECT_EXITS: &str = "direct-exits";
 
 /// The class.
 pub(super) struct X86;
@@ -70,8 +76,45 @@ impl Bench for X86 {
         );
         results.digests = digests(emulator, &text(first), &single, progress)?;
         single.class_binary().clone_into(&mut results.class_binary);
+        let exits = exits_of_direct(&board.name, emulator, progress)?;
+        results.hypervised.insert(DIRECT_EXITS.to_owned(), exits);
         Ok(results)
     }
+}
+
+/// Returns the exits that a VM which takes its interrupts itself has in [`RELEASES`] releases: the difference
+/// between a run with that many more and one with fewer, by the hypervisor's counters.
+fn exits_of_direct(board: &str, emulator: &Emulator, progress: &Progress) -> Result<u64, Problem> {
+    let mut exits = Vec::new();
+    for releases in [RELEASES, 2 * RELEASES] {
+        let system = prepare(&direct(board, releases), progress)?;
+        let area = run_to_line(emulator, &system, &format!("partition {DIRECT}: stopped"))?;
+        let area = area.as_deref().and_then(LogArea::at_start);
+        let area = area.ok_or_else(|| Problem::new("the log of the hypervisor cannot be read"))?;
+        let (names, vcpus) = area.tables();
+        let is_direct = |[partition, ..]: &[u8; 3]| {
+            names
+                .get(usize::from(*partition))
+                .is_some_and(|name| name == DIRECT)
+        };
+        let number = vcpus.iter().position(is_direct);
+        let number = number.ok_or_else(|| Problem::new(format!("`{DIRECT}` has no vCPU")))?;
+        exits.push(area.exits(number).iter().sum::<u64>());
+    }
+    let [few, many] = exits[..] else {
+        return Err(Problem::new("nothing to compare"));
+    };
+    Ok(many.saturating_sub(few))
+}
+
+/// Returns the system with a VM that takes its interrupts itself. The first pCPU has the board's console.
+fn direct(board: &str, releases: u64) -> String {
+    format!(
+        "board = \"{board}\"\n[pcpu.1]\npolicy = \"pinned\"\n[partition.hello]\nkind = \"vm\"\n\
+         image = \"@guests/x86-hello\"\nmemory = \"2M\"\nvcpus = [{{ pcpu = 0 }}]\n\
+         [partition.{DIRECT}]\nkind = \"vm\"\nimage = \"@guests/x86-direct\"\nmemory = \"2M\"\ndirect = true\n\
+         bootargs = \"releases={releases}\"\nvcpus = [{{ pcpu = 1 }}]\n"
+    )
 }
 
 /// Returns a partition that never starts, with a payload that has a digest.
@@ -180,6 +223,11 @@ const ROWS: &[Row] = &[
         "switch",
         "vCPU switch: HLT of one to the other's handler",
         Some(600),
+    ),
+    row(
+        DIRECT_EXITS,
+        "exits of a VM that takes its interrupts itself, in a thousand releases of its loop",
+        Some(0),
     ),
     row(RESET, "reset to guest entry", Some(300_000)),
 ];
