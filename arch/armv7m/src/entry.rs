@@ -174,6 +174,8 @@ bulkhead_line:
     beq     bulkhead_early
     .endif
     .global bulkhead_arrival
+    .type   bulkhead_arrival, %function
+    .thumb_func
 bulkhead_arrival:
     ldr     r3, ={arrivals}
     ldr     r2, [r3], #4                    // the address of the counter
