@@ -153,9 +153,9 @@ pub trait ShortCalls<M> {
     /// length of a message.
     fn answer(&self, machine: &mut M, caller: VcpuId, registers: &mut CallRegisters) -> Option<VcpuSet>;
     /// Answers an access by `caller`, which runs, to the register at `offset` in the window of
-    /// [`Vcpus::shorten`], or of the console's ports. Returns the value as for [`Vcpus::answer`]. Returns `None` if the access may have
-    /// an effect beside the device, and has done nothing then: [`Exit::Register`] follows. Worst case:
-    /// constant.
+    /// [`Vcpus::shorten`], or of the console's ports. Returns the value as for [`Vcpus::answer`]. Returns
+    /// `None` if the access may have an effect beside the device, and has done nothing then:
+    /// [`Exit::Register`] follows. Worst case: constant.
     fn register(&self, caller: PartitionId, offset: u64, size: u8, stored: Option<u64>) -> Option<u64>;
 }
 

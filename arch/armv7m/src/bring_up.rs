@@ -141,6 +141,7 @@ impl Machine {
             model: &NO_MODEL,
             held: [None; MAX_PARTITIONS],
             early: None,
+            early_untold: None,
             regions: sysreg::read(MPU_TYPE) >> 8 & 0xFF,
             deadline: Ticks::NEVER,
             earliest_own: Ticks(0),

@@ -19,8 +19,8 @@
 //!
 //! **No state is shared.** Between arming and the end neither the guest's context nor its virtual CPU is
 //! touched. The next verb about the vCPU *settles*: it disarms, and tells the virtual CPU of a handler that
-//! has started. As all of this interrupts the hypervisor and has ended before the hypervisor goes on, two
-//! plain stores are enough.
+//! has started. All of this interrupts the hypervisor and has ended before the hypervisor goes on, so plain
+//! words and one exchange of the state are enough.
 //!
 //! **Bounds.** A line is masked from its early start until its handler has ended in the guest's own time, so
 //! there is at most one early start for each time that the guest ran and slept again. A second line, or one
@@ -30,7 +30,7 @@
 use crate::context::{Context, Pending, RETURN_BASIC};
 use crate::live::Live;
 use crate::machine::Machine;
-use crate::starts::{ARMED, EARLY, IS_THERE, disarm, has_ended, load, store, store_all};
+use crate::starts::{EARLY, IS_THERE, arm, disarm, load, store, store_all};
 use crate::sysreg::{self, CCR_ALIGNED, CCR_DIVISION, ICSR};
 use bulkhead_arch_api::{Exit, Line, VcpuId, VcpuSet};
 use bulkhead_arch_armv7m_core::status::IMPRECISERR;
@@ -38,7 +38,8 @@ use bulkhead_arch_armv7m_core::{Guest, LineEntry, frame_size};
 
 /// CCR.NONBASETHRDENA (B3.2.8).
 const THREAD_ABOVE: u32 = 1;
-/// ICSR.PENDSVCLR (B3.2.4).
+/// ICSR.PENDSVSET and PENDSVCLR (B3.2.4).
+const SET_PENDSV: u32 = 1 << 28;
 const CLEAR_PENDSV: u32 = 1 << 27;
 /// Number of HardFault.
 const HARD_FAULT: u32 = 3;
@@ -81,7 +82,7 @@ impl Machine {
         store(&EARLY.regions, space.loaded.registers().as_ptr() as u32);
         let division = context.core.configuration() & CCR_DIVISION;
         store(&EARLY.configuration, CCR_ALIGNED | THREAD_ABOVE | division);
-        store(&EARLY.state, ARMED);
+        arm();
     }
 
     /// Lets no handler of this vCPU start early before it sleeps again. If one has, its virtual CPU is told.
@@ -91,15 +92,24 @@ impl Machine {
         if !IS_THERE || self.early != Some(vcpu) {
             return None;
         }
-        self.settle(vcpu)
+        let line = self.settle(vcpu)?;
+        // Not each verb can tell the kernel: it is told by the exit of PendSV.
+        self.early_untold = Some(line);
+        sysreg::write(ICSR, SET_PENDSV);
+        Some(line)
+    }
+
+    /// Forgets that the kernel is to be told: the vCPU runs, or starts anew.
+    #[inline]
+    pub(crate) fn forget_early(&mut self) {
+        if IS_THERE && self.early_untold.take().is_some() {
+            sysreg::write(ICSR, CLEAR_PENDSV);
+        }
     }
 
     #[inline(never)]
     fn settle(&mut self, vcpu: VcpuId) -> Option<Line> {
-        let has_started = has_ended();
-        // From here on no handler starts.
-        disarm();
-        if !has_started {
+        if !disarm() {
             return None;
         }
         sysreg::write(ICSR, CLEAR_PENDSV);
@@ -133,7 +143,8 @@ impl Machine {
     #[inline(never)]
     pub(crate) fn early_exit(&mut self) -> Option<Exit> {
         let vcpu = self.early.filter(|_| IS_THERE)?;
-        let line = self.settle(vcpu)?;
+        let untold = self.early_untold.take();
+        let line = self.settle(vcpu).or(untold)?;
         Some(Exit::Device(VcpuSet::of(vcpu), line))
     }
 }
@@ -142,7 +153,7 @@ impl Machine {
 /// over already: the frame has the address after it. An SVC leaves no mark in CFSR. No code after an SVC is
 /// executed in an early start, unless it is jumped to, because the SVC ends the start.
 fn finish_call(context: &mut Context, space: &crate::protection::Space) {
-    if load(&EARLY.end) != HARD_FAULT || load(&EARLY.faults) != 0 {
+    if load(&EARLY.end) != HARD_FAULT || load(&EARLY.faults) & !IMPRECISERR != 0 {
         return;
     }
     let mut live = Live::new(&mut context.registers, space);

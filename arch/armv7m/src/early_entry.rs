@@ -33,6 +33,10 @@ bulkhead_early:
     ldr     r2, [r3, #{state}]
     cmp     r2, #{armed}
     bne     bulkhead_arrival
+    ldr     r2, =0xE000ED24                 // SHCSR.SYSTICKACT: SysTick could not end the start
+    ldr     r2, [r2]
+    tst     r2, #0x800
+    bne     bulkhead_arrival
     dsb
     add     r2, r3, #{kept}
     stmia   r2!, {{r4-r11}}
@@ -142,7 +146,9 @@ bulkhead_early_end:
     bics    r4, r10
     bic     r5, r5, r11
     strd    r4, r5, [r12, #0x28]
+    and     r6, r5, #0x80000000             // HFSR.DEBUGEVT: the end was a BKPT
     mrs     r5, ipsr
+    orr     r5, r5, r6
     strd    r4, r5, [r0, #{faults}]
     ldmia   r1!, {{r4-r8}}
     strd    r4, r5, [r12, #0x34]            // MMFAR, BFAR

@@ -10,7 +10,9 @@ use crate::pool::Pool;
 use crate::protection::{Plain, SpaceTable};
 use crate::window::Loan;
 use bulkhead_abi::log::{RegisterFile, registers};
-use bulkhead_arch_api::{Arch, ClassFacts, Exit, MAX_PARTITIONS, PartitionId, Ticks, VcpuId, VcpuSet, class};
+use bulkhead_arch_api::{
+    Arch, ClassFacts, Exit, Line, MAX_PARTITIONS, PartitionId, Ticks, VcpuId, VcpuSet, class,
+};
 use bulkhead_arch_armv7m_core::Model;
 use bulkhead_arch_one_pcpu::Relax;
 use bulkhead_drivers::cmsdk::DualTimer;
@@ -43,6 +45,8 @@ pub struct Machine {
     pub(crate) held: [Option<Held>; MAX_PARTITIONS],
     /// The vCPU whose handlers start early.
     pub(crate) early: Option<VcpuId>,
+    /// The line of an early start that its virtual CPU knows of and the kernel does not.
+    pub(crate) early_untold: Option<Line>,
     /// Regions of the memory protection unit.
     pub(crate) regions: u32,
     /// The time at which the kernel wants to be told next.

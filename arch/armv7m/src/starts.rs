@@ -43,7 +43,7 @@ pub(crate) struct Early {
     pub(crate) general: [AtomicU32; EIGHT],
     /// Bits of CFSR that were new at the end.
     pub(crate) faults: AtomicU32,
-    /// The exception that was the end: HardFault, or SysTick.
+    /// The exception that was the end: HardFault, or SysTick. The most significant bit: it was a BKPT.
     pub(crate) end: AtomicU32,
     /// All that was interrupted: r4 to r11; PSP, EXC_RETURN, CONTROL, ICSR, CCR, SHCSR, CFSR, HFSR;
     /// MMFAR, BFAR, CPACR, MPU_CTRL, MPU_RNR; the regions of the protection unit.
@@ -107,9 +107,13 @@ pub(crate) fn limit(bound: Ticks) {
     store(&EARLY.bound, bound.0 as u32);
 }
 
-/// Lets no handler start early any more: the hypervisor stops.
-pub(crate) fn disarm() {
-    if IS_THERE {
-        store(&EARLY.state, DISARMED);
-    }
+/// Lets no handler start early any more. Returns whether an early start had waited to be told. One that comes
+/// before the exchange is seen, and none comes after.
+pub(crate) fn disarm() -> bool {
+    IS_THERE && EARLY.state.swap(DISARMED, Ordering::AcqRel) == ENDED
+}
+
+/// Lets handlers start early by the data that is stored.
+pub(crate) fn arm() {
+    EARLY.state.store(ARMED, Ordering::Release);
 }

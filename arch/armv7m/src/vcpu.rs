@@ -68,6 +68,9 @@ impl Vcpus for Machine {
 
     fn reset(&mut self, vcpu: VcpuId, reset: &VcpuReset) {
         self.settle_early(vcpu);
+        if self.early == Some(vcpu) {
+            self.forget_early();
+        }
         if self.current == Some(vcpu) {
             self.detach(vcpu);
         }
@@ -85,6 +88,9 @@ impl Vcpus for Machine {
 
     fn run(&mut self, vcpu: VcpuId) -> Exit {
         self.settle_early(vcpu);
+        if self.early == Some(vcpu) {
+            self.forget_early();
+        }
         if self.current != Some(vcpu) && !self.switch_to(vcpu) {
             return Exit::Failed {
                 code: FAILED_NOT_ADOPTED,
@@ -174,7 +180,7 @@ impl Vcpus for Machine {
     }
 
     fn has_work(&mut self, vcpu: VcpuId) -> bool {
-        if starts::has_ended() && self.early == Some(vcpu) {
+        if self.early == Some(vcpu) && (starts::has_ended() || self.early_untold.is_some()) {
             return true;
         }
         let now = self.now();

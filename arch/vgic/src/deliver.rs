@@ -370,6 +370,7 @@ impl Vgic<'_> {
             let line = word.wrapping_mul(32) | found.trailing_zeros();
             self.place(me, bank, hardware, (free.trailing_zeros(), lines, line));
         }
+        bank.set_control(hardware);
         true
     }
 

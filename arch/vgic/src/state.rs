@@ -399,7 +399,7 @@ impl Bank {
         self.forget();
         self.left_otherwise = true;
         (self.used, self.from_latch, self.parked, self.mirrored) = (0, 0, 0, 0);
-        self.crowded = false;
+        (self.crowded, self.has_postponed) = (false, false);
         self.waiting.clear();
         self.evicted.clear();
         self.made_active = false;

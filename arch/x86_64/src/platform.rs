@@ -254,7 +254,7 @@ pub(crate) fn take_external(partition: PartitionId) -> Option<u8> {
     vector
 }
 
-/// What has happened to a vCPU since its last look. A non-maskable interrupt stays until it is taken.
+/// The events of a vCPU since its last look. A non-maskable interrupt stays until it is taken.
 #[derive(Clone, Copy)]
 pub(crate) struct News(u8);
 
@@ -314,8 +314,8 @@ pub(crate) struct Sent {
     pub(crate) starting: u8,
 }
 
-/// Sends a vector to one other vCPU of a VM by its number, which is below the number of vCPUs: [`send`] without
-/// everything else. Returns that vCPU if the kernel has to wake it.
+/// Sends a vector to one other vCPU of a VM by its number, which is below the number of vCPUs: [`send`]
+/// without everything else. Returns that vCPU if the kernel has to wake it.
 #[inline(never)]
 pub(crate) fn send_vector(plan: &VcpuPlan, id: u8, vector: u8, own: PcpuId) -> VcpuSet {
     let vcpu = VcpuId(plan.first.0.wrapping_add(id));

@@ -206,7 +206,7 @@ impl Machine {
             return NOT_ADOPTED;
         };
         local.note_running(true);
-        // Another vCPU may have run meanwhile, and one that has waited may be due. What others have done is in
+        // Another vCPU may have run meanwhile, and one that has waited may be due. The acts of others are in
         // its news.
         self.looks |= context.halted || !core::ptr::eq(self.current, context);
         loop {
@@ -234,8 +234,8 @@ impl Machine {
     }
 
     /// Runs a vCPU that is noted as running. Each turn is an exit; a pending interrupt of the pCPU ends the
-    /// next one at once, so no guest can stay here beyond the kernel's deadline. The result is an exit always:
-    /// as an option it stays where the handlers put it.
+    /// next one at once, so no guest can stay here beyond the kernel's deadline. The result is an exit
+    /// always: as an option it stays where the handlers put it.
     #[inline(never)]
     fn run_noted(&mut self, context: &mut Context) -> Option<Exit> {
         if !core::ptr::eq(self.current, context) {

@@ -3,10 +3,10 @@
 //!
 //! A processor without decode assists hands over no bytes of an instruction that leaves the guest. To find
 //! them takes a walk of the guest's tables, and to decode them takes more. But a system reaches the registers
-//! of a device by few instructions. What was found of one is kept with all that it rests on: the address, the
-//! root of the tables, and every word that was read, which are entries of tables and code. At the next use all
-//! of these words are read again. If one differs, nothing is known. So the outcome is always the outcome of a
-//! new look, whatever was written meanwhile and by whom.
+//! of a device by few instructions. The findings of one are kept with all that they rest on: the address, the
+//! root of the tables, and every word that was read, entries of tables and code. At the next use all of these
+//! words are read again. If one differs, nothing is known. So the outcome is always the outcome of a new
+//! look, even if any of the words was written meanwhile.
 //!
 //! Only instructions of 64-bit mode are kept. There the address and the root are all of the guest's registers
 //! that a look depends on.
@@ -54,7 +54,7 @@ pub struct Code<W> {
     used: usize,
     start: u64,
     trail: Trail<W>,
-    /// How many words had been read when each word of code had been.
+    /// The number of words that had been read when each word of code had been.
     ends: [usize; CODE],
 }
 
@@ -143,7 +143,7 @@ impl<W: Copy> Code<W> {
         let past = (self.start & 7).saturating_add(access.length.into());
         let last = past.saturating_sub(1) >> 3;
         let count = self.ends.get(last as usize).copied()?;
-        // A word behind the instruction does not matter.
+        // A word after the instruction does not matter.
         let [entry, ..] = words;
         for word in words.iter_mut().skip(count) {
             *word = entry;

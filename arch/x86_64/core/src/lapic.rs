@@ -459,7 +459,7 @@ impl Lapic {
         }
     }
 
-    /// Tells whether a vector is pending, whatever the priorities.
+    /// Tells whether a vector is pending, of any priority.
     #[inline(always)]
     #[must_use]
     pub const fn has_requests(&self) -> bool {
@@ -537,7 +537,7 @@ impl Lapic {
         }
     }
 
-    /// Returns the register `number`, or `None` if there is none: xAPIC notes an error instead.
+    /// Returns the register `number`. `None` for a number without a register: xAPIC notes an error instead.
     pub fn read(&mut self, number: u32, now: u64) -> Option<u64> {
         let word = match number {
             ID if self.is_extended() => self.id,
@@ -583,7 +583,7 @@ impl Lapic {
     /// Writes the register `number`; `None` if there is none, or not such a value.
     pub fn write(&mut self, number: u32, value: u64, now: u64) -> Option<Effect> {
         let word = value as u32;
-        // Behind the table is no register, which is found below.
+        // After the table there is no register, which is found below.
         let bits = EXTENDED_BITS.get(number as usize & 63);
         if self.is_extended() && value & !bits.unwrap_or(&0) != 0 {
             return None;

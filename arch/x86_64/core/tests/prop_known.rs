@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is known of an instruction is what a new look finds, whatever was changed meanwhile.
+//! The knowledge of an instruction is what a new look finds, after any changes.
 
 use bulkhead_arch_x86_64_core::decode::Mode;
 use bulkhead_arch_x86_64_core::known::{Code, Known};
@@ -18,7 +18,8 @@ type Memory = BTreeMap<u64, u64>;
 /// A change of memory: the word, and its new value.
 type Change = (u64, u64);
 
-/// Makes tables at 0x1000 to 0x5000 that map linear 0 and 0x1000, by a large page or two small ones, and code.
+/// Makes tables at 0x1000 to 0x5000 that map linear 0 and 0x1000, by a large page or two small ones, and
+/// code.
 fn memory(is_large: bool, code: &[u8]) -> Memory {
     let mut memory: Memory = [(0x1000, 0x2003), (0x2000, 0x3003)].into();
     if is_large {
