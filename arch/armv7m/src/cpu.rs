@@ -78,7 +78,7 @@ impl Cpus for Machine {
     fn poll(&mut self) -> Option<Exit> {
         // The vCPU that ran last does not run any more: an interrupt for it has to wake it.
         self.runs = false;
-        if starts::has_ended() || self.early_untold.is_some() {
+        if starts::has_ended() || starts::IS_THERE && self.early_untold.is_some() {
             return self.early_exit();
         }
         let line = lines::take_pending()?;

@@ -30,7 +30,7 @@
 use crate::context::{Context, Pending, RETURN_BASIC};
 use crate::live::Live;
 use crate::machine::Machine;
-use crate::starts::{EARLY, IS_THERE, arm, disarm, load, store, store_all};
+use crate::starts::{EARLY, IS_THERE, arm, disarm, has_ended, load, store, store_all};
 use crate::sysreg::{self, CCR_ALIGNED, CCR_DIVISION, ICSR};
 use bulkhead_arch_api::{Exit, Line, VcpuId, VcpuSet};
 use bulkhead_arch_armv7m_core::status::IMPRECISERR;
@@ -99,10 +99,16 @@ impl Machine {
         Some(line)
     }
 
+    /// Tells whether the kernel is to be told of an early start of this vCPU.
+    #[inline(always)]
+    pub(crate) fn has_untold_early(&self, vcpu: VcpuId) -> bool {
+        IS_THERE && self.early == Some(vcpu) && (has_ended() || self.early_untold.is_some())
+    }
+
     /// Forgets that the kernel is to be told: the vCPU runs, or starts anew.
-    #[inline]
-    pub(crate) fn forget_early(&mut self) {
-        if IS_THERE && self.early_untold.take().is_some() {
+    #[inline(always)]
+    pub(crate) fn forget_early(&mut self, vcpu: VcpuId) {
+        if IS_THERE && self.early == Some(vcpu) && self.early_untold.take().is_some() {
             sysreg::write(ICSR, CLEAR_PENDSV);
         }
     }

@@ -109,6 +109,7 @@ pub(crate) fn limit(bound: Ticks) {
 
 /// Lets no handler start early any more. Returns whether an early start had waited to be told. One that comes
 /// before the exchange is seen, and none comes after.
+#[inline(always)]
 pub(crate) fn disarm() -> bool {
     IS_THERE && EARLY.state.swap(DISARMED, Ordering::AcqRel) == ENDED
 }

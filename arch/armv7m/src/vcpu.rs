@@ -68,9 +68,7 @@ impl Vcpus for Machine {
 
     fn reset(&mut self, vcpu: VcpuId, reset: &VcpuReset) {
         self.settle_early(vcpu);
-        if self.early == Some(vcpu) {
-            self.forget_early();
-        }
+        self.forget_early(vcpu);
         if self.current == Some(vcpu) {
             self.detach(vcpu);
         }
@@ -88,9 +86,7 @@ impl Vcpus for Machine {
 
     fn run(&mut self, vcpu: VcpuId) -> Exit {
         self.settle_early(vcpu);
-        if self.early == Some(vcpu) {
-            self.forget_early();
-        }
+        self.forget_early(vcpu);
         if self.current != Some(vcpu) && !self.switch_to(vcpu) {
             return Exit::Failed {
                 code: FAILED_NOT_ADOPTED,
@@ -180,7 +176,7 @@ impl Vcpus for Machine {
     }
 
     fn has_work(&mut self, vcpu: VcpuId) -> bool {
-        if self.early == Some(vcpu) && (starts::has_ended() || self.early_untold.is_some()) {
+        if self.has_untold_early(vcpu) {
             return true;
         }
         let now = self.now();
