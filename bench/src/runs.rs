@@ -149,7 +149,7 @@ pub(crate) fn measure_parts(
         .first()
         .ok_or_else(|| Problem::new("nothing to measure"))?;
     results.digests = progress.step("measuring digests", || digests(board, emulator, single, progress))?;
-    beside(board, emulator, progress, (single, &mut results))?;
+    beside(board, emulator, progress, single, &mut results)?;
     single.class_binary().clone_into(&mut results.class_binary);
     results.split();
     Ok(results)
@@ -271,7 +271,8 @@ fn beside(
     board: &Board,
     emulator: &Emulator,
     progress: &Progress,
-    (single, results): (&Prepared, &mut Results),
+    single: &Prepared,
+    results: &mut Results,
 ) -> Result<(), Problem> {
     let system = prepare(&systems::beside(&board.name), progress)?;
     let digests = results.digests as f64 * system.image().len() as f64 / single.image().len() as f64;

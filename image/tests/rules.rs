@@ -442,7 +442,7 @@ fn flashes() {
 #[rustfmt::skip] // One case per line.
 fn interrupts() {
     refused(&[
-        (|b| b.interrupts[0].flags = 2.into(), Table::Interrupts, 0, Fault::BadFlags),
+        (|b| b.interrupts[0].flags = 4.into(), Table::Interrupts, 0, Fault::BadFlags),
         (|b| b.interrupts[0].latency = 10_000_001.into(), Table::Interrupts, 0, Fault::OutOfRange),
         (|b| b.interrupts[0].partition = 9.into(), Table::Interrupts, 0, Fault::NoSuch(Table::Partitions)),
         (|b| b.interrupts[0].partition = 2.into(), Table::Interrupts, 0, Fault::NotForTask),

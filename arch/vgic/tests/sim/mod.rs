@@ -53,10 +53,6 @@ pub struct Board {
     pub kicked: BTreeSet<usize>,
     /// Kicked since it was unloaded last: the kernel was told to make it ready.
     pub woken: BTreeSet<usize>,
-    /// An interrupt waited when a pCPU looked last.
-    pub interrupted: bool,
-    /// Steps of the longest piece of an operation that looked.
-    pub longest: u64,
 }
 
 /// One pCPU.
@@ -292,13 +288,6 @@ impl Hardware for Cpu {
     fn look_again(&mut self, me: usize) {
         self.board.borrow_mut().kicked.insert(me);
     }
-    /// Ends a piece of the operation, as each look does. At every second look an interrupt waits.
-    fn is_interrupted(&self) -> bool {
-        let mut board = self.board.borrow_mut();
-        board.longest = board.longest.max(counter::take());
-        board.interrupted = !board.interrupted;
-        board.interrupted
-    }
     fn relax(&self) {}
 }
 
@@ -338,8 +327,6 @@ impl World {
             lines,
             kicked: BTreeSet::new(),
             woken: BTreeSet::new(),
-            interrupted: false,
-            longest: 0,
         }));
         let cpus = (0..vcpus)
             .map(|id| Cpu {
@@ -405,10 +392,7 @@ impl World {
         let vgic = Vgic::new(&self.distributor, &self.redistributors);
         counter::take();
         let result = action(&vgic, &mut self.banks[cpu], &mut self.cpus[cpu]);
-        let mut board = self.cpus[cpu].board.borrow_mut();
-        self.longest = self.longest.max(counter::take()).max(board.longest);
-        board.longest = 0;
-        drop(board);
+        self.longest = self.longest.max(counter::take());
         result
     }
 
