@@ -143,9 +143,7 @@ impl Flashed {
 /// Tells whether this is a load or store with the rights of unprivileged code (Arm DDI 0403E: STRBT, LDRBT,
 /// STRHT, LDRHT, STRT, LDRT, LDRSBT, LDRSHT).
 fn is_unprivileged(first: u16, second: u16) -> bool {
-    let kinds = [
-        0xf800, 0xf810, 0xf820, 0xf830, 0xf840, 0xf850, 0xf910, 0xf930,
-    ];
+    let kinds = [0xf800, 0xf810, 0xf820, 0xf830, 0xf840, 0xf850, 0xf910, 0xf930];
     kinds.contains(&(first & 0xfff0)) && first & 0xf != 0xf && second & 0x0f00 == 0x0e00
 }
 
@@ -265,9 +263,12 @@ fn instruction(elf: &Elf<'_>, offset: u32, address: u32, flashed: &Flashed, repl
         .unwrap_or_else(|| panic!("{address:#x}: half an instruction"));
     let new = flashed.half(address);
     let is_wide = matches!(old & 0xf800, 0xe800 | 0xf000 | 0xf800);
-    let old_second = if is_wide { elf.half(offset + 2) } else { None };
-    // The file may end in the middle of an instruction; the memory after it is filled.
-    let new_second = old_second.and_then(|_| flashed.half(address + 2));
+    // The file or the segment may end in the middle of an instruction.
+    let both = elf
+        .half(offset + 2)
+        .zip(flashed.half(address + 2))
+        .filter(|_| is_wide);
+    let (old_second, new_second) = both.unzip();
     if !is_sensitive(old, old_second) {
         assert_eq!(
             (new, new_second),
@@ -275,7 +276,10 @@ fn instruction(elf: &Elf<'_>, offset: u32, address: u32, flashed: &Flashed, repl
             "{address:#x} has changed"
         );
     } else {
-        assert!(new.is_some_and(|new| stands_for_another(new, new_second)), "{address:#x} is not replaced");
+        assert!(
+            new.is_some_and(|new| stands_for_another(new, new_second)),
+            "{address:#x} is not replaced"
+        );
         replaced.push(address);
         let (first, second) = original(new.expect("it is flashed"), new_second);
         if old_second.is_some_and(|second| is_unprivileged(old, second)) {
