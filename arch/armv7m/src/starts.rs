@@ -2,7 +2,7 @@
 //! The data of handlers that start early (`early`), which the assembly shares.
 //!
 //! The assembly interrupts the hypervisor, and has ended before the hypervisor goes on. So plain words are
-//! enough.
+//! enough, but for the state: [`disarm`] exchanges it, because an early start may come at any instruction.
 
 use bulkhead_abi::parts::{PARTS, Part};
 use bulkhead_arch_api::Ticks;

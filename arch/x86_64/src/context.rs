@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A vCPU: its control block, its registers, and what its last exit left to do. No code that decides.
 
-use crate::space::Word;
 use crate::svm::{self, Vmcb};
+use crate::trees::Word;
 use bulkhead_abi::log;
 use bulkhead_arch_api::{MAX_VCPUS, PartitionKind, Ticks, VcpuId, VcpuPlan};
 use bulkhead_arch_support::ClaimTable;

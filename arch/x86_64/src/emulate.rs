@@ -4,7 +4,7 @@
 use crate::context::{Context, Pending};
 use crate::guest::{self, PROTECTION};
 use crate::machine::Machine;
-use crate::{platform, space, svm};
+use crate::{platform, svm, trees};
 use bulkhead_abi::HealthClass;
 use bulkhead_arch_api::{Access, AccessKind, AddressSpace, Exit, GuestPhys, VcpuSet};
 use bulkhead_arch_x86_64_core::decode::{self, Operand, Operation, extend};
@@ -32,7 +32,7 @@ pub(crate) fn nested_fault(machine: &mut Machine, context: &mut Context) -> Opti
     let address = GuestPhys(context.vmcb.get(svm::EXIT_INFO_2));
     let [own, io] = platform::WINDOWS.map(|window| address.0.wrapping_sub(window));
     let is_apic = own < APIC_WINDOW || io < APIC_WINDOW;
-    let is_memory = || !is_apic && space::is_memory(context.plan.partition, address);
+    let is_memory = || !is_apic && trees::is_memory(context.plan.partition, address);
     let decoded = if cause & (FETCH | WALK) != 0 || context.is_task() || is_memory() {
         None
     } else {

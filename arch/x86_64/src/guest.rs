@@ -3,8 +3,8 @@
 //! do.
 
 use crate::context::{Context, KNOWN, Pending};
-use crate::space::{self, Word};
 use crate::svm;
+use crate::trees::{self, Word};
 use bulkhead_abi::HealthClass;
 use bulkhead_arch_api::{Exit, FaultReport, GuestPhys};
 use bulkhead_arch_x86_64_core::decode::{Access, Mode};
@@ -48,7 +48,7 @@ pub(crate) fn code(context: &Context) -> Code<Word> {
         _ => vmcb.get(svm::CS + 8).wrapping_add(rip) & 0xFFFF_FFFF,
     };
     let partition = context.plan.partition;
-    Code::fetch(&paging, start, |at| space::word_at(partition, at), Word::read)
+    Code::fetch(&paging, start, |at| trees::word_at(partition, at), Word::read)
 }
 
 /// Returns the access to memory that the guest's instruction makes.

@@ -15,7 +15,7 @@
 //! |---|---|
 //! | instructions and memory | `sysreg`, `stacks`, `board`, `parking` |
 //! | data | `svm`, `context`, `tables`, `mmu` |
-//! | verbs of a pCPU | `console`, `log`, `crash`, `descriptors`, `machine`, `physical`, `clock`, `irq`, `space` |
+//! | verbs of a pCPU | `console`, `log`, `crash`, `descriptors`, `machine`, `physical`, `clock`, `irq`, `trees`, `space` |
 //! | interrupts of a VM | `platform` |
 //! | exits of a guest | `guest`, `emulate`, `ports`, `registers`, `traps` |
 //! | the current vCPU | `switch`, `vcpu`, `cpu` |
@@ -53,6 +53,7 @@ mod switch;
 mod sysreg;
 mod tables;
 mod traps;
+mod trees;
 mod vcpu;
 
 pub use bulkhead_arch_translating::Relax;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Words of translation tables, for the hypervisor's own tree ([`crate::mmu`]) and for partitions
-//! ([`crate::space`]). A table is reached by address only. Stores are seen by table walks in program order.
+//! ([`crate::trees`]). A table is reached by address only. Stores are seen by table walks in program order.
 
 use bulkhead_arch_api::HostPhys;
 use bulkhead_arch_support::physical;

@@ -8,7 +8,7 @@ use crate::context::{
 };
 use crate::machine::Machine;
 use crate::space::TASK_ROOT;
-use crate::{direct, emulate, entry, log, platform, ports, registers, space, svm, sysreg, traps};
+use crate::{direct, emulate, entry, log, platform, ports, registers, space, svm, sysreg, traps, trees};
 use bulkhead_abi::hypercall::UPCALL_WORDS;
 use bulkhead_arch_api::class::x86_64::{BOOT_GDT, BOOT_GDT_SIZE, FLAT_32, LONG_64, LONG_MODE_ROOT};
 use bulkhead_arch_api::{
@@ -66,7 +66,7 @@ impl Context {
             self.vmcb.direct(direct_ports());
         }
         let vmcb = &mut self.vmcb;
-        vmcb.set(svm::NESTED_ROOT, space::root_of(self.plan.partition));
+        vmcb.set(svm::NESTED_ROOT, trees::root_of(self.plan.partition));
         let spaces = BOARD.get().map_or(1, |board| board.spaces);
         let own = u32::from(self.id.0) + 1;
         // vCPUs that have no identifier of their own share the last one.

@@ -10,41 +10,6 @@
 #define WINDOW_MS 80u
 #define COUNTED 1000u
 
-static void fail(const char *what)
-{
-    print("FAILED: ");
-    print(what);
-    print("\n");
-    board_power_off();
-    for (;;) {
-    }
-}
-
-void on_assertion(const char *file, int line)
-{
-    print_number((uint64_t)line);
-    fail(file);
-}
-
-void on_unexpected(uint64_t syndrome, uint64_t address, uint64_t fault)
-{
-    (void)fault;
-    print_number(syndrome);
-    print(" ");
-    print_number(address);
-    fail("exception");
-}
-
-void vApplicationMallocFailedHook(void) { fail("memory"); }
-
-void vApplicationStackOverflowHook(TaskHandle_t task, char *name)
-{
-    (void)task;
-    fail(name);
-}
-
-void vApplicationIdleHook(void) { board_wait(); }
-
 static void measure(void *unused)
 {
     (void)unused;

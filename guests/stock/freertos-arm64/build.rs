@@ -24,7 +24,7 @@ const KERNEL: [&str; 8] = [
     "portable/GCC/ARM_AARCH64_SRE/portASM.S",
 ];
 /// Files of this folder.
-const APPLICATION: [&str; 5] = ["start.S", "board.c", "print.c", "costs.c", "main.c"];
+const APPLICATION: [&str; 6] = ["start.S", "board.c", "print.c", "hooks.c", "costs.c", "main.c"];
 
 fn main() {
     for file in APPLICATION

@@ -16,46 +16,6 @@ static SemaphoreHandle_t mutex, low_has_it;
 static EventGroupHandle_t events;
 static volatile uint64_t middle_ran, fired, low_priority;
 
-static void fail(const char *what)
-{
-    print("FAILED: ");
-    print(what);
-    print("\n");
-    board_power_off();
-    for (;;) {
-    }
-}
-
-void on_assertion(const char *file, int line)
-{
-    print("FAILED: assertion in ");
-    print(file);
-    print(":");
-    print_number((uint64_t)line);
-    fail("");
-}
-
-void on_unexpected(uint64_t syndrome, uint64_t address, uint64_t fault)
-{
-    print("exception ");
-    print_number(syndrome);
-    print(" at ");
-    print_number(address);
-    print(" of ");
-    print_number(fault);
-    fail("");
-}
-
-void vApplicationMallocFailedHook(void) { fail("memory"); }
-
-void vApplicationStackOverflowHook(TaskHandle_t task, char *name)
-{
-    (void)task;
-    fail(name);
-}
-
-void vApplicationIdleHook(void) { board_wait(); }
-
 static void produce(void *unused)
 {
     (void)unused;

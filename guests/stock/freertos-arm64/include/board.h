@@ -21,6 +21,8 @@ void board_put(char byte);
 /* Called in the handler of the tests' interrupt. */
 void on_test_interrupt(void);
 
+/* Prints "FAILED: WHAT" and ends the program. */
+void fail(const char *what);
 void on_unexpected(uint64_t syndrome, uint64_t address, uint64_t fault);
 
 void print(const char *text);
