@@ -685,9 +685,11 @@ pub const TRIGGER_EDGE: u32 = 1;
 
 /// The vCPU that handles the interrupt does so in domain 0 (policy `domains`).
 pub const INTERRUPT_CRITICAL: u32 = 1;
-/// The handler of the vCPU may start early (see `LineRoute` of the boundary), for up to the record's
-/// latency, if that is not 0.
+/// The handler of the vCPU may start early (see `LineRoute` of the boundary), for up to the record's latency,
+/// which is not 0. All such records have one partition and one latency.
 pub const INTERRUPT_EARLY: u32 = 2;
+/// Longest early start.
+pub const MAX_EARLY_NS: u32 = 1_000_000;
 /// Longest constant latency of an interrupt.
 pub const MAX_LATENCY_NS: u32 = 10_000_000;
 

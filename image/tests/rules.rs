@@ -443,6 +443,14 @@ fn flashes() {
 fn interrupts() {
     refused(&[
         (|b| b.interrupts[0].flags = 4.into(), Table::Interrupts, 0, Fault::BadFlags),
+        // Handlers that start early: for no time, for too long, and of two partitions.
+        (|b| b.interrupts[0].flags = 2.into(), Table::Interrupts, 0, Fault::OutOfRange),
+        (|b| { b.interrupts[0].flags = 2.into(); b.interrupts[0].latency = 1_000_001.into() }, Table::Interrupts, 0, Fault::OutOfRange),
+        (|b| {
+            b.interrupts[0].flags = 2.into();
+            b.interrupts[0].latency = 1_000.into();
+            b.interrupts.push(InterruptRecord { line: 35.into(), partition: 1.into(), ..b.interrupts[0] });
+        }, Table::Interrupts, 1, Fault::BadFlags),
         (|b| b.interrupts[0].latency = 10_000_001.into(), Table::Interrupts, 0, Fault::OutOfRange),
         (|b| b.interrupts[0].partition = 9.into(), Table::Interrupts, 0, Fault::NoSuch(Table::Partitions)),
         (|b| b.interrupts[0].partition = 2.into(), Table::Interrupts, 0, Fault::NotForTask),

@@ -131,6 +131,7 @@ pub(crate) fn take_effect(machine: &mut Machine, context: &mut Context, effect: 
     }
 }
 
+/// Does what a store asks for that is neither nothing nor a vector for one other vCPU.
 #[inline(never)]
 fn act(machine: &mut Machine, context: &mut Context, effect: Effect) -> Option<Exit> {
     let partition = context.plan.partition;

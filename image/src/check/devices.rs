@@ -6,9 +6,9 @@ use super::partitions::{machine, owner};
 use super::{at, earlier, require, uses};
 use crate::error::{Fault, Table};
 use crate::layout::{
-    INTERRUPT_CRITICAL, INTERRUPT_EARLY, InterruptRecord, MAX_LATENCY_NS, MEMORY_CLEAR, MEMORY_DEVICE,
-    MEMORY_WRITE, MemoryRecord, NONE, PARTITION_VM, PartitionRecord, ROLE_INTERRUPTS, TRIGGER_EDGE,
-    TRIGGER_LEVEL, VIRTUAL_CFI_FLASH, VirtualDeviceRecord,
+    INTERRUPT_CRITICAL, INTERRUPT_EARLY, InterruptRecord, MAX_EARLY_NS, MAX_LATENCY_NS, MEMORY_CLEAR,
+    MEMORY_DEVICE, MEMORY_WRITE, MemoryRecord, NONE, PARTITION_VM, PartitionRecord, ROLE_INTERRUPTS,
+    TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_CFI_FLASH, VirtualDeviceRecord,
 };
 use crate::reader::Image;
 use crate::span::Span;
@@ -257,6 +257,23 @@ fn event_of_task(record: &InterruptRecord) -> Result<(), Fault> {
     require(record.virtual_line.get() < EVENTS, Fault::OutOfRange)
 }
 
+/// Checks that handlers of one partition start early, all for one time.
+fn early_start(image: &Image<'_>, record: &InterruptRecord, index: u16) -> Result<(), Fault> {
+    let is_early = |record: &InterruptRecord| record.flags.get() & INTERRUPT_EARLY != 0;
+    if !is_early(record) {
+        return Ok(());
+    }
+    require(uses(image, Part::EarlyHandlers), Fault::BadFlags)?;
+    require(
+        (1..=MAX_EARLY_NS).contains(&record.latency.get()),
+        Fault::OutOfRange,
+    )?;
+    let is_alike =
+        |other: &InterruptRecord| other.partition == record.partition && other.latency == record.latency;
+    let mut others = earlier(image.interrupts(), index).filter(|(other, _)| is_early(other));
+    require(others.all(|(other, _)| is_alike(other)), Fault::BadFlags)
+}
+
 pub(super) fn interrupt(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     let record = at(image.interrupts(), index)?;
     let owner = owner(image, record.partition.get())?;
@@ -268,6 +285,7 @@ pub(super) fn interrupt(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     require(record.latency.get() <= MAX_LATENCY_NS, Fault::OutOfRange)?;
     let known = INTERRUPT_CRITICAL | INTERRUPT_EARLY;
     require(record.flags.get() & !known == 0, Fault::BadFlags)?;
+    early_start(image, record, index)?;
     let (line, seen_as) = (record.line.get(), record.virtual_line.get());
     if is_task {
         event_of_task(record)?;

@@ -12,13 +12,13 @@ use crate::model::machine::uart_lines;
 use crate::model::{Kind, Manifest, PartitionSpec, Placed};
 use crate::nearest::nearest;
 use crate::units::{Duration, format_duration};
-use bulkhead_image::layout::MAX_LATENCY_NS;
+use bulkhead_image::layout::{MAX_EARLY_NS, MAX_LATENCY_NS};
 
 /// Possible latencies. A latency below the best case of an interrupt does nothing. With a latency above the
 /// range the CPU would only wait.
 const LATENCY: RangeInclusive<u64> = 1_000..=MAX_LATENCY_NS as u64;
 /// Possible times of an early start.
-const EARLY: RangeInclusive<u64> = 1_000..=1_000_000;
+const EARLY: RangeInclusive<u64> = 1_000..=MAX_EARLY_NS as u64;
 
 pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
     let owners: Vec<_> = manifest.partitions.iter().collect();
