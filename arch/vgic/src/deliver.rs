@@ -183,22 +183,39 @@ impl Bank {
 }
 
 impl Vgic<'_> {
-    /// Brings the list registers of the loaded vCPU `me` up to date.
+    /// Brings the list registers of the loaded vCPU `me` up to date. If there is more to do than to look at
+    /// one word, and an interrupt waits, the rest is done in a further step.
     pub fn service<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
         let Some(own) = self.redistributor(me) else { return };
         bank.forget();
         let dirty = own.dirty.swap(0, SeqCst);
         let mut words = dirty & ALL_WORDS;
         let plain = dirty & (RECHECK | SYNC | STRUCK) == 0;
+        let is_long = !plain || words & words.wrapping_sub(1) != 0;
+        let may_postpone = !core::mem::take(&mut bank.has_postponed);
+        if may_postpone && is_long && hardware.is_interrupted() {
+            return self.postpone(me, bank, hardware, dirty);
+        }
         words |= self.fold(me, bank, hardware, plain);
         if !plain || !bank.evicted.is_empty() {
             words |= self.attend(me, bank, hardware, dirty);
+            if may_postpone && words != 0 && hardware.is_interrupted() {
+                return self.postpone(me, bank, hardware, words);
+            }
         }
         if dirty & RECHECK != 0 || bank.crowded || words != 0 && !self.fill_one(me, bank, hardware, words) {
-            self.fill(own, me, bank, hardware, words as u32);
+            self.fill(me, bank, hardware, words as u32, may_postpone);
         }
         own.remember(bank);
         self.remember_shared(bank);
+    }
+
+    /// Leaves this work for a further step, before which the pCPU takes interrupts.
+    #[cold]
+    fn postpone<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, dirty: u64) {
+        bank.has_postponed = true;
+        self.mark(me, dirty);
+        hardware.look_again(me);
     }
 
     /// Makes `shared_slot` of the bank anew, after [`Redistributor::remember`].
@@ -361,11 +378,11 @@ impl Vgic<'_> {
     #[inline(never)]
     fn fill<H: Hardware>(
         &self,
-        own: &Redistributor,
         me: usize,
         bank: &mut Bank,
         hardware: &mut H,
         words: u32,
+        may_postpone: bool,
     ) {
         let (now, mut later) = first_looks(words, DIRTY_LOOKS);
         let mut again = 0;
@@ -376,7 +393,10 @@ impl Vgic<'_> {
         let groups = self.groups();
         let mut looks = LOOKS;
         // Each fills a slot for good, but for those that another vCPU takes meanwhile.
-        for _ in 0..2 * MAX_SLOTS {
+        for turn in 0..2 * MAX_SLOTS {
+            if (turn != 0 || may_postpone) && hardware.is_interrupted() {
+                looks = 0;
+            }
             let Some(candidate) = self.next_waiting(me, bank, groups, &mut looks) else {
                 break;
             };
@@ -393,8 +413,7 @@ impl Vgic<'_> {
             later |= bank.waiting.first_word(groups);
         }
         if later != 0 {
-            own.dirty.fetch_or(u64::from(later), SeqCst);
-            hardware.look_again(me);
+            self.postpone(me, bank, hardware, later.into());
         }
         bank.set_control(hardware);
     }

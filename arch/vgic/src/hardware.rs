@@ -80,6 +80,8 @@ pub trait Hardware: CpuInterface + PhysicalLines {
     /// the pCPU has taken its waiting interrupts. There is more to do than fits between two looks at
     /// interrupts.
     fn look_again(&mut self, me: usize);
+    /// Tells whether an interrupt waits for this pCPU, a kick included.
+    fn is_interrupted(&self) -> bool;
     /// Waits for one step of a bounded wait for another pCPU.
     fn relax(&self);
 }

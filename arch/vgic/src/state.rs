@@ -343,6 +343,9 @@ pub struct Bank {
     pub(crate) waiting: Waiting,
     /// Some of them are of a group that the distributor forwards: they did not fit.
     pub(crate) crowded: bool,
+    /// The last [`Vgic::service`] left work, and has asked for a further step. The next one does something
+    /// before it leaves work again.
+    pub(crate) has_postponed: bool,
     /// Active interrupts that had to leave their list register.
     pub(crate) evicted: Evicted,
     /// The guest made something active that it may end by `ICC_DIR_EL1` without a list register.
@@ -369,6 +372,7 @@ impl Bank {
             mirrored: 0,
             waiting: Waiting::EMPTY,
             crowded: false,
+            has_postponed: false,
             evicted: Evicted::NONE,
             made_active: false,
             control: Control {
@@ -395,7 +399,7 @@ impl Bank {
         self.forget();
         self.left_otherwise = true;
         (self.used, self.from_latch, self.parked, self.mirrored) = (0, 0, 0, 0);
-        self.crowded = false;
+        (self.crowded, self.has_postponed) = (false, false);
         self.waiting.clear();
         self.evicted.clear();
         self.made_active = false;
@@ -441,7 +445,8 @@ impl Bank {
     pub(crate) fn wanted_control(&self) -> Control {
         let trap_deactivate = !self.evicted.is_empty() || self.made_active;
         Control {
-            refill: self.crowded,
+            // Work that is left is asked for already.
+            refill: self.crowded && !self.has_postponed,
             trap_deactivate,
         }
     }

@@ -18,7 +18,7 @@ const CHANGES: usize = 500;
 /// The longest sequence.
 const LONGEST: usize = 160;
 /// Steps that no operation exceeds, for any number of lines: 4 list registers.
-const BOUND: u64 = 260;
+const BOUND: u64 = 210;
 
 /// A board and a VM.
 #[derive(Clone, Copy, Debug)]

@@ -107,6 +107,9 @@ impl Hardware for Poller<'_> {
         // A dirty vCPU is looked at in each pass; the one that waits for its bell hears it.
         self.kick(me, true);
     }
+    fn is_interrupted(&self) -> bool {
+        false
+    }
     fn relax(&self) {
         std::thread::yield_now();
     }

@@ -315,13 +315,15 @@ fn instruction(word: u32, next: u32) -> Option<&'static str> {
     const REGISTER: u32 = 31;
     const MRS_ISR_EL1: u32 = 0xD538_C100;
     const MRS_ICC_IAR1_EL1: u32 = 0xD538_CC00;
-    const CBZ_X: u32 = 0xB400_0000;
+    const CBZ_OR_CBNZ_X: u32 = 0xB400_0000;
     match word & !REGISTER {
         _ if word == ERET => Some("leave"),
         _ if word == WFI || word == WFE => Some("wait"),
         MRS_ICC_IAR1_EL1 => Some("look"),
         // Reads for the sake of SErrors test one bit.
-        MRS_ISR_EL1 if next & 0xFF00_0000 == CBZ_X && next & REGISTER == word & REGISTER => Some("look"),
+        MRS_ISR_EL1 if next & 0xFE00_0000 == CBZ_OR_CBNZ_X && next & REGISTER == word & REGISTER => {
+            Some("look")
+        }
         _ => None,
     }
 }

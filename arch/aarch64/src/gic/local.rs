@@ -8,6 +8,7 @@
 use super::interface::Interface;
 use super::state::{PcpuIrq, SGI_KICK, WIRES, call, pcpu_route};
 use super::{lines, physical};
+use crate::sysreg::read_register;
 use bulkhead_arch_api::{PcpuId, VcpuId, VcpuSet};
 use bulkhead_arch_vgic::{Control, CpuInterface, Hardware, ListRegister, PhysicalLines};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -225,6 +226,12 @@ impl Hardware for Local<'_> {
         {
             call(here, SGI_KICK);
         }
+    }
+
+    /// Reads `ISR_EL1`, which at EL2 shows the physical interrupts (Arm DDI 0487).
+    #[inline(always)]
+    fn is_interrupted(&self) -> bool {
+        read_register!("isr_el1") != 0
     }
 
     fn relax(&self) {

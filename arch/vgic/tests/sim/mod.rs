@@ -53,6 +53,10 @@ pub struct Board {
     pub kicked: BTreeSet<usize>,
     /// Kicked since it was unloaded last: the kernel was told to make it ready.
     pub woken: BTreeSet<usize>,
+    /// An interrupt waited when a pCPU looked last.
+    pub interrupted: bool,
+    /// Steps of the longest piece of an operation that looked.
+    pub longest: u64,
 }
 
 /// One pCPU.
@@ -288,6 +292,13 @@ impl Hardware for Cpu {
     fn look_again(&mut self, me: usize) {
         self.board.borrow_mut().kicked.insert(me);
     }
+    /// Ends a piece of the operation, as each look does. At every second look an interrupt waits.
+    fn is_interrupted(&self) -> bool {
+        let mut board = self.board.borrow_mut();
+        board.longest = board.longest.max(counter::take());
+        board.interrupted = !board.interrupted;
+        board.interrupted
+    }
     fn relax(&self) {}
 }
 
@@ -327,6 +338,8 @@ impl World {
             lines,
             kicked: BTreeSet::new(),
             woken: BTreeSet::new(),
+            interrupted: false,
+            longest: 0,
         }));
         let cpus = (0..vcpus)
             .map(|id| Cpu {
@@ -392,7 +405,10 @@ impl World {
         let vgic = Vgic::new(&self.distributor, &self.redistributors);
         counter::take();
         let result = action(&vgic, &mut self.banks[cpu], &mut self.cpus[cpu]);
-        self.longest = self.longest.max(counter::take());
+        let mut board = self.cpus[cpu].board.borrow_mut();
+        self.longest = self.longest.max(counter::take()).max(board.longest);
+        board.longest = 0;
+        drop(board);
         result
     }
 
