@@ -191,8 +191,8 @@ records! {
         server: U32,
         /// Its time domain, counted among its pCPU's; [`NONE`] unless the policy is `domains`.
         domain: U32,
-        /// Reserved, 0.
-        reserved: U32,
+        /// Address of its mask words (guest-physical), [`MASK_WORDS_SIZE`] bytes; 0 = none.
+        masks: U32,
         /// Execution time per period in nanoseconds; 0 = no server.
         budget_ns: U64,
         /// Period of the server; 0 = no server.
@@ -498,7 +498,7 @@ impl VcpuRecord {
             priority: U32::new(priority),
             server: U32::new(SERVER_NONE),
             domain: U32::new(NONE),
-            reserved: U32::ZERO,
+            masks: U32::ZERO,
             budget_ns: U64::ZERO,
             period_ns: U64::ZERO,
             deadline_ns: U64::ZERO,
@@ -682,6 +682,9 @@ pub const MEMORY_SHARED: u32 = 32;
 pub const TRIGGER_LEVEL: u32 = 0;
 /// Edge-triggered.
 pub const TRIGGER_EDGE: u32 = 1;
+
+/// Bytes of the mask words of a vCPU, which begin at a multiple of this.
+pub const MASK_WORDS_SIZE: u32 = 32;
 
 /// The vCPU that handles the interrupt does so in domain 0 (policy `domains`).
 pub const INTERRUPT_CRITICAL: u32 = 1;

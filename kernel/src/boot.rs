@@ -14,7 +14,7 @@ use crate::log::{Entries, LogLine, numbered};
 use crate::mailbox::bit;
 use crate::network::{Nic, OUTSIDE};
 use crate::partition::{Launch, Request};
-use crate::parts::{EARLY_HANDLERS, NETWORKS};
+use crate::parts::{EARLY_HANDLERS, MASK_WORDS, NETWORKS};
 use crate::port::PortId;
 use crate::shared::Shared;
 use crate::system::{System, windows};
@@ -582,6 +582,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 entry_state: facts.entry_state,
                 idle_in_place: alone,
                 semihosting: facts.semihosting,
+                masks: if MASK_WORDS { system.masks_of(vcpu) } else { 0 },
                 direct: facts.direct,
             };
             self.machine.adopt(vcpu, &plan);

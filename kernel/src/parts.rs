@@ -40,6 +40,8 @@ pub(crate) const SEMIHOSTING: bool = PARTS.has(Part::Semihosting);
 pub(crate) const TRACE: bool = PARTS.has(Part::Trace);
 /// As [`PORTS`].
 pub(crate) const EARLY_HANDLERS: bool = PARTS.has(Part::EarlyHandlers);
+/// As [`PORTS`].
+pub(crate) const MASK_WORDS: bool = PARTS.has(Part::MaskWords);
 /// True if the hypervisor writes its log as text.
 pub(crate) const TEXT: bool = PARTS.has(Part::Text);
 

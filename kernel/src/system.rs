@@ -565,6 +565,12 @@ impl<'i> System<'i> {
         (0..self.image.pcpus().len().min(MAX_PCPUS) as u8).map(PcpuId)
     }
 
+    /// Returns the address of a vCPU's mask words, 0 if it has none.
+    pub(crate) fn masks_of(&self, vcpu: VcpuId) -> u32 {
+        let record = self.image.vcpus().get(usize::from(vcpu.0));
+        record.map_or(0, |record| record.masks.get())
+    }
+
     /// Returns the vCPUs bound to a pCPU, in the order of their slots.
     pub fn vcpus_on(&self, pcpu: PcpuId) -> impl Iterator<Item = VcpuId> + '_ {
         let count = self.image.vcpus().len().min(MAX_VCPUS) as u8;

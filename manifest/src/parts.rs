@@ -42,6 +42,7 @@ pub fn of_class(class: Class) -> Parts {
         (Part::Upcalls, facts.upcalls),
         (Part::Semihosting, facts.semihosting),
         (Part::EarlyHandlers, facts.delays_interrupts),
+        (Part::MaskWords, facts.runs_in_place()),
     ];
     let lacked = limited.into_iter().filter(|(_, can)| !can);
     Parts::ALL.without(lacked.fold(Parts::NONE, |set, (part, _)| set.with(part)))
@@ -130,6 +131,10 @@ impl Found {
             if let Some(bound) = &partition.early_handlers {
                 let why = format!("partition `{}` has `early-handlers`", partition.name.value);
                 self.add(Part::EarlyHandlers, Some(bound.place), why);
+            }
+            if let Some(words) = &partition.machine.mask_words {
+                let why = format!("partition `{}` has `machine.mask-words`", partition.name.value);
+                self.add(Part::MaskWords, Some(words.place), why);
             }
             if let Some(flash) = &partition.flash {
                 let why = format!("partition `{}` has a flash", partition.name.value);

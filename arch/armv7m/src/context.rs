@@ -69,6 +69,8 @@ pub(crate) struct Context {
     pub(crate) partition: PartitionId,
     pub(crate) kind: PartitionKind,
     pub(crate) semihosting: bool,
+    /// Address of its mask words, 0 if there are none.
+    pub(crate) masks: u32,
     /// The exit that is to be answered.
     pub(crate) pending: Pending,
 }

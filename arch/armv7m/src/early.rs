@@ -82,6 +82,7 @@ impl Machine {
         store(&EARLY.regions, space.loaded.registers().as_ptr() as u32);
         let division = context.core.configuration() & CCR_DIVISION;
         store(&EARLY.configuration, CCR_ALIGNED | THREAD_ABOVE | division);
+        context.close_masks();
         arm();
     }
 

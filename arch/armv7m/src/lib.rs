@@ -44,6 +44,7 @@ mod lines;
 mod live;
 mod log;
 mod machine;
+mod masks;
 mod network;
 mod pool;
 mod protection;

@@ -57,13 +57,18 @@ impl Machine {
         let Some(space) = self.spaces.get(context.partition) else {
             return Quick::Not;
         };
+        context.take_masks();
         let mut live = Live::on_ram(&mut context.registers, space);
         let known = Known {
             plain: &self.plain,
             counter: &self.counter,
             loan: &self.loan,
         };
-        act(&mut context.core, &mut live, known)
+        let quick = act(&mut context.core, &mut live, known);
+        if quick == Quick::Done {
+            context.show_masks();
+        }
+        quick
     }
 }
 

@@ -84,6 +84,9 @@ pub(crate) unsafe extern "C" fn on_trap(machine: *mut Machine, number: u32) -> u
     // SAFETY: see above.
     let machine = unsafe { &mut *machine };
     let running = machine.current.filter(|_| machine.runs);
+    if let Some(context) = running.and_then(|vcpu| machine.contexts.get(vcpu)) {
+        context.take_masks();
+    }
     let exit = match (number.checked_sub(FIRST_LINE), running) {
         (Some(line), _) if machine.interrupt(line) => return 1,
         (Some(_), _) => None,
@@ -144,7 +147,11 @@ impl Machine {
         };
         let wanted = own_deadline(&context.core).max(earliest).min(deadline);
         let same_time = number != BUS_FAULT || wanted == armed;
-        same_time && !context.core.is_restless()
+        let is_calm = same_time && !context.core.is_restless();
+        if is_calm {
+            context.show_masks();
+        }
+        is_calm
     }
 
     /// Handles an exception of the guest's own making.

@@ -54,6 +54,7 @@ impl Vcpus for Machine {
             partition: plan.partition,
             kind: plan.kind,
             semihosting: plan.semihosting,
+            masks: plan.masks,
             pending: Pending::Stuck,
         };
         self.contexts.adopt(vcpu, context, &mut self.pool);

@@ -5,8 +5,8 @@ use super::{at, covers, earlier, refers, require};
 use crate::error::{Fault, Table};
 use crate::layout::{
     FLAG_AUTOSTART, FLAG_DIRECT, FLAG_FROZEN_TIME, FLAG_NO_SEMIHOSTING, FLAG_WINDOW_EVENTS, HealthAction,
-    MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, PARTITION_TASK, PARTITION_VM, POLICY_PINNED,
-    PartitionRecord,
+    MASK_WORDS_SIZE, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_SHARED, MEMORY_WRITE, PARTITION_TASK,
+    PARTITION_VM, POLICY_PINNED, PartitionRecord, VcpuRecord,
 };
 use crate::limits::{MAX_ALTERNATIVES_PER_PARTITION, MAX_VCPUS_PER_PARTITION, MAX_VCPUS_PER_PCPU};
 use crate::reader::{Image, record as record_at};
@@ -188,7 +188,7 @@ fn first_state(
 
 pub(super) fn vcpu(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     let record = at(image.vcpus(), index)?;
-    require(record.reserved.get() == 0, Fault::Reserved)?;
+    masks(image, record)?;
     require(record.priority.get() < PRIORITIES, Fault::OutOfRange)?;
     refers(record.pcpu.get(), image.pcpus().len(), Table::Pcpus)?;
     let neighbours = earlier(image.vcpus(), index)
@@ -198,6 +198,28 @@ pub(super) fn vcpu(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     let pinned =
         record_at(image.pcpus(), record.pcpu.get()).is_some_and(|pcpu| pcpu.policy.get() == POLICY_PINNED);
     require(!pinned || neighbours == 0, Fault::NotAlone)
+}
+
+/// Checks that mask words are of a VM whose code is replaced in place, and in memory that the VM may write.
+fn masks(image: &Image<'_>, record: &VcpuRecord) -> Result<(), Fault> {
+    const DATA: u32 = MEMORY_READ | MEMORY_WRITE;
+    let address = record.masks.get();
+    if address == 0 {
+        return Ok(());
+    }
+    require(image.facts().runs_in_place(), Fault::BadArgument)?;
+    machine(image, record.partition.get())?;
+    require(address.is_multiple_of(MASK_WORDS_SIZE), Fault::Unaligned)?;
+    let words = Span::new(address.into(), MASK_WORDS_SIZE.into())?;
+    let mut own = image
+        .memory_of(record.partition.get())
+        .filter(|mapping| mapping.flags.get() & (DATA | MEMORY_DEVICE | MEMORY_SHARED) == DATA);
+    require(
+        own.any(|mapping| {
+            Span::new(mapping.guest.get(), mapping.size.get()).is_ok_and(|span| span.covers(words))
+        }),
+        Fault::OutsideMemory,
+    )
 }
 
 /// Returns the partition that owns a device.

@@ -95,8 +95,8 @@ pub(super) fn schedule_records(system: &System, builder: &mut ImageBuilder) -> R
     Ok(())
 }
 
-/// Returns the record of a vCPU.
-pub(super) fn vcpu_record(partition: u32, vcpu: &Vcpu) -> VcpuRecord {
+/// Returns the record of a vCPU. `masks` is the address of its mask words, 0 if it has none.
+pub(super) fn vcpu_record(partition: u32, vcpu: &Vcpu, masks: u32) -> VcpuRecord {
     let server = vcpu.reservation.map_or(SERVER_NONE, |reservation| {
         if vcpu.deadline_ns != 0 {
             return SERVER_CONSTANT_BANDWIDTH;
@@ -115,7 +115,7 @@ pub(super) fn vcpu_record(partition: u32, vcpu: &Vcpu) -> VcpuRecord {
         priority: vcpu.priority.into(),
         server: server.into(),
         domain: vcpu.domain.unwrap_or(NONE).into(),
-        reserved: 0.into(),
+        masks: masks.into(),
         budget_ns: budget.into(),
         period_ns: period.into(),
         deadline_ns: vcpu.deadline_ns.into(),

@@ -25,9 +25,11 @@ pub(super) fn records(system: &System) -> Result<ImageBuilder, NameError> {
         let record = partition_record(system, partition, builder.vcpus.len())?;
         builder.partitions.push(record);
         let number = number as u32;
-        builder
-            .vcpus
-            .extend(partition.vcpus().iter().map(|vcpu| vcpu_record(number, vcpu)));
+        let words = partition.spec.machine.mask_words.as_ref();
+        let masks = words.map_or(0, |words| words.value.get() as u32);
+        for vcpu in partition.vcpus() {
+            builder.vcpus.push(vcpu_record(number, &vcpu, masks));
+        }
         builder.memory.extend(
             partition
                 .mappings()

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A section of a program, and what becomes of its instructions.
 
+use crate::payload::Stretch;
+
 /// The kind of the contents from an address on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contents {
@@ -55,6 +57,18 @@ pub(crate) trait Instructions {
     /// Returns the addresses in `bytes`, which begin at `address`, at which a jump would meet a replaced
     /// instruction or something that looks like one. Data count, too.
     fn lookalikes(&self, address: u32, bytes: &[u8]) -> Vec<u32>;
+
+    /// Puts branches in the place of replaced instructions that read or write masks, and the code that they
+    /// lead to after the program. `words` is the address of the mask words.
+    ///
+    /// # Errors
+    /// The finished code does not read as it should.
+    fn use_mask_words(
+        &self,
+        words: u32,
+        code: &mut Vec<Stretch>,
+        rewritten: &mut Rewritten,
+    ) -> Result<(), String>;
 
     /// Returns the first address in `bytes`, which begin at `address`, at which a jump would meet a call of a
     /// debugger. Data and the rest of a longer instruction count, too.

@@ -4,7 +4,7 @@
 //! Nothing is placed: the addresses of the program say where the program is ([`super::memory`]).
 #![deny(clippy::arithmetic_side_effects)]
 
-use super::firmware;
+use super::firmware::{self, Firmware, FirmwareError};
 use super::memory::{
     area, code_area, code_window, data_pieces, ram_area, ram_window, refusal, take_reset_vectors,
     variables_are_inside,
@@ -13,8 +13,9 @@ use super::section::Instructions;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::guest::{AreaKind, Context, Guest, Part};
 use crate::model::Placed;
-use crate::payload::{Loader, elf};
+use crate::payload::{Loader, Stretch, elf};
 use crate::window::Window;
+use bulkhead_arch_armv7m_core::masks::SIZE;
 
 /// Builds the memory of a VM; `None` if something was reported.
 pub(crate) fn build(
@@ -43,6 +44,14 @@ pub(crate) fn build(
             return None;
         }
     };
+    if let Some(words) = &spec.machine.mask_words {
+        let address = words.value.get() as u32;
+        let Firmware { code, rewritten, .. } = &mut firmware;
+        if let Err(why) = instructions.use_mask_words(address, code, rewritten) {
+            report.push(refusal(context, name, FirmwareError::Refused(vec![why])));
+            return None;
+        }
+    }
     take_reset_vectors(context.board, &mut firmware.code);
     let lookalikes = firmware::lookalikes(&firmware.code, &firmware.rewritten.sites, instructions);
     let is_answered = spec.machine.semihosting.value;
@@ -59,6 +68,7 @@ pub(crate) fn build(
         size: 4,
     };
     let ram = ram_window(context, &firmware, Some(stack.base), report)?;
+    mask_words_are_free(context, &firmware, ram, report)?;
     let mut areas = vec![ram_area(ram, memory.place), code_area(code, name.place)];
     for region in &spec.regions {
         let window = Window {
@@ -88,6 +98,54 @@ pub(crate) fn build(
         residents: firmware.code,
         ..Guest::default()
     })
+}
+
+/// Checks that the mask words are in the VM's RAM, and that the program has nothing there, by its own account.
+fn mask_words_are_free(
+    context: &Context<'_>,
+    firmware: &Firmware,
+    ram: Window,
+    report: &mut Report,
+) -> Option<()> {
+    let Some(address) = &context.spec.machine.mask_words else {
+        return Some(());
+    };
+    let words = Window {
+        base: address.value.get(),
+        size: SIZE.into(),
+    };
+    let variables = firmware
+        .ram
+        .iter()
+        .copied()
+        .chain(firmware.data.iter().map(Stretch::window));
+    let (message, label) = if !words.base.is_multiple_of(SIZE.into()) {
+        (
+            format!("no mask words can be at {:#x}", words.base),
+            "it is no multiple of 32",
+        )
+    } else if !ram.contains(words) {
+        let message = format!(
+            "the mask words at {:#x} are not in the partition's memory",
+            words.base
+        );
+        (message, "the program could not reach them")
+    } else if variables.into_iter().any(|variables| variables.overlaps(words)) {
+        let message = format!(
+            "the program has variables where its mask words are, at {:#x}",
+            words.base
+        );
+        (message, "both would change what the other one keeps")
+    } else {
+        return Some(());
+    };
+    report.push(Diagnostic::at(Code::BadMachine, address.place, message).label(label).help(format!(
+        "give the address of 32 bytes from {:#x} to {:#x} that the program does not use: above its RAM in the linker script, \
+         with more `memory`, for example",
+        ram.base,
+        ram.end()
+    )));
+    None
 }
 
 /// Warns of calls to a debugger that get no answer. Such a program may run as it is: often the calls are

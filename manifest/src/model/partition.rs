@@ -157,6 +157,9 @@ tables! {
         /// true if the program's calls of a debugger (`BKPT 0xAB`) are answered with its console, its name
         /// and its end. If false, such a call is a HardFault of the program; class armv7m only
         semihosting "semihosting": Given<bool>, default(true);
+        /// address of 32 bytes of the VM's memory that its program does not use, a multiple of 32. The
+        /// program then reads and writes BASEPRI, PRIMASK and PSP without a trap; class armv7m only
+        mask_words "mask-words": Option<Placed<Address>>, optional;
     }
 
     /// The virtual interrupt controller.

@@ -20,6 +20,7 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
         uart_is_aligned(partition, board, report);
         if let Some(board) = board {
             semihosting_is_possible(partition, board, report);
+            mask_words_are_possible(partition, board, report);
         }
         if partition.kind == Kind::Vm {
             uart_line_exists(partition, board, report);
@@ -78,6 +79,23 @@ fn semihosting_is_possible(partition: &PartitionSpec, board: &Board, report: &mu
                 "remove it, or choose a board of class {}",
                 able.join(" or ")
             )),
+    );
+}
+
+/// Reports the key `machine.mask-words` on a board of a class whose CPUs have masks of their own for a VM.
+fn mask_words_are_possible(partition: &PartitionSpec, board: &Board, report: &mut Report) {
+    let Some(words) = &partition.machine.mask_words else {
+        return;
+    };
+    if board.class.facts().runs_in_place() {
+        return;
+    }
+    let class = board.class.name();
+    let message = format!("`machine.mask-words` has no meaning on a board of class `{class}`");
+    report.push(
+        Diagnostic::at(Code::NotForClass, words.place, message)
+            .label("no instruction of a program is replaced on this class")
+            .help("remove it, or choose a board of class `armv7m`"),
     );
 }
 

@@ -42,6 +42,7 @@ mod fault;
 mod guest;
 mod hypercall;
 mod lines;
+pub mod masks;
 mod mpu;
 mod processor;
 mod registers;

@@ -38,6 +38,18 @@ impl Disassembler {
             operands: instruction.op_str().unwrap_or_default().to_owned(),
         })
     }
+
+    /// Returns the instructions in `bytes`, which begin at `address`, as assembly language. `None` if they do
+    /// not take all of `bytes`.
+    pub(crate) fn listing(&self, bytes: &[u8], address: u32) -> Option<Vec<String>> {
+        let found = self.0.disasm_all(bytes, address.into()).ok()?;
+        let length: usize = found.iter().map(|instruction| instruction.len()).sum();
+        let text = |instruction: &capstone::Insn<'_>| {
+            let operands = instruction.op_str().unwrap_or_default();
+            format!("{} {operands}", instruction.mnemonic().unwrap_or_default())
+        };
+        (length == bytes.len()).then(|| found.iter().map(text).collect())
+    }
 }
 
 impl Assembly {

@@ -2,8 +2,9 @@
 //! The instructions of the class: T32 as Armv7-M has it.
 
 use super::reread::reread;
-use super::rewrite;
+use super::{mask_words, rewrite};
 use crate::in_place::section::{Instructions, Refusals, Rewritten, Section};
+use crate::payload::Stretch;
 
 /// T32 instructions.
 pub(super) struct T32;
@@ -27,6 +28,15 @@ impl Instructions for T32 {
 
     fn lookalikes(&self, address: u32, bytes: &[u8]) -> Vec<u32> {
         rewrite::replaced_lookalikes(address, bytes).collect()
+    }
+
+    fn use_mask_words(
+        &self,
+        words: u32,
+        code: &mut Vec<Stretch>,
+        rewritten: &mut Rewritten,
+    ) -> Result<(), String> {
+        mask_words::bridge(words, code, rewritten)
     }
 
     fn debugger_call(&self, address: u32, bytes: &[u8]) -> Option<u32> {

@@ -6,6 +6,7 @@ mod board_memory;
 mod disassemble;
 mod flash;
 mod instructions;
+mod mask_words;
 mod reread;
 mod rewrite;
 mod rules;

@@ -8,9 +8,12 @@ pub struct Special(pub u8);
 impl Special {
     pub(crate) const IPSR: u8 = 5;
     pub(crate) const MSP: u8 = 8;
-    pub(crate) const PSP: u8 = 9;
-    pub(crate) const PRIMASK: u8 = 16;
-    pub(crate) const BASEPRI: u8 = 17;
+    /// The process stack pointer.
+    pub const PSP: u8 = 9;
+    /// PRIMASK.
+    pub const PRIMASK: u8 = 16;
+    /// BASEPRI.
+    pub const BASEPRI: u8 = 17;
     pub(crate) const BASEPRI_MAX: u8 = 18;
     pub(crate) const FAULTMASK: u8 = 19;
     pub(crate) const CONTROL: u8 = 20;
