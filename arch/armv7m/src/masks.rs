@@ -8,7 +8,7 @@
 
 use crate::context::Context;
 use bulkhead_abi::parts::{PARTS, Part};
-use bulkhead_arch_armv7m_core::masks::{BASEPRI, LOOK, MaskWords, PRIMASK, PRIORITY_BITS, PROCESS_STACK};
+use bulkhead_arch_armv7m_core::masks::{MaskWords, PRIORITY_BITS, PROCESS_STACK};
 use bulkhead_arch_support::physical;
 
 /// True if the hypervisor has this part.
@@ -31,39 +31,61 @@ impl Context {
     /// Takes the masks that the guest has left in its words. The guest has run since they were shown.
     #[inline(always)]
     pub(crate) fn take_masks(&mut self) {
-        let at = self.masks;
+        let (at, shown) = (self.masks.at, self.masks.shown);
         if IS_THERE && at != 0 {
-            self.core.take_masks(&MaskWords {
-                look: 0,
-                basepri: load(at.wrapping_add(BASEPRI)),
-                primask: load(at.wrapping_add(PRIMASK)),
+            self.core.take_masks(shown, || MaskWords {
+                masks: load(at),
                 process_stack: load(at.wrapping_add(PROCESS_STACK)),
-                priority_bits: 0,
             });
         }
     }
 
-    /// Shows the guest its masks. The guest goes on next.
+    /// Shows the guest its masks. The guest goes on next, and all words have been shown since its last exit.
     #[inline(always)]
-    pub(crate) fn show_masks(&self) {
-        if IS_THERE && self.masks != 0 {
-            show(self.masks, &self.core.shown_masks());
+    pub(crate) fn show_masks(&mut self) {
+        if IS_THERE && self.masks.at != 0 {
+            self.masks.show(self.core.shown_masks());
         }
     }
 
-    /// Makes each change of a mask by the guest trap. A handler of the guest may start early next.
-    pub(crate) fn close_masks(&self) {
-        if IS_THERE && self.masks != 0 {
-            show(self.masks, &self.core.closed_masks());
+    /// Shows the guest all of its words. The guest goes on next.
+    pub(crate) fn show_all_masks(&mut self) {
+        if IS_THERE && self.masks.at != 0 {
+            self.masks.show(self.core.shown_masks());
+            store(
+                self.masks.at.wrapping_add(PRIORITY_BITS),
+                self.core.priority_bits(),
+            );
+        }
+    }
+
+    /// Makes each change of a mask by the guest trap. A handler of the guest may start early next, in which
+    /// nothing is masked.
+    pub(crate) fn close_masks(&mut self) {
+        if IS_THERE && self.masks.at != 0 {
+            self.masks.show(self.core.closed_masks());
         }
     }
 }
 
-#[inline(always)]
-fn show(at: u32, words: &MaskWords) {
-    store(at.wrapping_add(LOOK), words.look);
-    store(at.wrapping_add(BASEPRI), words.basepri);
-    store(at.wrapping_add(PRIMASK), words.primask);
-    store(at.wrapping_add(PROCESS_STACK), words.process_stack);
-    store(at.wrapping_add(PRIORITY_BITS), words.priority_bits);
+/// The mask words of a guest.
+pub(crate) struct Masks {
+    /// The address, 0 if there are none.
+    pub(crate) at: u32,
+    /// The first word as it was shown.
+    shown: u32,
+}
+
+impl Masks {
+    /// Makes mask words of which nothing has been shown.
+    pub(crate) const fn new(at: u32) -> Self {
+        Self { at, shown: 0 }
+    }
+
+    #[inline(always)]
+    fn show(&mut self, words: MaskWords) {
+        self.shown = words.masks;
+        store(self.at, words.masks);
+        store(self.at.wrapping_add(PROCESS_STACK), words.process_stack);
+    }
 }

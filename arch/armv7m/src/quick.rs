@@ -44,11 +44,13 @@ fn instruction(at: u32) -> (u16, u16) {
 }
 
 impl Machine {
-    /// Calls `act` for the guest that runs, if its frame is plain.
+    /// Calls `act` for the guest that runs, if its frame is plain. If `act` does not look at the masks, as
+    /// `late` says, they are taken only where something waits afterwards, and `act` does not deliver it.
     #[inline(always)]
     fn plainly(
         &mut self,
         context: &mut Context,
+        late: bool,
         act: impl FnOnce(&mut VirtualCore, &mut Live<'_>, Known<'_>) -> Quick,
     ) -> Quick {
         if !self.plain.has_frame(context.registers.frame) {
@@ -57,7 +59,9 @@ impl Machine {
         let Some(space) = self.spaces.get(context.partition) else {
             return Quick::Not;
         };
-        context.take_masks();
+        if !late {
+            context.take_masks();
+        }
         let mut live = Live::on_ram(&mut context.registers, space);
         let known = Known {
             plain: &self.plain,
@@ -65,6 +69,21 @@ impl Machine {
             loan: &self.loan,
         };
         let quick = act(&mut context.core, &mut live, known);
+        if !late {
+            if quick == Quick::Done {
+                context.show_masks();
+            }
+            return quick;
+        }
+        if quick == Quick::Done && !context.core.is_waited_for() {
+            return quick;
+        }
+        context.take_masks();
+        if quick != Quick::Done {
+            return quick;
+        }
+        let mut live = Live::on_ram(&mut context.registers, space);
+        let quick = Quick::of(context.core.deliver_quickly(&mut live));
         if quick == Quick::Done {
             context.show_masks();
         }
@@ -72,8 +91,8 @@ impl Machine {
     }
 }
 
-/// Handles exception `number` by `act`, or on the long way if `act` does not make it to the end. The answer
-/// is that to `entry`.
+/// Handles exception `number` by `act` ([`Machine::plainly`]), or on the long way if `act` does not make it to
+/// the end. The answer is that to `entry`.
 ///
 /// # Safety
 /// As for [`on_trap`]; `registers` were lent likewise, and if a guest runs, they are the first field of its
@@ -83,6 +102,7 @@ unsafe fn shortest(
     machine: *mut Machine,
     registers: *mut Registers,
     number: u32,
+    late: bool,
     act: impl FnOnce(&mut VirtualCore, &mut Live<'_>, Known<'_>) -> Quick,
 ) -> u32 {
     // SAFETY: the caller's: no other code uses the machine.
@@ -90,7 +110,7 @@ unsafe fn shortest(
     let quick = if lent.runs {
         // SAFETY: the caller's; contexts are not part of the machine.
         let context = unsafe { &mut *registers.cast::<Context>() };
-        lent.plainly(context, act)
+        lent.plainly(context, late, act)
     } else {
         Quick::Not
     };
@@ -113,7 +133,7 @@ pub(crate) unsafe extern "C" fn on_call(machine: *mut Machine, _: u32, registers
         called => Quick::of(called.map(|_| core.view_is_shown())),
     };
     // SAFETY: the caller's.
-    unsafe { shortest(machine, registers, SUPERVISOR_CALL, act) }
+    unsafe { shortest(machine, registers, SUPERVISOR_CALL, false, act) }
 }
 
 /// Handles MemManage: the return from an exception, or a load or store of the device that is lent.
@@ -138,7 +158,7 @@ pub(crate) unsafe extern "C" fn on_memory(machine: *mut Machine, _: u32, registe
         }
     };
     // SAFETY: the caller's.
-    unsafe { shortest(machine, registers, MEMORY_FAULT, act) }
+    unsafe { shortest(machine, registers, MEMORY_FAULT, false, act) }
 }
 
 /// Handles a load or store of a word of the device that is lent.
@@ -184,10 +204,10 @@ pub(crate) unsafe extern "C" fn on_bus(machine: *mut Machine, _: u32, registers:
         if core.has_changed() {
             return Quick::Prepare;
         }
-        Quick::of(core.deliver_quickly(live))
+        Quick::Done
     };
     // SAFETY: the caller's.
-    unsafe { shortest(machine, registers, BUS_FAULT, act) }
+    unsafe { shortest(machine, registers, BUS_FAULT, true, act) }
 }
 
 /// Handles UsageFault: a replaced instruction.
@@ -208,5 +228,5 @@ pub(crate) unsafe extern "C" fn on_usage(machine: *mut Machine, _: u32, register
         Quick::of(core.deliver_quickly(live))
     };
     // SAFETY: the caller's.
-    unsafe { shortest(machine, registers, USAGE_FAULT, act) }
+    unsafe { shortest(machine, registers, USAGE_FAULT, false, act) }
 }

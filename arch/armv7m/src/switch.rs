@@ -80,7 +80,7 @@ impl Machine {
             space.load(core.guest_regions().as_ref());
         }
         let own = own_deadline(core).max(self.earliest_own);
-        context.show_masks();
+        context.show_all_masks();
         if changes.configuration {
             self.configure(vcpu);
         }

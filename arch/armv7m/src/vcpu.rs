@@ -7,6 +7,7 @@ use crate::fp::FpRegisters;
 use crate::live::Live;
 use crate::log;
 use crate::machine::Machine;
+use crate::masks::Masks;
 use crate::protection::Space;
 use crate::starts;
 use bulkhead_abi::log::registers;
@@ -54,7 +55,7 @@ impl Vcpus for Machine {
             partition: plan.partition,
             kind: plan.kind,
             semihosting: plan.semihosting,
-            masks: plan.masks,
+            masks: Masks::new(plan.masks),
             pending: Pending::Stuck,
         };
         self.contexts.adopt(vcpu, context, &mut self.pool);

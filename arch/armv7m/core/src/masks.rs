@@ -9,58 +9,59 @@
 //! values to MSR as well, so the words say nothing that the guest could not say before.
 //!
 //! A store of a mask needs a trap if an exception waits, because the mask may have held the exception back.
-//! The code then looks at [`LOOK`] after its store, and executes the replaced instruction if the word is not
-//! 0. The word is not 0 either where the words are not the guest's masks: for code without privileges, whose
+//! The code then looks at [`LOOK`] after its store, and executes the replaced instruction if the byte is not
+//! 0. The byte is not 0 either where the words are not the guest's masks: for code without privileges, whose
 //! MSR must do nothing, and under a protection unit of the guest's own, which may refuse the words.
 
 use crate::exception::Stack;
 use crate::processor::VirtualCore;
 
-/// Offset of the word that is not 0 if a change of a mask needs a trap.
+/// Offset of the byte that is not 0 if a change of a mask needs a trap.
 pub const LOOK: u32 = 0;
-/// Offset of the word with BASEPRI.
-pub const BASEPRI: u32 = 4;
-/// Offset of the word with PRIMASK.
-pub const PRIMASK: u32 = 8;
+/// Offset of the byte with BASEPRI.
+pub const BASEPRI: u32 = 1;
+/// Offset of the byte with PRIMASK.
+pub const PRIMASK: u32 = 2;
 /// Offset of the word with PSP; 0 if only a trap can tell or change PSP.
-pub const PROCESS_STACK: u32 = 12;
+pub const PROCESS_STACK: u32 = 4;
 /// Offset of the word with the bits that BASEPRI has.
-pub const PRIORITY_BITS: u32 = 16;
+pub const PRIORITY_BITS: u32 = 8;
 /// Bytes of all words. They begin at a multiple of that.
 pub const SIZE: u32 = 32;
 
-/// The mask words.
+/// Bits of the first word that say to the backend, which keeps what it has shown: the masks are the guest's,
+/// and so is PSP.
+const HAS_MASKS: u32 = 1 << 24;
+const HAS_STACK: u32 = 1 << 25;
+
+/// The words that are shown: the bytes of the masks, and PSP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaskWords {
-    /// [`LOOK`].
-    pub look: u32,
-    /// [`BASEPRI`].
-    pub basepri: u32,
-    /// [`PRIMASK`].
-    pub primask: u32,
-    /// [`PROCESS_STACK`].
+    /// The word at [`LOOK`], with [`BASEPRI`] and [`PRIMASK`] in it.
+    pub masks: u32,
+    /// The word at [`PROCESS_STACK`].
     pub process_stack: u32,
-    /// [`PRIORITY_BITS`].
-    pub priority_bits: u32,
 }
 
 impl VirtualCore {
-    /// Tells whether the words are the masks: privileged code runs, and no protection unit checks it.
+    /// Tells whether an exception waits, whatever masks it.
     #[inline(always)]
-    const fn has_words(&self) -> bool {
-        self.privileged() && !self.mpu.enabled()
+    #[must_use]
+    pub fn is_waited_for(&self) -> bool {
+        self.most_urgent_pending().is_some()
     }
 
-    /// Takes the masks from the words, which the guest may have changed since they were shown.
+    /// Takes the masks from the words, which the guest may have changed since `shown` was in the first one.
     #[inline(always)]
-    pub fn take_masks(&mut self, words: &MaskWords) {
-        if !self.has_words() {
+    pub fn take_masks(&mut self, shown: u32, words: impl FnOnce() -> MaskWords) {
+        if shown & HAS_MASKS == 0 {
             return;
         }
-        self.basepri = words.basepri as u8 & self.model.priority_bits;
-        self.primask = words.primask & 1 != 0;
-        if words.process_stack != 0 && matches!(self.stack(), Stack::Main) {
-            self.process_sp = words.process_stack & !3;
+        let MaskWords { masks, process_stack } = words();
+        self.basepri = (masks >> 8) as u8;
+        self.primask = masks & 1 << 16 != 0;
+        if shown & HAS_STACK != 0 && process_stack != 0 {
+            self.process_sp = process_stack & !3;
         }
     }
 
@@ -68,30 +69,39 @@ impl VirtualCore {
     #[inline(always)]
     #[must_use]
     pub fn shown_masks(&self) -> MaskWords {
-        let privileged = self.privileged();
-        let process_stack = match self.stack() {
-            Stack::Main if privileged => self.process_sp,
-            _ => 0,
+        if !self.privileged() || self.mpu.enabled() {
+            return self.closed_masks();
+        }
+        let (has_stack, process_stack) = match self.stack() {
+            Stack::Main => (HAS_STACK, self.process_sp),
+            Stack::Process => (0, 0),
         };
         MaskWords {
-            look: u32::from(!self.has_words() || self.most_urgent_pending().is_some()),
-            basepri: if privileged { u32::from(self.basepri) } else { 0 },
-            primask: u32::from(privileged && self.primask),
+            masks: HAS_MASKS | has_stack | self.masks() | u32::from(self.is_waited_for()),
             process_stack,
-            priority_bits: u32::from(self.model.priority_bits),
         }
     }
 
-    /// Returns the words that make each change of a mask trap, for a guest that is about to be in a handler
-    /// of which this virtual CPU does not know yet. Nothing is masked in there.
+    /// Returns the masks as they are in the first word.
+    #[inline(always)]
+    fn masks(&self) -> u32 {
+        u32::from(self.basepri) << 8 | u32::from(self.primask) << 16
+    }
+
+    /// Returns the words that make each change of a mask trap. A load finds the masks, which code without
+    /// privileges reads as 0.
+    #[inline(never)]
     #[must_use]
-    pub const fn closed_masks(&self) -> MaskWords {
+    pub fn closed_masks(&self) -> MaskWords {
         MaskWords {
-            look: 1,
-            basepri: 0,
-            primask: 0,
+            masks: 1 | if self.privileged() { self.masks() } else { 0 },
             process_stack: 0,
-            priority_bits: self.model.priority_bits as u32,
         }
+    }
+
+    /// Returns the bits that BASEPRI has ([`PRIORITY_BITS`]).
+    #[must_use]
+    pub const fn priority_bits(&self) -> u32 {
+        self.model.priority_bits as u32
     }
 }

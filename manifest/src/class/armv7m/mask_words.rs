@@ -14,6 +14,7 @@
 //! Nothing is believed of the finished code: a disassembler reads it ([`verify`]).
 
 use super::disassemble::Disassembler;
+use super::rewrite::is_wide;
 use crate::in_place::section::Rewritten;
 use crate::payload::Stretch;
 use crate::window::Window;
@@ -30,7 +31,7 @@ const SP: u8 = 13;
 const PC: u8 = 15;
 /// Registers that the short forms of instructions can name are below.
 const LOW: u8 = 8;
-/// Halfwords of an IT block that may come before its last instruction, with the IT itself.
+/// Halfwords that may come between the beginning of an IT and the last instruction of its block.
 const BLOCK: usize = 7;
 
 /// The instruction that is replaced, and what stands for it.
@@ -112,8 +113,8 @@ fn piece(address: u32, words: u32, site: Site) -> Piece {
             let halves = vec![
                 0xf8df,
                 wide << 12 | 8, // 0: ldr.w register, [pc, #8]
-                0xf8d0 | wide,
-                wide << 12 | offset as u16, // 4: ldr.w register, [register, #offset]
+                0xf890 | wide,
+                wide << 12 | offset as u16, // 4: ldrb.w register, [register, #offset]
                 b0,
                 b1, // 8: b.w back
                 low,
@@ -149,8 +150,8 @@ fn piece(address: u32, words: u32, site: Site) -> Piece {
                 load(b, a, PRIORITY_BITS), // 4
                 0xea00 | u16::from(b),
                 u16::from(b) << 8 | u16::from(register), // 6: and.w b, b, register
-                store(b, a, BASEPRI),                    // 10
-                load(b, a, LOOK),                        // 12
+                store_byte(b, a, BASEPRI),                    // 10
+                load_byte(b, a, LOOK),                        // 12
                 0xb910 | u16::from(b),                   // 14: cbnz b, 22
             ];
             storing(work, (a, b), site, back, words)
@@ -161,8 +162,8 @@ fn piece(address: u32, words: u32, site: Site) -> Piece {
                 0xf000 | u16::from(register),
                 u16::from(b) << 8 | 1, // 4: and.w b, register, #1
                 NOP,                   // 8
-                store(b, a, PRIMASK),  // 10
-                load(b, a, LOOK),      // 12
+                store_byte(b, a, PRIMASK),  // 10
+                load_byte(b, a, LOOK),      // 12
                 0xb910 | u16::from(b), // 14: cbnz b, 22
             ];
             storing(work, (a, b), site, back, words)
@@ -230,6 +231,16 @@ const fn store(register: u8, base: u8, offset: u32) -> u16 {
     0x6000 | (offset as u16 / 4) << 6 | (base as u16) << 3 | register as u16
 }
 
+/// LDRB (immediate), T1.
+const fn load_byte(register: u8, base: u8, offset: u32) -> u16 {
+    0x7800 | (offset as u16) << 6 | (base as u16) << 3 | register as u16
+}
+
+/// STRB (immediate), T1.
+const fn store_byte(register: u8, base: u8, offset: u32) -> u16 {
+    0x7000 | (offset as u16) << 6 | (base as u16) << 3 | register as u16
+}
+
 /// Returns B.W (T4) from `from` to `to`.
 const fn branch(from: u32, to: u32) -> [u16; 2] {
     let distance = to.wrapping_sub(from.wrapping_add(4));
@@ -247,13 +258,28 @@ fn half(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes([pair[0], pair[1]]))
 }
 
-/// Tells whether the instruction at `at` may be in an IT block: something before it looks like an IT whose
-/// block can reach it (A7.7.38).
+/// Tells whether the instruction at `at` may be in an IT block (A7.7.38): something before it looks like an IT,
+/// and as many instructions after that as its block has reach as far.
 fn may_be_conditional(bytes: &[u8], at: usize) -> bool {
-    let before = (1..=BLOCK).filter_map(|halves| half(bytes, at.checked_sub(2 * halves)?));
-    before
-        .into_iter()
-        .any(|half| half & 0xff00 == 0xbf00 && half & 0xf != 0)
+    let reaches = |back: usize| {
+        let mut next = at.checked_sub(2 * back)?;
+        let first = half(bytes, next)?;
+        let mask = first & 0xf;
+        let block = if first & 0xff00 == 0xbf00 && mask != 0 {
+            4 - mask.trailing_zeros()
+        } else {
+            0
+        };
+        next += 2;
+        for _ in 0..block {
+            if next == at {
+                return Some(());
+            }
+            next += if is_wide(half(bytes, next)?) { 4 } else { 2 };
+        }
+        None
+    };
+    (1..=BLOCK).any(|back| reaches(back).is_some())
 }
 
 fn is_in(stretch: &Stretch, address: u32) -> bool {
@@ -355,10 +381,10 @@ fn listing(site: Site, to: u32) -> Vec<String> {
     match site.does {
         Does::Load { register, offset } => {
             let r = name(register);
-            let word = if offset == BASEPRI { 4 } else { 8 };
+            let byte = if offset == BASEPRI { 1 } else { 2 };
             vec![
                 format!("ldr.w {r}, [pc, #8]"),
-                format!("ldr.w {r}, [{r}, #{word}]"),
+                format!("ldrb.w {r}, [{r}, #{byte}]"),
                 back,
             ]
         }
@@ -367,20 +393,20 @@ fn listing(site: Site, to: u32) -> Vec<String> {
             let leave = format!("cbz {r}, {}", slow(12));
             let load = [
                 format!("ldr.w {r}, [pc, #0x10]"),
-                format!("ldr {r}, [{r}, #0xc]"),
+                format!("ldr {r}, [{r}, #4]"),
                 leave,
             ];
             load.into_iter().chain([back.clone(), trap, back]).collect()
         }
         Does::StorePriority { register } => {
             let work = |a: &str, b: &str, r: &str| {
-                let bits = format!("ldr {b}, [{a}, #0x10]");
-                let look = format!("ldr {b}, [{a}]");
+                let bits = format!("ldr {b}, [{a}, #8]");
+                let look = format!("ldrb {b}, [{a}]");
                 let leave = format!("cbnz {b}, {}", slow(22));
                 vec![
                     bits,
                     format!("and.w {b}, {b}, {r}"),
-                    format!("str {b}, [{a}, #4]"),
+                    format!("strb {b}, [{a}, #1]"),
                     look,
                     leave,
                 ]
@@ -389,13 +415,13 @@ fn listing(site: Site, to: u32) -> Vec<String> {
         }
         Does::StoreMask { register } => {
             let work = |a: &str, b: &str, r: &str| {
-                let look = format!("ldr {b}, [{a}]");
+                let look = format!("ldrb {b}, [{a}]");
                 let leave = format!("cbnz {b}, {}", slow(22));
                 let mask = format!("and {b}, {r}, #1");
                 vec![
                     mask,
                     "nop ".to_owned(),
-                    format!("str {b}, [{a}, #8]"),
+                    format!("strb {b}, [{a}, #2]"),
                     look,
                     leave,
                 ]
@@ -406,8 +432,8 @@ fn listing(site: Site, to: u32) -> Vec<String> {
             let work = |a: &str, b: &str, r: &str| {
                 let leave = format!("cbz {b}, {}", slow(22));
                 let stack = format!("bic {b}, {r}, #3");
-                let load = format!("ldr {b}, [{a}, #0xc]");
-                vec![load, leave.clone(), stack, leave, format!("str {b}, [{a}, #0xc]")]
+                let load = format!("ldr {b}, [{a}, #4]");
+                vec![load, leave.clone(), stack, leave, format!("str {b}, [{a}, #4]")]
             };
             stores(&work, register)
         }
@@ -495,10 +521,31 @@ mod tests {
 
     #[test]
     fn an_instruction_that_may_be_conditional_stays_a_trap() {
-        // it eq; msreq basepri, r1
-        let (mut code, mut rewritten) = program(&[0xbf08, 0xf381, 0x8811]);
-        assert_eq!(bridge(WORDS, &mut code, &mut rewritten), Ok(()));
-        assert_eq!((code.len(), rewritten.sites), (1, vec![0x402]));
+        // (it eq; msreq basepri, r1), (it eq; vldmiaeq r0!, {s16-s31}; msr basepri, r1), the same with itt and
+        // ittet, and with a narrow instruction before
+        let cases: [(&[u16], bool); 6] = [
+            (&[0xbf08, 0xf381, 0x8811], true),
+            (&[0xbf08, 0xecb0, 0x8a10, 0xf381, 0x8811], false),
+            (&[0xbf04, 0xecb0, 0x8a10, 0xf381, 0x8811], true),
+            (
+                &[
+                    0xbf01, 0xecb0, 0x8a10, 0xecb0, 0x8a10, 0xecb0, 0x8a10, 0xf381, 0x8811,
+                ],
+                true,
+            ),
+            (&[0xbf08, 0x2300, 0xf381, 0x8811], false),
+            (&[0xbf04, 0x2300, 0xf381, 0x8811], true),
+        ];
+        for (halves, stays) in cases {
+            let (mut code, mut rewritten) = program(halves);
+            let site = rewritten.sites.clone();
+            assert_eq!(bridge(WORDS, &mut code, &mut rewritten), Ok(()));
+            assert_eq!(
+                (code.len() == 1, rewritten.sites == site),
+                (stays, stays),
+                "{halves:x?}"
+            );
+        }
     }
 
     #[test]

@@ -33,7 +33,7 @@ fn halfword(bytes: &[u8], at: usize) -> Option<u16> {
 
 /// Tells whether an instruction that starts with this halfword has a second halfword (Arm DDI 0403E, section
 /// A5.1).
-const fn is_wide(first: u16) -> bool {
+pub(super) const fn is_wide(first: u16) -> bool {
     first >> 11 >= 0b11101
 }
 
