@@ -87,7 +87,7 @@ parts! {
     Text = 15, "text";
     /// Handlers of interrupts that start in the middle of the hypervisor's work; class armv7m.
     EarlyHandlers = 16, "early-handlers";
-    /// Masks of a program in words of its own memory; class armv7m.
+    /// Masks of a VM in words of its memory; class armv7m.
     MaskWords = 17, "mask-words";
 }
 

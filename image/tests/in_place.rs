@@ -165,6 +165,13 @@ fn load(builder: &mut ImageBuilder, guest: u64) {
 }
 
 #[test]
+fn mask_words_are_in_ram_of_the_vm() {
+    let mut builder = sample();
+    builder.vcpus[0].masks = (RAM as u32 + 0xfe0).into();
+    assert_eq!(builder.build().map(drop), Ok(()));
+}
+
+#[test]
 fn a_payload_is_copied_to_ram() {
     let mut builder = sample();
     load(&mut builder, RAM + 0xffc);
@@ -175,7 +182,7 @@ fn a_payload_is_copied_to_ram() {
 #[test]
 fn rules_of_the_class() {
     type Change = fn(&mut ImageBuilder);
-    let cases: [(Change, Table, u32, Fault); 29] = [
+    let cases: [(Change, Table, u32, Fault); 33] = [
         (|b| b.board.load_address = 0x2001_0000.into(), Table::Board, 0, Fault::OutsideCode),
         (|b| b.board.pool_base = 0x1000.into(), Table::Board, 0, Fault::OutsideRam),
         (|b| b.board.pool_size = 0x7020.into(), Table::Board, 0, Fault::InHypervisor),
@@ -197,6 +204,10 @@ fn rules_of_the_class() {
         (|b| b.interrupts[0].virtual_line = 1.into(), Table::Interrupts, 0, Fault::LineTaken(Table::VirtualDevices, 0)),
         (|b| b.interrupts[0].line = 8.into(), Table::Interrupts, 0, Fault::LineTaken(Table::Controllers, 2)),
         (|b| b.virtual_devices[0].virtual_line = 31.into(), Table::VirtualDevices, 0, Fault::OutOfRange),
+        (|b| b.vcpus[0].masks = (RAM as u32 + 0xff0).into(), Table::Vcpus, 0, Fault::Unaligned),
+        (|b| b.vcpus[0].masks = (RAM as u32 + 0x1000).into(), Table::Vcpus, 0, Fault::OutsideMemory),
+        (|b| b.vcpus[0].masks = (CODE as u32).into(), Table::Vcpus, 0, Fault::OutsideMemory),
+        (|b| b.vcpus[0].masks = 0x4000_5000.into(), Table::Vcpus, 0, Fault::OutsideMemory),
         (|b| b.residents[0].size = 0x401.into(), Table::Residents, 0, Fault::OutsideMemory),
         (|b| b.residents[0].address = RAM.into(), Table::Residents, 0, Fault::OutsideCode),
         (|b| { b.residents.push(b.residents[0]); }, Table::Residents, 1, Fault::Overlaps(Table::Residents, 0)),

@@ -192,7 +192,7 @@ fn vcpus() {
         (|b| b.vcpus[2].partition = 0.into(), Table::Partitions, 1, Fault::NotConsecutive),
         (|b| b.vcpus.push(b.vcpus[3]), Table::Partitions, 2, Fault::NotConsecutive),
         (|b| b.vcpus[3].priority = 32.into(), Table::Vcpus, 3, Fault::OutOfRange),
-        (|b| b.vcpus[3].reserved = 1.into(), Table::Vcpus, 3, Fault::Reserved),
+        (|b| b.vcpus[3].masks = 0x4000_1000.into(), Table::Vcpus, 3, Fault::BadArgument),
         (|b| b.vcpus[3].pcpu = 2.into(), Table::Vcpus, 3, Fault::NoSuch(Table::Pcpus)),
         (|b| b.pcpus[1].policy = POLICY_PINNED.into(), Table::Vcpus, 2, Fault::NotAlone),
     ]);

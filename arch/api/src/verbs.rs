@@ -93,8 +93,7 @@ pub struct VcpuPlan {
     pub idle_in_place: bool,
     /// True if its calls of a debugger are answered. Only if [`ClassFacts::semihosting`].
     pub semihosting: bool,
-    /// Address of the words in which its own code keeps its masks (guest-physical), 0 if there are none. Only
-    /// class armv7m.
+    /// Address of the words in which its code keeps its masks (guest-physical), or 0. Only class armv7m.
     pub masks: u32,
     /// True if it takes the interrupts of its pCPU itself, without an exit. It is then the only vCPU of its
     /// pCPU, which the kernel arms no deadline on. Only if [`ClassFacts::direct`].

@@ -5,7 +5,7 @@
 //! the guest's own stack whenever Rust code runs.
 
 use crate::fp::FpRegisters;
-use crate::masks::Masks;
+use crate::masks;
 use crate::pool::Pool;
 use bulkhead_arch_api::{MAX_VCPUS, PartitionId, PartitionKind, Ticks, VcpuId};
 use bulkhead_arch_armv7m_core::{Fault, VirtualCore};
@@ -70,7 +70,7 @@ pub(crate) struct Context {
     pub(crate) partition: PartitionId,
     pub(crate) kind: PartitionKind,
     pub(crate) semihosting: bool,
-    pub(crate) masks: Masks,
+    pub(crate) masks: masks::Own,
     /// The exit that is to be answered.
     pub(crate) pending: Pending,
 }

@@ -30,6 +30,7 @@
 use crate::context::{Context, Pending, RETURN_BASIC};
 use crate::live::Live;
 use crate::machine::Machine;
+use crate::masks;
 use crate::starts::{EARLY, IS_THERE, arm, disarm, has_ended, load, store, store_all};
 use crate::sysreg::{self, CCR_ALIGNED, CCR_DIVISION, ICSR};
 use bulkhead_arch_api::{Exit, Line, VcpuId, VcpuSet};
@@ -82,7 +83,7 @@ impl Machine {
         store(&EARLY.regions, space.loaded.registers().as_ptr() as u32);
         let division = context.core.configuration() & CCR_DIVISION;
         store(&EARLY.configuration, CCR_ALIGNED | THREAD_ABOVE | division);
-        context.close_masks();
+        masks::close(&mut context.masks, &context.core);
         arm();
     }
 

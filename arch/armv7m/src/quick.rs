@@ -11,6 +11,7 @@ use crate::context::{Context, Registers};
 use crate::counter::Counter;
 use crate::live::Live;
 use crate::machine::Machine;
+use crate::masks;
 use crate::protection::Plain;
 use crate::sysreg::{self, CFSR, MMFAR};
 use crate::traps::{BUS_FAULT, MEMORY_FAULT, Quick, SUPERVISOR_CALL, USAGE_FAULT, on_trap};
@@ -60,7 +61,7 @@ impl Machine {
             return Quick::Not;
         };
         if !late {
-            context.take_masks();
+            masks::take(&context.masks, &mut context.core);
         }
         let mut live = Live::on_ram(&mut context.registers, space);
         let known = Known {
@@ -69,30 +70,33 @@ impl Machine {
             loan: &self.loan,
         };
         let quick = act(&mut context.core, &mut live, known);
+        if !masks::IS_THERE {
+            return quick;
+        }
         if !late {
             if quick == Quick::Done {
-                context.show_masks();
+                masks::show(&mut context.masks, &context.core);
             }
             return quick;
         }
         if quick == Quick::Done && !context.core.is_waited_for() {
             return quick;
         }
-        context.take_masks();
+        masks::take(&context.masks, &mut context.core);
         if quick != Quick::Done {
             return quick;
         }
         let mut live = Live::on_ram(&mut context.registers, space);
         let quick = Quick::of(context.core.deliver_quickly(&mut live));
         if quick == Quick::Done {
-            context.show_masks();
+            masks::show(&mut context.masks, &context.core);
         }
         quick
     }
 }
 
-/// Handles exception `number` by `act` ([`Machine::plainly`]), or on the long way if `act` does not make it to
-/// the end. The answer is that to `entry`.
+/// Handles exception `number` by `act` ([`Machine::plainly`]), or on the long way if `act` does not make it
+/// to the end. The answer is that to `entry`.
 ///
 /// # Safety
 /// As for [`on_trap`]; `registers` were lent likewise, and if a guest runs, they are the first field of its
@@ -204,7 +208,10 @@ pub(crate) unsafe extern "C" fn on_bus(machine: *mut Machine, _: u32, registers:
         if core.has_changed() {
             return Quick::Prepare;
         }
-        Quick::Done
+        if masks::IS_THERE {
+            return Quick::Done;
+        }
+        Quick::of(core.deliver_quickly(live))
     };
     // SAFETY: the caller's.
     unsafe { shortest(machine, registers, BUS_FAULT, true, act) }

@@ -7,6 +7,7 @@
 use crate::context::own_deadline;
 use crate::live::Live;
 use crate::machine::Machine;
+use crate::masks;
 use crate::sysreg::{self, CCR, CCR_ALIGNED, CCR_DIVISION, CFSR, PENDED, SHCSR};
 use crate::trapped::Trapped;
 use crate::{context::Pending, fp};
@@ -80,7 +81,7 @@ impl Machine {
             space.load(core.guest_regions().as_ref());
         }
         let own = own_deadline(core).max(self.earliest_own);
-        context.show_all_masks();
+        masks::show_all(&mut context.masks, &context.core);
         if changes.configuration {
             self.configure(vcpu);
         }

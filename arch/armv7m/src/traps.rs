@@ -6,6 +6,7 @@
 
 use crate::context::own_deadline;
 use crate::machine::Machine;
+use crate::masks;
 use crate::starts;
 use crate::sysreg::{self, BFAR, CFSR, HFSR, ICSR, MMFAR};
 use bulkhead_arch_api::{Clock, Exit, VcpuId};
@@ -85,7 +86,7 @@ pub(crate) unsafe extern "C" fn on_trap(machine: *mut Machine, number: u32) -> u
     let machine = unsafe { &mut *machine };
     let running = machine.current.filter(|_| machine.runs);
     if let Some(context) = running.and_then(|vcpu| machine.contexts.get(vcpu)) {
-        context.take_masks();
+        masks::take(&context.masks, &mut context.core);
     }
     let exit = match (number.checked_sub(FIRST_LINE), running) {
         (Some(line), _) if machine.interrupt(line) => return 1,
@@ -149,7 +150,7 @@ impl Machine {
         let same_time = number != BUS_FAULT || wanted == armed;
         let is_calm = same_time && !context.core.is_restless();
         if is_calm {
-            context.show_masks();
+            masks::show(&mut context.masks, &context.core);
         }
         is_calm
     }

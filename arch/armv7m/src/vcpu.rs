@@ -55,7 +55,7 @@ impl Vcpus for Machine {
             partition: plan.partition,
             kind: plan.kind,
             semihosting: plan.semihosting,
-            masks: Masks::new(plan.masks),
+            masks: Masks::of(plan.masks),
             pending: Pending::Stuck,
         };
         self.contexts.adopt(vcpu, context, &mut self.pool);

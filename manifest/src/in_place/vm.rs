@@ -100,7 +100,7 @@ pub(crate) fn build(
     })
 }
 
-/// Checks that the mask words are in the VM's RAM, and that the program has nothing there, by its own account.
+/// Checks that the mask words are in the VM's RAM, and that the program says of no variable that it is there.
 fn mask_words_are_free(
     context: &Context<'_>,
     firmware: &Firmware,

@@ -82,7 +82,7 @@ fn semihosting_is_possible(partition: &PartitionSpec, board: &Board, report: &mu
     );
 }
 
-/// Reports the key `machine.mask-words` on a board of a class whose CPUs have masks of their own for a VM.
+/// Reports the key `machine.mask-words` on a board of a class on which nothing is replaced.
 fn mask_words_are_possible(partition: &PartitionSpec, board: &Board, report: &mut Report) {
     let Some(words) = &partition.machine.mask_words else {
         return;

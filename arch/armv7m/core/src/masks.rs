@@ -44,7 +44,7 @@ pub struct MaskWords {
 }
 
 impl VirtualCore {
-    /// Tells whether an exception waits, whatever masks it.
+    /// Tells whether an exception waits, masked or not.
     #[inline(always)]
     #[must_use]
     pub fn is_waited_for(&self) -> bool {

@@ -61,25 +61,66 @@ pub(super) const ROWS: &[Row] = &[
         "FreeRTOS: interrupt to a more urgent task and back",
         None,
     ),
+    row(
+        "words-critical-section",
+        "critical section of the RTOS, with mask words",
+        Some(90),
+    ),
+    row("words-mutex", "mutex of the RTOS, with mask words", Some(300)),
+    row(
+        "words-rtos-switch",
+        "context switch of the RTOS, with mask words",
+        Some(763),
+    ),
+    row(
+        "words-rtos-semaphore",
+        "semaphore of the RTOS to a more urgent task and back, with mask words",
+        Some(1722),
+    ),
+    row(
+        "words-rtos-interrupt",
+        "interrupt of the RTOS to a more urgent task and back, with mask words",
+        None,
+    ),
+    row(
+        "words-freertos-critical-section",
+        "FreeRTOS: critical section, with mask words",
+        None,
+    ),
+    row("words-freertos-mutex", "FreeRTOS: mutex, with mask words", None),
+    row(
+        "words-freertos-switch",
+        "FreeRTOS: context switch, with mask words",
+        None,
+    ),
+    row(
+        "words-freertos-semaphore",
+        "FreeRTOS: semaphore to a more urgent task and back, with mask words",
+        None,
+    ),
     ping::ROWS[0],
     ping::ROWS[1],
     ping::ROWS[2],
     ping::ROWS[3],
 ];
 
-/// The images, and the bytes of RAM of each.
-const IMAGES: &[(&str, &str)] = &[("mcu-bench", "64K"), ("mcu-bench-freertos", "64K")];
+/// The images, and the address of the mask words of each: the end of its 64 KiB of RAM, which it leaves free.
+const IMAGES: &[(&str, u32)] = &[("mcu-bench", 0x2004_FFE0), ("mcu-bench-freertos", 0x2009_FFE0)];
+/// The beginning of the keys of rows with mask words.
+const WORDS: &str = "words-";
 
 /// Measures on the emulator of a board.
 pub(super) fn measure(board: &Board, emulator: &Emulator, progress: &Progress) -> Result<Results, Problem> {
     let mut results = Results::default();
-    for (image, memory) in IMAGES {
+    for (image, words) in IMAGES {
         let manifest = format!(
-            "board = \"{}\"\n[partition.bench]\nkind = \"vm\"\nimage = \"@guests/{image}\"\nmemory = \"{memory}\"\n\
+            "board = \"{}\"\n[partition.bench]\nkind = \"vm\"\nimage = \"@guests/{image}\"\nmemory = \"64K\"\n\
              vcpus = [{{ pcpu = 0 }}]\ndevices = [\"timer1\"]\n",
             board.name
         );
         let system = prepare(&manifest, progress)?;
+        let manifest = format!("{manifest}machine.mask-words = {words}\n");
+        let with_words = prepare(&manifest, progress)?;
         progress.step(&format!("measuring {image} on the bare board"), || {
             results.bare.append(&mut bare(emulator, image)?);
             Ok(())
@@ -88,10 +129,28 @@ pub(super) fn measure(board: &Board, emulator: &Emulator, progress: &Progress) -
             results.hypervised.append(&mut run(emulator, &system)?);
             Ok(())
         })?;
+        progress.step(&format!("measuring {image} in a VM with mask words"), || {
+            add_words(&mut results, run(emulator, &with_words)?);
+            Ok(())
+        })?;
         system.class_binary().clone_into(&mut results.class_binary);
     }
     ping::measure(board, emulator, progress, &mut results)?;
     Ok(results)
+}
+
+/// Adds the figures with mask words to those that have a row, each with the same figure of the bare board.
+fn add_words(results: &mut Results, figures: Figures) {
+    for (key, figure) in figures {
+        let name = format!("{WORDS}{key}");
+        if !ROWS.iter().any(|row| row.key == name) {
+            continue;
+        }
+        if let Some(bare) = results.bare.get(&key).copied() {
+            results.bare.insert(name.clone(), bare);
+        }
+        results.hypervised.insert(name, figure);
+    }
 }
 
 /// Returns the figures of an image on the bare board.

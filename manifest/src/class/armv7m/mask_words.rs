@@ -2,14 +2,14 @@
 //! Masks without a trap: branches in the place of MRS and MSR of BASEPRI, PRIMASK and PSP, and the pieces of
 //! code that they lead to.
 //!
-//! A replaced instruction traps. With `machine.mask-words` those of these registers become branches as long
-//! as themselves (B.W, Arm DDI 0403E, section A7.7.12). Each leads to a piece of code of its own after the
-//! program. The piece loads or stores the *mask words* in the program's memory
+//! A replaced instruction traps. With `machine.mask-words` an instruction for these registers becomes a
+//! branch of the same length (B.W, Arm DDI 0403E, section A7.7.12). Each branch leads to a piece of code
+//! after the program. The piece loads or stores the *mask words* in the program's memory
 //! ([`bulkhead_arch_armv7m_core::masks`]), changes no flag and no other register, and branches back. Where a
-//! trap is needed, it executes the replaced instruction, which then is in the piece.
+//! trap is needed, the piece executes the replaced instruction, which is in the piece now.
 //!
-//! A branch has to be the last instruction of an IT block (A7.3.3). So an instruction that may be in one stays
-//! a trap, and so does one whose operand the pieces have no form for.
+//! A branch has to be the last instruction of an IT block (section A7.3.3). So an instruction that may be in
+//! one stays a trap, and so does one whose operand the pieces have no form for.
 //!
 //! Nothing is believed of the finished code: a disassembler reads it ([`verify`]).
 
@@ -42,7 +42,7 @@ struct Site {
     does: Does,
 }
 
-/// What an instruction with a piece does.
+/// The work of an instruction with a piece.
 #[derive(Clone, Copy)]
 enum Does {
     /// Loads a word into the register.
@@ -100,7 +100,7 @@ impl Piece {
     }
 }
 
-/// Returns the piece at `address` for an instruction. The offsets in the pieces follow from the lengths of the
+/// Returns the piece at `address` for an instruction. The offsets in it follow from the lengths of the
 /// instructions before.
 fn piece(address: u32, words: u32, site: Site) -> Piece {
     let back = |from: u32| branch(address + from, site.address + 4);
@@ -150,23 +150,23 @@ fn piece(address: u32, words: u32, site: Site) -> Piece {
                 load(b, a, PRIORITY_BITS), // 4
                 0xea00 | u16::from(b),
                 u16::from(b) << 8 | u16::from(register), // 6: and.w b, b, register
-                store_byte(b, a, BASEPRI),                    // 10
-                load_byte(b, a, LOOK),                        // 12
+                store_byte(b, a, BASEPRI),               // 10
+                load_byte(b, a, LOOK),                   // 12
                 0xb910 | u16::from(b),                   // 14: cbnz b, 22
             ];
-            storing(work, (a, b), site, back, words)
+            storing(work, a, b, site, words, address)
         }
         Does::StoreMask { register } => {
             let (a, b) = others(register);
             let work = [
                 0xf000 | u16::from(register),
-                u16::from(b) << 8 | 1, // 4: and.w b, register, #1
-                NOP,                   // 8
-                store_byte(b, a, PRIMASK),  // 10
-                load_byte(b, a, LOOK),      // 12
-                0xb910 | u16::from(b), // 14: cbnz b, 22
+                u16::from(b) << 8 | 1,     // 4: and.w b, register, #1
+                NOP,                       // 8
+                store_byte(b, a, PRIMASK), // 10
+                load_byte(b, a, LOOK),     // 12
+                0xb910 | u16::from(b),     // 14: cbnz b, 22
             ];
-            storing(work, (a, b), site, back, words)
+            storing(work, a, b, site, words, address)
         }
         Does::StoreStack { register } => {
             let (a, b) = others(register);
@@ -178,21 +178,15 @@ fn piece(address: u32, words: u32, site: Site) -> Piece {
                 0xb118 | u16::from(b),      // 12: cbz b, 22
                 store(b, a, PROCESS_STACK), // 14
             ];
-            storing(work, (a, b), site, back, words)
+            storing(work, a, b, site, words, address)
         }
     }
 }
 
 /// Returns a piece that stores: `work` between the way in and both ways out.
-fn storing(
-    work: [u16; 6],
-    (a, b): (u8, u8),
-    site: Site,
-    back: impl Fn(u32) -> [u16; 2],
-    words: u32,
-) -> Piece {
+fn storing(work: [u16; 6], a: u8, b: u8, site: Site, words: u32, address: u32) -> Piece {
     let both = 1 << a | 1 << b;
-    let (done, after) = (back(18), back(28));
+    let [done, after] = [18, 28].map(|from| branch(address + from, site.address + 4));
     let mut halves = vec![
         0xb400 | both,                  // 0: push {a, b}
         0x4800 | u16::from(a) << 8 | 7, // 2: ldr a, [pc, #28]
@@ -258,8 +252,8 @@ fn half(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes([pair[0], pair[1]]))
 }
 
-/// Tells whether the instruction at `at` may be in an IT block (A7.7.38): something before it looks like an IT,
-/// and as many instructions after that as its block has reach as far.
+/// Tells whether the instruction at `at` may be in an IT block (A7.7.38): something before it looks like an
+/// IT, and as many instructions after that as its block has reach as far.
 fn may_be_conditional(bytes: &[u8], at: usize) -> bool {
     let reaches = |back: usize| {
         let mut next = at.checked_sub(2 * back)?;
@@ -351,6 +345,19 @@ pub(super) fn bridge(words: u32, code: &mut Vec<Stretch>, rewritten: &mut Rewrit
     verify(words, code, &bridged)
 }
 
+/// Returns the name that the disassembler has for a register.
+fn name(register: u8) -> String {
+    let known = match register {
+        9 => "sb",
+        10 => "sl",
+        11 => "fp",
+        12 => "ip",
+        14 => "lr",
+        low => return format!("r{low}"),
+    };
+    known.to_owned()
+}
+
 /// Returns the assembly language of a piece, without the word at its end. It is written here once more, by
 /// names and not by encodings.
 fn listing(site: Site, to: u32) -> Vec<String> {
@@ -361,14 +368,6 @@ fn listing(site: Site, to: u32) -> Vec<String> {
     };
     let back = format!("b.w #{:#x}", site.address + 4);
     let slow = |after: u32| format!("#{:#x}", to + after);
-    let name = |register: u8| match register {
-        9 => "sb".to_owned(),
-        10 => "sl".to_owned(),
-        11 => "fp".to_owned(),
-        12 => "ip".to_owned(),
-        14 => "lr".to_owned(),
-        low => format!("r{low}"),
-    };
     let stores = |work: &dyn Fn(&str, &str, &str) -> Vec<String>, register: u8| {
         let (a, b) = others(register);
         let (a, b) = (name(a), name(b));
@@ -521,8 +520,8 @@ mod tests {
 
     #[test]
     fn an_instruction_that_may_be_conditional_stays_a_trap() {
-        // (it eq; msreq basepri, r1), (it eq; vldmiaeq r0!, {s16-s31}; msr basepri, r1), the same with itt and
-        // ittet, and with a narrow instruction before
+        // MSR BASEPRI, r1 alone, after VLDMIA r0!, {s16-s31}, or after MOVS r3, #0, and blocks of different
+        // lengths.
         let cases: [(&[u16], bool); 6] = [
             (&[0xbf08, 0xf381, 0x8811], true),
             (&[0xbf08, 0xecb0, 0x8a10, 0xf381, 0x8811], false),
