@@ -109,6 +109,15 @@ impl El1State {
         }
     }
 
+    /// Moves the registers that a task can change: reads them from the hardware, and writes the registers of
+    /// the task that follows. All other registers are the same for every task ([`El1State::task`]).
+    #[inline(always)]
+    pub(crate) fn exchange_task(&mut self, next: &Self) {
+        (self.sp_el0, self.tpidr_el0) = (read_register!("sp_el0"), read_register!("tpidr_el0"));
+        write_guest_register!("sp_el0", next.sp_el0);
+        write_guest_register!("tpidr_el0", next.tpidr_el0);
+    }
+
     /// Returns the stack pointer that code with this PSTATE uses.
     pub(crate) const fn stack_pointer(&self, pstate: u64) -> u64 {
         if pstate & PSTATE_MODE == PSTATE_EL1H {

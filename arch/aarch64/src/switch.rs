@@ -95,7 +95,7 @@ impl Machine {
             _ => return self.switch_slowly(context),
         }
         if !gic::switch_fast(&mut self.irq, &mut before.irq, &mut context.irq, vcpu) {
-            return self.switch_slowly(context);
+            return self.switch_otherwise(context);
         }
         instruction!("dsb sy");
         // AArch32 is rare. The ISB that the look at SErrors needs is in `save`.
@@ -104,6 +104,38 @@ impl Machine {
             return self.switch_late(before, context);
         }
         self.finish_switch(before, context)
+    }
+
+    /// Does [`Machine::switch_to`] if one of the two, both with nothing unusual, has no virtual interrupts or
+    /// no short way for them.
+    #[inline(never)]
+    fn switch_otherwise(&mut self, context: &mut Context) -> bool {
+        // SAFETY: as in `switch_to`, which has found that it is not null, and does not use its reference any
+        // more.
+        let before = unsafe { &mut *self.current };
+        if before.is_task() && context.is_task() {
+            return self.switch_tasks(before, context);
+        }
+        self.switch_slowly(context)
+    }
+
+    /// Switches from one task to another one, both with nothing unusual. A task has no registers of EL1, no
+    /// timers and no virtual interrupts. So HCR_EL2, these registers and the virtual interface stay as they
+    /// are, and no walk of stage 1 could use the next task's space too early.
+    #[inline(always)]
+    fn switch_tasks(&mut self, before: &mut Context, context: &mut Context) -> bool {
+        instruction!("dsb sy");
+        instruction!("isb");
+        if serror::is_pending() {
+            serror::charge(before);
+        }
+        before.el1.exchange_task(&context.el1);
+        self.current = context;
+        let (space, cptr) = (context.space, context.cptr);
+        write_guest_register!("cptr_el2", cptr);
+        space::enter(space);
+        self.forget_sibling(context);
+        true
     }
 
     /// Does the rest of [`Machine::switch_to`] if the vCPU that leaves has caused an SError.

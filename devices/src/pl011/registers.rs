@@ -56,7 +56,7 @@ impl Register {
         Some(match offset & !3 {
             0x000 => Self::Data,
             0x004 => Self::ReceiveStatus,
-            0x018 => Self::Flags,
+            FLAGS => Self::Flags,
             0x020 => Self::IrdaLowPower,
             0x024 => Self::IntegerBaud,
             0x028 => Self::FractionalBaud,
@@ -73,6 +73,9 @@ impl Register {
         })
     }
 }
+
+/// Offset of [`Register::Flags`].
+pub(super) const FLAGS: u64 = 0x018;
 
 /// The identification registers in order: part 0x011, designer 0x41 (Arm), revision 3 (r1p5), PrimeCell.
 pub(super) const CELL_ID: [u8; 8] = [0x11, 0x10, 0x34, 0x00, 0x0D, 0xF0, 0x05, 0xB1];
