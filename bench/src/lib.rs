@@ -23,6 +23,7 @@
 //! | `runs` | the runs |
 //! | `overheads` | the analysis' charges, against the measured figures |
 //! | `footprint` | sizes and lines of code |
+//! | `in_turns` | programs of an RTOS, alone and in turns with a busy VM |
 //! | `trusted` | lines of code that a class binary is trusted with |
 //! | `cells` | the tables of a page, read back
 //! | `papers` | five published papers beside our figures: `docs/papers.md`
@@ -38,6 +39,7 @@ mod cells;
 mod class;
 pub mod command;
 mod footprint;
+mod in_turns;
 pub mod latency;
 pub mod linux;
 mod overheads;
@@ -48,7 +50,6 @@ mod report;
 mod rows;
 mod runs;
 mod systems;
-mod thread_metric;
 mod trusted;
 mod waivers;
 

@@ -65,6 +65,20 @@ macro_rules! metric {
     };
 }
 
+/// Makes the row of a program of MiBench, or of a mean of them with its own title.
+macro_rules! mibench {
+    ($program:literal, $passes:literal) => {
+        row(
+            concat!("mibench-", $program),
+            concat!("MiBench, `", $program, "`, small input, passes: ", $passes),
+            None,
+        )
+    };
+    (mean $key:literal, $title:literal) => {
+        row(concat!("mibench-", $key), concat!("MiBench, ", $title), None)
+    };
+}
+
 /// The end of the name under which the guest reports the very first turn.
 pub(crate) const FIRST: &str = "-first";
 
@@ -343,6 +357,17 @@ pub const ROWS: &[Row] = &[
     metric!("mean-10ms", "the same mean with a switch every 10 ms"),
     metric!("mean-5ms", "the same mean with a switch every 5 ms"),
     metric!("mean-1ms", "the same mean with a switch every 1 ms"),
+    mibench!("basicmath", 7),
+    mibench!("bitcount", 1),
+    mibench!("qsort", 3),
+    mibench!("susan-smoothing", 2),
+    mibench!("susan-edges", 10),
+    mibench!("susan-corners", 10),
+    mibench!(mean "mean-alone", "mean of all programs, the bare board is 100 000"),
+    mibench!(mean "mean-20ms", "the same mean with a switch every 20 ms"),
+    mibench!(mean "mean-10ms", "the same mean with a switch every 10 ms"),
+    mibench!(mean "mean-5ms", "the same mean with a switch every 5 ms"),
+    mibench!(mean "mean-1ms", "the same mean with a switch every 1 ms"),
     row(
         RESET,
         "reset to first guest instruction, without digests",

@@ -2,10 +2,10 @@
 //! Class `aarch64`: the page with its blessed figures, and the measurement by parts of the guest.
 
 use super::Bench;
+use crate::in_turns;
 use crate::page::Page;
 use crate::rows::ROWS;
 use crate::runs::{self, Results};
-use crate::thread_metric;
 use crate::waivers::{SIZE, Waiver, waiver};
 use bulkhead::problem::Problem;
 use bulkhead::ui::progress::Progress;
@@ -28,9 +28,9 @@ impl Bench for Aarch64 {
 
     fn measure(&self, board: &Board, emulator: &Emulator, progress: &Progress) -> Result<Results, Problem> {
         let mut results = runs::measure_parts(board, emulator, progress)?;
-        // The RTOS knows the interrupt controller of this board.
+        // These programs know the interrupt controller of this board.
         if board.name == PAGE.board {
-            thread_metric::measure(board, emulator, progress, &mut results)?;
+            in_turns::measure(board, emulator, progress, &mut results)?;
         }
         Ok(results)
     }
