@@ -75,7 +75,7 @@ pub fn timing(board: &str, progress: &Progress) -> Result<Timing, Problem> {
         is_pages_compiler: of_page(&page)?.is_of(&compiler),
         page,
         charges: overheads::charges(&results, &board.overheads(1).unwrap_or_default()),
-        footprint: Footprint::measure(&results.class_binary, Workspace::locate()?.root(), page.crates)?,
+        footprint: Footprint::measure(&results.class_binary, Workspace::locate()?.root(), &page)?,
         results,
         compiler,
     })

@@ -250,7 +250,8 @@ impl Timing {
             ]);
         }
         let mut lines = table(&["crate", "lines of code", "of tests beside it"]);
-        for (name, count) in self.lines() {
+        let own = sum_of(&self.footprint.lines, "all");
+        for (name, count) in own.chain(sum_of(&self.footprint.models, "all device models")) {
             lines.add_row([name.to_owned(), count.code.to_string(), count.tests.to_string()]);
         }
         let charges: Vec<String> = self.charges.iter().map(Charge::text).collect();
@@ -312,16 +313,6 @@ impl Timing {
         }
     }
 
-    /// Returns the lines per crate, and their sum.
-    fn lines(&self) -> impl Iterator<Item = (&str, Lines)> {
-        let sum = self
-            .footprint
-            .lines
-            .iter()
-            .fold(Lines::default(), |sum, (_, lines)| sum.plus(*lines));
-        self.footprint.lines.iter().copied().chain([("all", sum)])
-    }
-
     /// Returns the page with these figures instead of its old ones, or `None` if the page has no place for
     /// them.
     #[must_use]
@@ -369,8 +360,14 @@ impl Timing {
             text.push_str(&format!("| {what} | {size} | {bar} |\n"));
         }
         text.push_str("\n| crate | lines of code | of tests beside it |\n|---|---:|---:|\n");
-        for (name, count) in self.lines() {
+        for (name, count) in sum_of(&self.footprint.lines, "all") {
             text.push_str(&format!("| {name} | {} | {} |\n", count.code, count.tests));
+        }
+        if !self.footprint.models.is_empty() {
+            text.push_str("\n| device models | lines of code | of tests beside it |\n|---|---:|---:|\n");
+            for (name, count) in sum_of(&self.footprint.models, "all device models") {
+                text.push_str(&format!("| {name} | {} | {} |\n", count.code, count.tests));
+            }
         }
         text
     }
@@ -394,6 +391,12 @@ impl Timing {
         }
         format!("\n| histogram | instructions | arrivals | |\n|---|---:|---:|---|\n{text}")
     }
+}
+
+/// Returns lines per crate, and their sum with this name. Without crates there is nothing.
+fn sum_of<'a>(lines: &'a [(&'a str, Lines)], name: &'a str) -> impl Iterator<Item = (&'a str, Lines)> {
+    let sum = lines.iter().map(|(_, lines)| *lines).reduce(Lines::plus);
+    lines.iter().copied().chain(sum.map(|sum| (name, sum)))
 }
 
 /// Returns the title under which the very first turn of a row is compared.
@@ -428,6 +431,7 @@ mod tests {
                     pool: (0, 0),
                 },
                 lines: vec![("abi", Lines { code: 7, tests: 2 })],
+                models: Vec::new(),
             },
             compiler: "rustc 1".to_owned(),
             is_pages_compiler: true,

@@ -413,32 +413,51 @@ pub(crate) fn run(emulator: &Emulator, system: &Prepared) -> Result<Figures, Pro
     reader.figures()
 }
 
-/// Runs a system until a partition prints this line. Returns the log area of the hypervisor.
-pub(crate) fn run_to_line(
-    emulator: &Emulator,
-    system: &Prepared,
-    line: &str,
-) -> Result<Option<Vec<u8>>, Problem> {
+/// The findings of a run to a line.
+pub(crate) struct Seen {
+    /// The log area of the hypervisor.
+    pub log_area: Option<Vec<u8>>,
+    /// The costs that partitions printed: `cost NAME NUMBER`.
+    pub costs: Figures,
+}
+
+/// Runs a system until a line is printed.
+pub(crate) fn run_to_line(emulator: &Emulator, system: &Prepared, line: &str) -> Result<Seen, Problem> {
     let counting = counting(emulator, &emulator.arguments);
     let mut launch = launch();
     launch.look_at(system.system());
+    let mut until = Until {
+        end: line,
+        costs: Figures::new(),
+    };
     let outcome = launch::run(
         &launch,
         system.board_of(&counting),
         system.flash(),
-        &mut Until(line),
+        &mut until,
         &mut NoInput,
         None,
     )?;
-    Ok(outcome.log_area)
+    Ok(Seen {
+        log_area: outcome.log_area,
+        costs: until.costs,
+    })
 }
 
-/// Ends a run at a line.
-struct Until<'a>(&'a str);
+/// Ends a run at a line, and collects costs.
+struct Until<'a> {
+    end: &'a str,
+    costs: Figures,
+}
 
 impl Observer for Until<'_> {
     fn line(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
-        control.stop = line.text == self.0;
+        let mut words = line.text.split_ascii_whitespace();
+        if let (Some("cost"), Some(name), Some(number)) = (words.next(), words.next(), words.next()) {
+            self.costs
+                .extend(number.parse().ok().map(|number| (name.to_owned(), number)));
+        }
+        control.stop = line.text == self.end;
     }
 }
 

@@ -63,6 +63,7 @@ const PAGE: Page = Page {
         "kernel",
         "hypervisor/aarch64",
     ],
+    models: &[],
 };
 
 /// The reason why messages with donation are beyond their bars.

@@ -28,6 +28,7 @@ pub(super) const PAGE: Page = Page {
         "kernel",
         "hypervisor/armv7m",
     ],
+    models: &[],
 };
 
 /// Bars that do not hold yet.
