@@ -344,7 +344,8 @@ fn late_of(board: &str, images: [&'static str; 2]) -> Vec<(String, String)> {
 }
 
 /// Returns the systems of a partition that measures and one that is always ready, by the kinds of both. The
-/// one that is always ready is the first in their names. The images are for a task and for a VM that measures.
+/// one that is always ready is the first in their names. The images are for a task and for a VM that
+/// measures.
 fn beside_busy(
     board: &str,
     images: [&'static str; 2],

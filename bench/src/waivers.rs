@@ -5,10 +5,10 @@
 //! figure beyond its waiver is a finding as well, so that no failing bar gets worse. A waiver that is clearly
 //! not needed any more is the third kind of finding: a bar that was reached once is not to be lost.
 //!
-//! A waiver is at the blessed figure of its page, to the instruction and the byte: a test compares the two. So
-//! a change that lets such a figure rise has to raise the waiver in this folder, and says why. Figures repeat
-//! exactly with the compiler that the page names. Another compiler makes other code, and may need a twentieth
-//! more.
+//! A waiver is at the blessed figure of its page, to the instruction and the byte: a test compares the two.
+//! So a change that lets such a figure rise has to raise the waiver of its class, and says why. Figures
+//! repeat exactly with the compiler that the page names. Another compiler makes other code, and may need a
+//! twentieth more.
 
 /// Name of the size of the class binary, which stands in the place of a row's key.
 pub(crate) const SIZE: &str = "size";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A task that measures more than `bench-ports` does: the spread of its own lateness, if it has the capability
+//! A task that measures more than `bench-ports` does: the spread of its lateness, if it has the capability
 //! `clock`; else messages to a server, by the capability `server`.
 //!
 //! This is a program besides `bench-ports`: the figures of that one depend on its own instructions.

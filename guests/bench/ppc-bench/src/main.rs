@@ -2,8 +2,8 @@
 //! Measures what privileged instructions cost, on the bare board and as a VM of a PowerPC 405.
 //!
 //! The time base ticks once in three instructions, so a thousand of anything are exact to a fraction of an
-//! instruction. `bench NAME INSTRUCTIONS` is one figure; `bench done` is the end. With the feature `first`, as
-//! the program `ppc-bench-first`, everything is done once: the figures of a fresh system.
+//! instruction. `bench NAME INSTRUCTIONS` is one figure; `bench done` is the end. With the feature `first`,
+//! as the program `ppc-bench-first`, everything is done once: the figures of a fresh system.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

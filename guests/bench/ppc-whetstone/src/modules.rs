@@ -35,7 +35,7 @@ pub fn all() -> bool {
     modules.iter().fold(true, |good, module| module() & good)
 }
 
-/// One step of both modules with arrays. The last number is a half, by a product or by a quotient.
+/// Does a step of both modules with arrays. The last number is a half, by a product or by a quotient.
 fn step(e: &mut [f64; 4], last: fn(f64) -> f64) {
     e[0] = (e[0] + e[1] + e[2] - e[3]) * T;
     e[1] = (e[0] + e[1] - e[2] + e[3]) * T;
