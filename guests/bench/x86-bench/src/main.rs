@@ -52,8 +52,10 @@ fn show(name: &str, ticks: u64) {
 /// Takes the median of several turns of `turn` and prints it.
 fn measure(name: &str, mut turn: impl FnMut() -> u64) {
     let mut results = [0; REPEATS];
-    for _ in 0..WARM_UP {
+    let mut before = WARM_UP;
+    while before > 0 {
         turn();
+        before -= 1;
     }
     for result in &mut results {
         *result = turn();
