@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sizes of a class binary, and the number of lines of code in it.
 
+use crate::page::Page;
 use bulkhead::problem::Problem;
 use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, elf};
 use std::path::{Path, PathBuf};
@@ -122,29 +123,41 @@ pub struct Footprint {
     pub sizes: Sizes,
     /// Lines per crate, by its folder.
     pub lines: Vec<(&'static str, Lines)>,
+    /// The same of the device models, which are no part of the class binary.
+    pub models: Vec<(&'static str, Lines)>,
 }
 
 impl Footprint {
-    /// Looks at the class binary and at the sources of its `crates`, folders below `root`.
+    /// Looks at the class binary, and at the sources of the `crates` and `models` of a page, folders below
+    /// `root`.
     ///
     /// # Errors
     /// A file cannot be read.
-    pub fn measure(class_binary: &Path, root: &Path, crates: &[&'static str]) -> Result<Self, Problem> {
+    pub fn measure(class_binary: &Path, root: &Path, page: &Page) -> Result<Self, Problem> {
         let bytes = std::fs::read(class_binary).map_err(Problem::io(class_binary.display()))?;
         let sizes =
             Sizes::of(&bytes).map_err(|why| Problem::new(format!("{}: {why}", class_binary.display())))?;
-        let mut lines = Vec::new();
-        for folder in crates {
-            let mut total = Lines::default();
-            for file in sources(&root.join(folder).join("src"))? {
-                let text = std::fs::read_to_string(&file).map_err(Problem::io(file.display()))?;
-                let is_test = file.file_name().is_some_and(|name| name == "tests.rs");
-                total = total.plus(Lines::of(&text, is_test));
-            }
-            lines.push((*folder, total));
-        }
-        Ok(Self { sizes, lines })
+        Ok(Self {
+            sizes,
+            lines: lines(root, page.crates)?,
+            models: lines(root, page.models)?,
+        })
     }
+}
+
+/// Returns the lines of crates, each with its folder below `root`.
+fn lines(root: &Path, crates: &[&'static str]) -> Result<Vec<(&'static str, Lines)>, Problem> {
+    let mut lines = Vec::new();
+    for folder in crates {
+        let mut total = Lines::default();
+        for file in sources(&root.join(folder).join("src"))? {
+            let text = std::fs::read_to_string(&file).map_err(Problem::io(file.display()))?;
+            let is_test = file.file_name().is_some_and(|name| name == "tests.rs");
+            total = total.plus(Lines::of(&text, is_test));
+        }
+        lines.push((*folder, total));
+    }
+    Ok(lines)
 }
 
 /// Returns all Rust files below a folder. The depth is bounded by the depth of our own tree.

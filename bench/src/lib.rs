@@ -23,6 +23,7 @@
 //! | `runs` | the runs |
 //! | `overheads` | the analysis' charges, against the measured figures |
 //! | `footprint` | sizes and lines of code |
+//! | `in_turns` | programs of an RTOS, alone and in turns with a busy VM |
 //! | `trusted` | lines of code that a class binary is trusted with |
 //! | `cells` | the tables of a page, read back
 //! | `papers` | five published papers beside our figures: `docs/papers.md`
@@ -38,6 +39,7 @@ mod cells;
 mod class;
 pub mod command;
 mod footprint;
+mod in_turns;
 pub mod latency;
 pub mod linux;
 mod overheads;
@@ -48,7 +50,6 @@ mod report;
 mod rows;
 mod runs;
 mod systems;
-mod thread_metric;
 mod trusted;
 mod waivers;
 
@@ -69,12 +70,14 @@ pub fn timing(board: &str, progress: &Progress) -> Result<Timing, Problem> {
     let board = board_named(board)?;
     let results = measure(&board, progress)?;
     let page = class::of(&board)?.page();
+    let compiler = compiler()?;
     Ok(Timing {
+        is_pages_compiler: of_page(&page)?.is_of(&compiler),
         page,
         charges: overheads::charges(&results, &board.overheads(1).unwrap_or_default()),
-        footprint: Footprint::measure(&results.class_binary, Workspace::locate()?.root(), page.crates)?,
+        footprint: Footprint::measure(&results.class_binary, Workspace::locate()?.root(), &page)?,
         results,
-        compiler: compiler()?,
+        compiler,
     })
 }
 
@@ -94,9 +97,12 @@ pub fn board_named(name: &str) -> Result<Board, Problem> {
 /// # Errors
 /// There are no blessed figures.
 pub fn differences(timing: &Timing) -> Result<Option<Vec<String>>, Problem> {
-    let path = Workspace::locate()?.root().join(timing.page.file);
-    let page = std::fs::read_to_string(&path).map_err(Problem::io(path.display()))?;
-    let blessed =
-        blessed(&page).ok_or_else(|| Problem::new(format!("{}: no table of figures", path.display())))?;
-    Ok(timing.compare(&blessed))
+    Ok(timing.compare(&of_page(&timing.page)?))
+}
+
+/// Reads the blessed figures of a page.
+fn of_page(page: &Page) -> Result<Blessed, Problem> {
+    let path = Workspace::locate()?.root().join(page.file);
+    let text = std::fs::read_to_string(&path).map_err(Problem::io(path.display()))?;
+    blessed(&text).ok_or_else(|| Problem::new(format!("{}: no table of figures", path.display())))
 }

@@ -84,7 +84,8 @@ pub fn charges(results: &Results, overheads: &Overheads) -> Vec<Charge> {
 }
 
 /// Returns the charges for the latency of a serial receive. From its first instruction on, the hypervisor
-/// takes the interrupt, decides and switches. From the arrival on, other work may be under way first.
+/// takes the interrupt, decides and switches. From the arrival on, other work may be under way first. A byte
+/// that the hypervisor finds by looking, between two pieces of other work, counts from the arrival alone.
 #[must_use]
 pub fn latency_charges(measured: &[Measured], overheads: &Overheads) -> Vec<Charge> {
     let worst = |what, of: fn(&Measured) -> &Distribution, charged| {

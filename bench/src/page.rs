@@ -21,4 +21,6 @@ pub struct Page {
     pub(crate) ram_bar: Option<u64>,
     /// Crates that end up in the class binary, by their folders.
     pub(crate) crates: &'static [&'static str],
+    /// Crates of device models, which are programs of partitions, by their folders.
+    pub(crate) models: &'static [&'static str],
 }

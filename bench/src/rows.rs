@@ -47,6 +47,39 @@ macro_rules! call {
     };
 }
 
+/// Makes the row of a call without donation, or of a message to a server that waits: kinds of the client and
+/// of the server.
+macro_rules! plain {
+    ($path:literal, $name:literal, $bytes:literal, $client:literal, $server:literal) => {
+        row(
+            concat!("port-", $path, "-", $bytes, "-", $client, "-", $server),
+            concat!(
+                "message of ",
+                $bytes,
+                " bytes, ",
+                $name,
+                ", ",
+                $client,
+                " to ",
+                $server
+            ),
+            None,
+        )
+    };
+    (call $client:literal, $server:literal, $bytes:literal) => {
+        plain!("call", "two way without donation", $bytes, $client, $server)
+    };
+    (waiting $client:literal, $server:literal, $bytes:literal) => {
+        plain!(
+            "waiting",
+            "send to a receiver that waits",
+            $bytes,
+            $client,
+            $server
+        )
+    };
+}
+
 /// Makes the row of a test of Thread-Metric, or of a mean of them with its own title.
 macro_rules! metric {
     ($test:literal) => {
@@ -65,8 +98,27 @@ macro_rules! metric {
     };
 }
 
+/// Makes the row of a program of MiBench, or of a mean of them with its own title.
+macro_rules! mibench {
+    ($program:literal, $passes:literal) => {
+        row(
+            concat!("mibench-", $program),
+            concat!("MiBench, `", $program, "`, small input, passes: ", $passes),
+            None,
+        )
+    };
+    (mean $key:literal, $title:literal) => {
+        row(concat!("mibench-", $key), concat!("MiBench, ", $title), None)
+    };
+}
+
 /// The end of the name under which the guest reports the very first turn.
 pub(crate) const FIRST: &str = "-first";
+
+/// The parts of the name under which the guest reports a bar of a histogram, and the end of the worst's.
+pub(crate) const HISTOGRAM: &str = "histogram-";
+pub(crate) const AT: &str = "-at-";
+pub(crate) const WORST: &str = "-worst";
 
 /// Row that needs the digests' share taken off.
 pub const RESET: &str = "reset";
@@ -119,6 +171,11 @@ pub const ROWS: &[Row] = &[
         "timer-busy",
         "virtual timer to guest vector, vCPU busy",
         Some(130),
+    ),
+    row(
+        "timer-busy-worst",
+        "virtual timer to guest vector, vCPU busy, worst of 128 arrivals",
+        None,
     ),
     row(TIMER, "virtual timer to guest vector, vCPU in WFI", Some(130)),
     row(
@@ -209,6 +266,26 @@ pub const ROWS: &[Row] = &[
         "end of a sleep to a task's next instruction, a VM preempted",
         None,
     ),
+    row(
+        "late-worst-task-vm",
+        "virtual timer to the vector of a VM in WFI, a task preempted, worst of 128 arrivals",
+        None,
+    ),
+    row(
+        "late-worst-vm-vm",
+        "virtual timer to the vector of a VM in WFI, another VM preempted, worst of 128 arrivals",
+        None,
+    ),
+    row(
+        "late-worst-task-task",
+        "end of a sleep to a task's next instruction, another task preempted, worst of 128 arrivals",
+        None,
+    ),
+    row(
+        "late-worst-vm-task",
+        "end of a sleep to a task's next instruction, a VM preempted, worst of 128 arrivals",
+        None,
+    ),
     row("free-channel", "channel of 4 KiB read by a task", None),
     row(
         "held-channel",
@@ -290,6 +367,46 @@ pub const ROWS: &[Row] = &[
     call!("two-way", "two way", 192, "vm", "vm", None),
     call!("two-way", "two way", 256, "vm", "vm", None),
     call!("two-way", "two way", 320, "vm", "vm", Some(2740)),
+    plain!(call "task", "task", 64),
+    plain!(call "task", "task", 128),
+    plain!(call "task", "task", 192),
+    plain!(call "task", "task", 256),
+    plain!(call "task", "task", 320),
+    plain!(call "vm", "task", 64),
+    plain!(call "vm", "task", 128),
+    plain!(call "vm", "task", 192),
+    plain!(call "vm", "task", 256),
+    plain!(call "vm", "task", 320),
+    plain!(call "task", "vm", 64),
+    plain!(call "task", "vm", 128),
+    plain!(call "task", "vm", 192),
+    plain!(call "task", "vm", 256),
+    plain!(call "task", "vm", 320),
+    plain!(call "vm", "vm", 64),
+    plain!(call "vm", "vm", 128),
+    plain!(call "vm", "vm", 192),
+    plain!(call "vm", "vm", 256),
+    plain!(call "vm", "vm", 320),
+    plain!(waiting "task", "task", 64),
+    plain!(waiting "task", "task", 128),
+    plain!(waiting "task", "task", 192),
+    plain!(waiting "task", "task", 256),
+    plain!(waiting "task", "task", 320),
+    plain!(waiting "vm", "task", 64),
+    plain!(waiting "vm", "task", 128),
+    plain!(waiting "vm", "task", 192),
+    plain!(waiting "vm", "task", 256),
+    plain!(waiting "vm", "task", 320),
+    plain!(waiting "task", "vm", 64),
+    plain!(waiting "task", "vm", 128),
+    plain!(waiting "task", "vm", 192),
+    plain!(waiting "task", "vm", 256),
+    plain!(waiting "task", "vm", 320),
+    plain!(waiting "vm", "vm", 64),
+    plain!(waiting "vm", "vm", 128),
+    plain!(waiting "vm", "vm", 192),
+    plain!(waiting "vm", "vm", 256),
+    plain!(waiting "vm", "vm", 320),
     row("decide-pinned-1", "longest decision, pinned, 1 vCPU", None),
     row(
         "decide-fixed-priority-2",
@@ -343,6 +460,17 @@ pub const ROWS: &[Row] = &[
     metric!("mean-10ms", "the same mean with a switch every 10 ms"),
     metric!("mean-5ms", "the same mean with a switch every 5 ms"),
     metric!("mean-1ms", "the same mean with a switch every 1 ms"),
+    mibench!("basicmath", 7),
+    mibench!("bitcount", 1),
+    mibench!("qsort", 3),
+    mibench!("susan-smoothing", 2),
+    mibench!("susan-edges", 10),
+    mibench!("susan-corners", 10),
+    mibench!(mean "mean-alone", "mean of all programs, the bare board is 100 000"),
+    mibench!(mean "mean-20ms", "the same mean with a switch every 20 ms"),
+    mibench!(mean "mean-10ms", "the same mean with a switch every 10 ms"),
+    mibench!(mean "mean-5ms", "the same mean with a switch every 5 ms"),
+    mibench!(mean "mean-1ms", "the same mean with a switch every 1 ms"),
     row(
         RESET,
         "reset to first guest instruction, without digests",

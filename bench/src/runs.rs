@@ -6,7 +6,8 @@
 //! payload that is not loaded gives the cost of a byte, and the share of all bytes is taken off.
 
 use super::rows::{
-    FIRST, RESET, RESET_BESIDE, SHORT_RECORD, SWITCH, SWITCH_TRACED, TIMER, TIMER_SHARED, TRACE_RECORD,
+    AT, FIRST, HISTOGRAM, RESET, RESET_BESIDE, SHORT_RECORD, SWITCH, SWITCH_TRACED, TIMER, TIMER_SHARED,
+    TRACE_RECORD, WORST,
 };
 use super::systems::{self, manifest};
 use bulkhead::build::artifacts::Workspace;
@@ -76,6 +77,8 @@ pub struct Results {
     /// The very first turn of each measurement, on the bare board and in a VM. A system that is measured is
     /// fresh, and nothing in it was used before.
     pub cold: [Figures; 2],
+    /// Arrivals by their latency, for each row that has the worst of many arrivals: by the key of the row.
+    pub histograms: BTreeMap<String, BTreeMap<u64, u64>>,
     /// Instructions that digests take between reset and guest. They are part of those in `hypervised`.
     pub digests: u64,
     /// The class binary, with symbols.
@@ -106,8 +109,15 @@ impl Results {
         Some(hypervised.get(key)?.saturating_sub(bare))
     }
 
-    /// Puts the very first turns apart.
+    /// Puts the histograms and the very first turns apart.
     fn split(&mut self) {
+        self.bare.retain(|key, _| !key.starts_with(HISTOGRAM));
+        for (key, count) in &self.hypervised {
+            if let Some((row, latency)) = bar(key) {
+                self.histograms.entry(row).or_default().insert(latency, *count);
+            }
+        }
+        self.hypervised.retain(|key, _| !key.starts_with(HISTOGRAM));
         let [bare, hypervised] = &mut self.cold;
         for (all, cold) in [(&mut self.bare, bare), (&mut self.hypervised, hypervised)] {
             let first: Vec<String> = all.keys().filter(|key| key.contains(FIRST)).cloned().collect();
@@ -118,6 +128,15 @@ impl Results {
             }
         }
     }
+}
+
+/// Returns the row and the latency of a bar of a histogram, by the name of the bar:
+/// `histogram-ROW-at-LATENCY`, and the end of the row's key, if it has one.
+fn bar(key: &str) -> Option<(String, u64)> {
+    let (row, rest) = key.strip_prefix(HISTOGRAM)?.split_once(AT)?;
+    let (latency, end) = rest.split_once('-').unwrap_or((rest, ""));
+    let dash = if end.is_empty() { "" } else { "-" };
+    Some((format!("{row}{WORST}{dash}{end}"), latency.parse().ok()?))
 }
 
 /// Measures with the parts of the guest `bench`, each on the bare board and in the smallest system that it
@@ -133,7 +152,7 @@ pub(crate) fn measure_parts(
         systems.push(prepare(&manifest(&board.name, part, vcpus, None), progress)?);
     }
     progress.step("measuring on the bare board", || {
-        results.bare = run_bare(emulator)?;
+        results.bare = run_bare(emulator, "guest-bench", &[2, 1])?;
         Ok(())
     })?;
     progress.step("measuring in a VM", || {
@@ -145,6 +164,7 @@ pub(crate) fn measure_parts(
     switches(board, emulator, progress, &mut results.hypervised)?;
     messages(board, emulator, progress, &mut results.hypervised)?;
     shared_timers(board, emulator, progress, &mut results)?;
+    spread(board, emulator, progress, &mut results)?;
     let single = systems
         .first()
         .ok_or_else(|| Problem::new("nothing to measure"))?;
@@ -265,6 +285,23 @@ fn shared_timers(
     })
 }
 
+/// Measures the spread of the timer of a VM that runs.
+fn spread(
+    board: &Board,
+    emulator: &Emulator,
+    progress: &Progress,
+    results: &mut Results,
+) -> Result<(), Problem> {
+    let system = prepare(&systems::more(&board.name), progress)?;
+    progress.step("measuring many arrivals", || {
+        results
+            .bare
+            .append(&mut run_bare(emulator, "guest-bench-more", &[1])?);
+        results.hypervised.append(&mut run(emulator, &system)?);
+        Ok(())
+    })
+}
+
 /// Measures the start of a VM beside one whose memory takes long to clear. The digests of both payloads are
 /// taken off: they grow with the length of the image.
 fn beside(
@@ -294,7 +331,14 @@ fn messages(
     figures: &mut Figures,
 ) -> Result<(), Problem> {
     let mut measured = Vec::new();
-    let of_each_kind = [systems::ports, systems::turns, systems::late].map(|systems| systems(&board.name));
+    let of_each_kind = [
+        systems::ports,
+        systems::waiting,
+        systems::turns,
+        systems::late,
+        systems::late_often,
+    ]
+    .map(|systems| systems(&board.name));
     for (name, text) in of_each_kind.into_iter().flatten() {
         measured.push((name, prepare(&text, progress)?));
     }
@@ -369,44 +413,63 @@ pub(crate) fn run(emulator: &Emulator, system: &Prepared) -> Result<Figures, Pro
     reader.figures()
 }
 
-/// Runs a system until a partition prints this line. Returns the log area of the hypervisor.
-pub(crate) fn run_to_line(
-    emulator: &Emulator,
-    system: &Prepared,
-    line: &str,
-) -> Result<Option<Vec<u8>>, Problem> {
+/// The findings of a run to a line.
+pub(crate) struct Seen {
+    /// The log area of the hypervisor.
+    pub log_area: Option<Vec<u8>>,
+    /// The costs that partitions printed: `cost NAME NUMBER`.
+    pub costs: Figures,
+}
+
+/// Runs a system until a line is printed.
+pub(crate) fn run_to_line(emulator: &Emulator, system: &Prepared, line: &str) -> Result<Seen, Problem> {
     let counting = counting(emulator, &emulator.arguments);
     let mut launch = launch();
     launch.look_at(system.system());
+    let mut until = Until {
+        end: line,
+        costs: Figures::new(),
+    };
     let outcome = launch::run(
         &launch,
         system.board_of(&counting),
         system.flash(),
-        &mut Until(line),
+        &mut until,
         &mut NoInput,
         None,
     )?;
-    Ok(outcome.log_area)
+    Ok(Seen {
+        log_area: outcome.log_area,
+        costs: until.costs,
+    })
 }
 
-/// Ends a run at a line.
-struct Until<'a>(&'a str);
+/// Ends a run at a line, and collects costs.
+struct Until<'a> {
+    end: &'a str,
+    costs: Figures,
+}
 
 impl Observer for Until<'_> {
     fn line(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
-        control.stop = line.text == self.0;
+        let mut words = line.text.split_ascii_whitespace();
+        if let (Some("cost"), Some(name), Some(number)) = (words.next(), words.next(), words.next()) {
+            self.costs
+                .extend(number.parse().ok().map(|number| (name.to_owned(), number)));
+        }
+        control.stop = line.text == self.end;
     }
 }
 
-/// Runs the guest on the bare board, once with one CPU and once with two: an idle CPU must not disturb the
-/// first part.
-fn run_bare(emulator: &Emulator) -> Result<Figures, Problem> {
-    let guest = Workspace::locate()?.program("guest-bench");
+/// Runs a guest on the bare board, once with each of these numbers of CPUs. The last run counts: an idle CPU
+/// must not disturb a part that needs one.
+fn run_bare(emulator: &Emulator, program: &str, cpus: &[usize]) -> Result<Figures, Problem> {
+    let guest = Workspace::locate()?.program(program);
     let bytes = std::fs::read(&guest).map_err(Problem::io(guest.display()))?;
     let file = TemporaryFile::write("bin", &bytes)?;
     let mut clocked = emulator.clone();
     clocked.bare = counting(emulator, &emulator.bare).arguments;
-    measure_bare(&clocked, file.path(), &[2, 1])
+    measure_bare(&clocked, file.path(), cpus)
 }
 
 /// Returns the instructions that all digests of `system` take.
@@ -514,6 +577,32 @@ mod tests {
         assert_eq!((results.cold("a"), results.cold("b-vm-vm")), (Some(7), Some(7)));
         assert_eq!((results.cold("c"), results.net("a")), (None, Some(5)));
         assert_eq!(results.hypervised.len(), 1);
+    }
+
+    #[test]
+    fn bars_of_histograms_are_put_apart() {
+        let mut results = Results {
+            hypervised: [
+                ("histogram-late-at-861-vm-vm", 126),
+                ("histogram-late-at-870-vm-vm", 2),
+                ("late-worst-vm-vm", 870),
+            ]
+            .map(|(key, count)| (key.to_owned(), count))
+            .into(),
+            bare: [("histogram-timer-busy-at-41".to_owned(), 128)].into(),
+            ..Results::default()
+        };
+        results.split();
+        assert_eq!(
+            results.histograms["late-worst-vm-vm"],
+            [(861, 126), (870, 2)].into()
+        );
+        assert_eq!((results.hypervised.len(), results.bare.len()), (1, 0));
+        assert_eq!(
+            bar("histogram-timer-busy-at-41"),
+            Some(("timer-busy-worst".to_owned(), 41))
+        );
+        assert_eq!(bar("histogram-x"), None);
     }
 
     #[test]

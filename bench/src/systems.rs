@@ -120,6 +120,15 @@ fn one(board: &str, shared: &Shared, size: usize) -> String {
     text
 }
 
+/// Returns the system of the guest with further measurements.
+pub(super) fn more(board: &str) -> String {
+    let guest = Guest {
+        image: MORE[1],
+        memory: "1M",
+    };
+    of_guest(&guest, board, "busy", "{ pcpu = 0 }", None)
+}
+
 /// Returns the system in which a VM whose timer wakes it shares a pCPU with other VMs, all of which do this
 /// part of the guest.
 pub(super) fn timer(board: &str, size: usize, rest: &str) -> String {
@@ -167,6 +176,8 @@ fn domains(others: usize) -> String {
 
 /// A kind of partition that measures messages or serves: its name in a figure's, and its image for both.
 const SIDES: [(&str, &str); 2] = [("task", "@guests/bench-ports"), ("vm", "@guests/bench")];
+/// The images with further measurements, for the same kinds.
+const MORE: [&str; 2] = ["@guests/bench-more-ports", "@guests/bench-more"];
 
 /// Returns the systems in which one partition calls another, both on one pCPU, by the kinds of both.
 pub(super) fn ports(board: &str) -> Vec<(String, String)> {
@@ -228,7 +239,7 @@ impl Side<'_> {
             vcpu,
             capabilities,
         } = self;
-        let is_task = *image == "@guests/bench-ports";
+        let is_task = image.ends_with("-ports");
         let (kind, bootargs, console) = if is_task {
             ("task", String::new(), "console = { console = true }\n")
         } else {
@@ -250,11 +261,34 @@ fn messages(board: &str, client: &str, server: &str) -> String {
         capabilities: "own = { port = \"own\", rights = [\"read\", \"write\"] }\n\
                        requests = { port = \"requests\", rights = [\"write\"] }\n",
     };
+    with_server(board, &client, server, "priority = 20")
+}
+
+/// Returns the systems in which a partition sends to one that waits and is less urgent, by the kinds of both.
+pub(super) fn waiting(board: &str) -> Vec<(String, String)> {
+    let clients = SIDES.iter().zip(MORE);
+    let each = clients.flat_map(|(side, client)| SIDES.iter().map(move |server| (side.0, client, server)));
+    let systems = each.map(|(kind, client, server)| {
+        let client = Side {
+            name: "client",
+            image: client,
+            part: "calls",
+            vcpu: "priority = 20",
+            capabilities: "server = { port = \"requests\", rights = [\"write\"] }\n",
+        };
+        let text = with_server(board, &client, server.1, "priority = 10");
+        (format!("{kind}-{}", server.0), text)
+    });
+    systems.collect()
+}
+
+/// Returns the system of a client, and a server with this program and these keys of its vCPU.
+fn with_server(board: &str, client: &Side<'_>, server: &str, vcpu: &str) -> String {
     let server = Side {
         name: "server",
         image: server,
         part: "serve",
-        vcpu: "priority = 20",
+        vcpu,
         capabilities: "requests = { port = \"requests\", rights = [\"read\"] }\n",
     };
     format!(
@@ -269,6 +303,7 @@ pub(super) fn turns(board: &str) -> Vec<(String, String)> {
     let policy = "[pcpu.0]\npolicy = \"domains\"\n".to_owned() + &domain("first") + &domain("second");
     beside_busy(
         board,
+        SIDES.map(|(_, image)| image),
         |image| Side {
             name: "client",
             image,
@@ -284,8 +319,18 @@ pub(super) fn turns(board: &str) -> Vec<(String, String)> {
 /// Returns the systems in which a partition preempts another one, by the kinds of the one that is preempted
 /// and of the one that is on time.
 pub(super) fn late(board: &str) -> Vec<(String, String)> {
+    late_of(board, SIDES.map(|(_, image)| image))
+}
+
+/// Returns the same systems for the spread of many times.
+pub(super) fn late_often(board: &str) -> Vec<(String, String)> {
+    late_of(board, MORE)
+}
+
+fn late_of(board: &str, images: [&'static str; 2]) -> Vec<(String, String)> {
     beside_busy(
         board,
+        images,
         |image| Side {
             name: "client",
             image,
@@ -299,9 +344,11 @@ pub(super) fn late(board: &str) -> Vec<(String, String)> {
 }
 
 /// Returns the systems of a partition that measures and one that is always ready, by the kinds of both. The
-/// one that is always ready is the first in their names.
+/// one that is always ready is the first in their names. The images are for a task and for a VM that
+/// measures.
 fn beside_busy(
     board: &str,
+    images: [&'static str; 2],
     client: fn(&'static str) -> Side<'static>,
     vcpu: &str,
     policy: &str,
@@ -309,11 +356,14 @@ fn beside_busy(
     let side = |name: &str| format!("[[channel.stamps.side]]\npartition = \"{name}\"\n");
     let channel = format!("board = \"{board}\"\n{policy}[channel.stamps]\nsize = \"4K\"\n");
     let channel = channel + &side("client") + &side("busy");
-    let each = SIDES
-        .iter()
-        .flat_map(|busy| SIDES.iter().map(move |own| (busy, own)));
-    let systems = each.map(|(busy, own)| {
-        let name = format!("{}-{}", busy.0, own.0);
+    let each = SIDES.iter().flat_map(|busy| {
+        SIDES
+            .iter()
+            .zip(images)
+            .map(move |(own, image)| (busy, own.0, image))
+    });
+    let systems = each.map(|(busy, own, image)| {
+        let name = format!("{}-{own}", busy.0);
         let busy = Side {
             name: "busy",
             image: busy.1,
@@ -323,7 +373,7 @@ fn beside_busy(
         };
         (
             name,
-            channel.clone() + &client(own.1).partition() + &busy.partition(),
+            channel.clone() + &client(image).partition() + &busy.partition(),
         )
     });
     systems.collect()

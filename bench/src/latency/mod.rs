@@ -124,7 +124,8 @@ pub struct Measured {
     pub is_charged: bool,
     /// Pings that were answered meanwhile.
     pub pings: u64,
-    /// From the ISR's first instruction to the user's.
+    /// From the ISR's first instruction to the user's. A byte that the hypervisor finds by looking, while it
+    /// does something else, has no ISR and is not here.
     pub from_isr: Distribution,
     /// From the byte's arrival to the user's first instruction.
     pub from_arrival: Distribution,
@@ -168,7 +169,7 @@ pub fn measure(board: &Board, samples: usize, progress: &Progress) -> Result<Vec
                 title: setting.title,
                 is_charged: setting.hypervised && setting.key.is_empty(),
                 pings,
-                from_isr: Distribution::new(latencies.iter().map(|(isr, _)| *isr).collect()),
+                from_isr: Distribution::new(latencies.iter().filter_map(|(isr, _)| *isr).collect()),
                 from_arrival: Distribution::new(latencies.iter().map(|(_, arrival)| *arrival).collect()),
             })
         })?);
@@ -420,8 +421,9 @@ impl Machine {
         Ok(false)
     }
 
-    /// Sends one byte. Returns the nanoseconds from the ISR and from the arrival to the user's code.
-    fn sample(&mut self, number: usize) -> Result<(u64, u64), Problem> {
+    /// Sends one byte. Returns the nanoseconds from the ISR, if there was one, and from the arrival to the
+    /// user's code.
+    fn sample(&mut self, number: usize) -> Result<(Option<u64>, u64), Problem> {
         let unanswered = || Problem::new(format!("byte {number} is not answered"));
         if !self.come_to_rest()? {
             return Err(unanswered());
@@ -441,9 +443,11 @@ impl Machine {
             return Err(unanswered());
         }
         self.remote.clear(self.user)?;
-        // A hypervisor that waits for interrupts finds this one by looking, without an exception.
-        let since_exception = steps.since_exception.unwrap_or(steps.all);
-        Ok((since_exception * NANOSECONDS, steps.all * NANOSECONDS))
+        // A hypervisor that looks for interrupts finds this one without an exception. The moment of the look
+        // is not known, and other work may be before it: all that can be charged is the time since the
+        // arrival.
+        let since_exception = steps.since_exception.map(|steps| steps * NANOSECONDS);
+        Ok((since_exception, steps.all * NANOSECONDS))
     }
 }
 

@@ -4,6 +4,11 @@
 #define FREERTOS_CONFIG_H
 #include "application.h"
 
+/* The kernel and its handlers keep to general registers: only tasks that say so have others saved. */
+#ifndef __ASSEMBLER__
+#pragma GCC target("general-regs-only")
+#endif
+
 #define configTICK_TYPE_WIDTH_IN_BITS           TICK_TYPE_WIDTH_64_BITS
 #define configUSE_PORT_OPTIMISED_TASK_SELECTION 1
 /* Tasks have no FPU context: the program is compiled for general registers only. */

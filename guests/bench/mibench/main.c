@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Measures the programs, and prints "bench mibench-NAME TICKS" of all passes of each, then "bench done". In a
+ * VM that has turns with another one, each measurement begins at the end of a turn: so the VM's share of the
+ * time is known to a switch. */
+#include "FreeRTOS.h"
+#include "board.h"
+#include "programs.h"
+#include "task.h"
+
+static const struct program programs[] = {
+    {"basicmath", 7, basicmath},
+    {"bitcount", 1, bitcount},
+    {"qsort", 3, sort_words},
+    {"susan-smoothing", 2, susan_smoothing},
+    {"susan-edges", 10, susan_edges},
+    {"susan-corners", 10, susan_corners},
+};
+
+void on_test_interrupt(void) { fail("an interrupt that no program raises"); }
+
+/* Waits for the end of a turn, at most twice the longest frame. Returns the time of the end, or 0. */
+static uint64_t end_of_turn(void)
+{
+    uint64_t second = board_hertz(), gap = second / 2000, last = board_now(), begin = last;
+    while (last - begin < second / 10) {
+        uint64_t now = board_now();
+        if (now - last > gap)
+            return last;
+        last = now;
+    }
+    return 0;
+}
+
+/* Lets code of this program use the registers for floating-point numbers (Arm ARM, CPACR_EL1.FPEN). */
+static void enable_floating_point(void) { __asm volatile("msr cpacr_el1, %0\n isb" ::"r"(3ul << 20)); }
+
+static void measure(void *unused)
+{
+    (void)unused;
+    portTASK_USES_FLOATING_POINT();
+    int has_turns = 1;
+    for (unsigned number = 0; number < sizeof programs / sizeof *programs; number++) {
+        const struct program *program = &programs[number];
+        uint64_t begin = has_turns ? end_of_turn() : 0;
+        has_turns = begin != 0;
+        if (!has_turns)
+            begin = board_now();
+        int is_good = 1;
+        for (unsigned pass = 0; pass < program->passes; pass++)
+            is_good &= program->pass();
+        uint64_t took = board_now() - begin;
+        if (!is_good)
+            fail(program->name);
+        print("bench mibench-");
+        print(program->name);
+        print(" ");
+        print_number(took);
+        print("\n");
+    }
+    print("bench done\n");
+    board_power_off();
+    for (;;) {
+    }
+}
+
+int main(void)
+{
+    board_init();
+    enable_floating_point();
+    xTaskCreate(measure, "measure", 4096, NULL, configMAX_PRIORITIES - 1, NULL);
+    vTaskStartScheduler();
+    return 0;
+}
