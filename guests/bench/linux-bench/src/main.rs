@@ -9,7 +9,11 @@
 #![no_std]
 #![no_main]
 
+/// The kernel for PowerPC is built without the network and the file system that they need.
+#[cfg(not(target_arch = "powerpc"))]
+mod apps;
 mod linux;
+mod round_trips;
 
 use linux::{File, fork, now, say, wait};
 
@@ -19,11 +23,12 @@ const PATH: &core::ffi::CStr = c"/dev/null";
 const PAGES: usize = 64;
 /// The number of times the pages are mapped, to touch them.
 const TOUCHED: u64 = 200;
+/// Pages that are touched again and again: more than a translation buffer of software has entries.
+const MANY: usize = 200;
+const AGAIN: usize = 16;
 /// A sleep, in nanoseconds.
 const PAUSE: u64 = 1_000_000;
 const PAUSES: u64 = 100;
-/// The other process of a pair ends when it reads this.
-const END: u8 = 0xFF;
 
 /// Prints the mean of `count` times of an operation, in nanoseconds, after some that are not measured.
 fn measure(name: &str, count: u64, mut operation: impl FnMut()) {
@@ -41,27 +46,6 @@ fn report(name: &str, nanoseconds: u64) {
     say(format_args!("bench {name} {nanoseconds}\n"));
 }
 
-/// Sends a byte to another process and back. `ours` and `theirs` are what each reads and writes.
-fn round_trip(name: &str, ours: [File; 2], theirs: [File; 2]) {
-    fork(|| {
-        let [from, to] = theirs;
-        loop {
-            let byte = from.read();
-            if byte == END {
-                return;
-            }
-            to.write(&[byte]);
-        }
-    });
-    let [from, to] = ours;
-    measure(name, 1000, || {
-        to.write(&[0]);
-        from.read();
-    });
-    to.write(&[END]);
-    wait();
-}
-
 fn calls() {
     measure("syscall", 50_000, linux::parent);
     let (zero, null) = (File::open(c"/dev/zero"), File::open(PATH));
@@ -76,12 +60,18 @@ fn calls() {
 }
 
 fn memory() {
-    measure("map", 5000, || linux::map(PAGES, false));
+    measure("map", 5000, || linux::map(PAGES, 0));
     let begun = now();
     for _ in 0..TOUCHED {
-        linux::map(PAGES, true);
+        linux::map(PAGES, 1);
     }
     report("fault", (now() - begun) / (TOUCHED * PAGES as u64));
+    let [once, often] = [1, 1 + AGAIN].map(|rounds| {
+        let begun = now();
+        linux::map(MANY, rounds);
+        now() - begun
+    });
+    report("miss", often.saturating_sub(once) / (AGAIN * MANY) as u64);
 }
 
 fn signals() {
@@ -90,11 +80,7 @@ fn signals() {
 }
 
 fn processes() {
-    let (there, back) = (linux::pipe(), linux::pipe());
-    round_trip("pipe", [back[0], there[1]], [there[0], back[1]]);
-    let [one, other] = linux::sockets();
-    round_trip("socket", [one, one], [other, other]);
-    measure("fork", 200, || {
+    measure("fork", 500, || {
         fork(|| ());
         wait();
     });
@@ -120,12 +106,26 @@ fn main(is_again: bool) -> ! {
         linux::exit(0);
     }
     linux::mount_devices();
-    linux::wait_for_randomness();
+    report("boot", now());
+    // The kernel for PowerPC has no stack that moves about, and takes seconds to find random numbers.
+    if !cfg!(target_arch = "powerpc") {
+        linux::wait_for_randomness();
+    }
     calls();
     signals();
     memory();
+    // On the bare board for PowerPC, as QEMU 7.2 emulates it, the other process sees an old byte in some builds
+    // of this program and then never ends. The reason is not known.
+    if !cfg!(target_arch = "powerpc") {
+        round_trips::measure();
+    }
     processes();
     sleeps();
+    #[cfg(not(target_arch = "powerpc"))]
+    {
+        linux::mount(c"tmpfs", c"/tmp");
+        apps::measure();
+    }
     say(format_args!("bench done\n"));
     linux::power_off()
 }
