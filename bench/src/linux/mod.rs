@@ -10,8 +10,10 @@
 //! |---|---|
 //! | `setups` | the boards: kernel, program, operations and bars |
 //! | `bare` | Linux on the bare board |
+//! | `exits` | exits of the VM by their causes |
 
 mod bare;
+mod exits;
 mod setups;
 
 use super::board_named;
@@ -19,12 +21,15 @@ use super::report::with_block;
 use super::runs::{Reader, counting, emulator_of, launch, prepare};
 use bulkhead::build::host::cache_folder;
 use bulkhead::build::payloads::Payloads;
+use bulkhead::build::prepare::Prepared;
 use bulkhead::build::tables::table;
 use bulkhead::emulator::launch::run;
 use bulkhead::emulator::session::NoInput;
 use bulkhead::problem::Problem;
 use bulkhead::serial::consoles::{ConsoleLine, Control, Observer};
 use bulkhead::ui::progress::Progress;
+use bulkhead_manifest::board::Emulator;
+use exits::{Exits, Moment};
 use setups::{BOOT, Row, SETUPS, Setup};
 use std::collections::BTreeMap;
 
@@ -41,6 +46,7 @@ pub struct Linux {
     setup: &'static Setup,
     bare: Figures,
     hypervised: Figures,
+    exits: Option<Exits>,
 }
 
 /// Returns the boards on which Linux is measured.
@@ -70,24 +76,31 @@ pub fn measure(board: &str, progress: &Progress) -> Result<Linux, Problem> {
     progress.step("measuring Linux on the bare board", || {
         bare::run(setup, emulator, &system, &mut bare, progress)
     })?;
+    let mut exits = None;
     progress.step("measuring Linux in a VM", || {
-        let counting = counting(emulator, &emulator.arguments);
-        let board = system.board_of(&counting);
-        run(
-            &launch(),
-            board,
-            system.flash(),
-            &mut hypervised,
-            &mut NoInput,
-            None,
-        )?;
+        let area = in_a_vm(emulator, &system, &mut hypervised)?;
+        if setup.has_exits {
+            let last = Moment::read(area, &hypervised)?;
+            exits = Some(exits::count(emulator, &system, last)?);
+        }
         Ok(())
     })?;
     Ok(Linux {
         setup,
         bare: bare.figures()?,
         hypervised: hypervised.figures()?,
+        exits,
     })
+}
+
+/// Runs the system until `watch` ends the run. Returns the log area of the hypervisor.
+fn in_a_vm(emulator: &Emulator, system: &Prepared, watch: &mut Watch) -> Result<Option<Vec<u8>>, Problem> {
+    let counting = counting(emulator, &emulator.arguments);
+    let mut launch = launch();
+    launch.look_at(system.system());
+    let board = system.board_of(&counting);
+    let outcome = run(&launch, board, system.flash(), watch, &mut NoInput, None)?;
+    Ok(outcome.log_area)
 }
 
 /// Collects what the program prints. In a VM the boot counts from the start of the VM, by the clock of the
@@ -98,9 +111,21 @@ struct Watch {
     /// The microseconds at which the VM has started and the program has printed its first figure.
     started: u64,
     booted: u64,
+    /// The microseconds of the last line.
+    last: u64,
+    /// The beginning of the line that ends the run, if it is not the program's last one.
+    until: Option<&'static str>,
 }
 
 impl Watch {
+    /// Returns one that ends the run at the first line with this beginning.
+    fn until(line: &'static str) -> Self {
+        Self {
+            until: Some(line),
+            ..Self::default()
+        }
+    }
+
     /// Returns the figures.
     fn figures(self) -> Result<Figures, Problem> {
         let mut figures = self.reader.figures()?;
@@ -121,6 +146,8 @@ impl Observer for Watch {
             self.booted = line.time.micros;
         }
         self.reader.line(line, control);
+        self.last = line.time.micros;
+        control.stop |= self.until.is_some_and(|end| line.text.starts_with(end));
     }
 }
 
@@ -154,7 +181,8 @@ impl Linux {
                 row.row.bar(),
             ]);
         }
-        format!("{table}\n{}", self.reasons())
+        let exits = self.exits.as_ref().map(Exits::table).unwrap_or_default();
+        format!("{table}\n{}{exits}", self.reasons())
     }
 
     /// Returns the reasons why bars do not hold.
@@ -194,7 +222,11 @@ impl Linux {
                 row.bar()
             ));
         }
-        with_block(page, BEGIN, &(text + &self.reasons()))
+        let page = with_block(page, BEGIN, &(text + &self.reasons()))?;
+        match &self.exits {
+            Some(exits) => with_block(&page, exits::BEGIN, &exits.table()),
+            None => Some(page),
+        }
     }
 
     /// Returns the operations that cost too much in a VM, and those that were not measured.
@@ -278,6 +310,7 @@ mod tests {
             setup,
             bare: all(bare),
             hypervised: all(hypervised),
+            exits: None,
         }
     }
 

@@ -18,6 +18,8 @@ pub(super) struct Setup {
     pub bootargs: &'static str,
     pub rows: &'static [&'static [Row]],
     pub waivers: &'static [Waiver],
+    /// True if the page has a table of exits by their causes.
+    pub has_exits: bool,
 }
 
 /// An operation.
@@ -155,6 +157,7 @@ pub(super) static SETUPS: &[Setup] = &[
         memory: "256M",
         bootargs: "console=ttyAMA0 quiet nokaslr",
         rows: &[OPERATIONS, APPLICATIONS, BOOT_FREE],
+        has_exits: false,
         waivers: &[],
     },
     Setup {
@@ -166,6 +169,7 @@ pub(super) static SETUPS: &[Setup] = &[
         memory: "256M",
         bootargs: "console=ttyS0 quiet nokaslr",
         rows: &[OPERATIONS, APPLICATIONS, BOOT_FREE],
+        has_exits: true,
         waivers: &[],
     },
     Setup {
@@ -177,6 +181,7 @@ pub(super) static SETUPS: &[Setup] = &[
         memory: "32M",
         bootargs: "console=ttyS0,115200 quiet",
         rows: &[TRAPPING],
+        has_exits: false,
         waivers: &[
             Waiver {
                 key: BOOT,

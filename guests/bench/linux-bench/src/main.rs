@@ -29,6 +29,8 @@ const AGAIN: usize = 16;
 /// A sleep, in nanoseconds.
 const PAUSE: u64 = 1_000_000;
 const PAUSES: u64 = 100;
+/// The longest sleep that is less than a second, in nanoseconds.
+const IDLE: u64 = 999_999_999;
 
 /// Prints the mean of `count` times of an operation, in nanoseconds, after some that are not measured.
 fn measure(name: &str, count: u64, mut operation: impl FnMut()) {
@@ -100,6 +102,13 @@ fn sleeps() {
     report("sleep", (now() - begun) / PAUSES - PAUSE);
 }
 
+/// Has nothing to do for a second, and prints how late its end is.
+fn idle() {
+    let begun = now();
+    linux::sleep(IDLE);
+    report("idle", now() - begun - IDLE);
+}
+
 /// `is_again` if the program has executed itself, which is all that was to be measured of it.
 fn main(is_again: bool) -> ! {
     if is_again {
@@ -107,6 +116,7 @@ fn main(is_again: bool) -> ! {
     }
     linux::mount_devices();
     report("boot", now());
+    idle();
     // The kernel for PowerPC has no stack that moves about, and takes seconds to find random numbers.
     if !cfg!(target_arch = "powerpc") {
         linux::wait_for_randomness();
