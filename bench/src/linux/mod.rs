@@ -190,12 +190,13 @@ impl Linux {
         let waivers = self.setup.waivers.iter().filter_map(|waiver| {
             let row = self.setup.rows().find(|row| row.key == waiver.key)?;
             let most = waiver.most as f64 / 100.0;
-            Some(format!(
-                "\nWaived up to {most:.2}: {}, for {}.\n",
-                row.title, waiver.why
-            ))
+            Some(format!("| {} | {most:.2} | {} |\n", row.title, waiver.why))
         });
-        waivers.collect()
+        let rows: String = waivers.collect();
+        if rows.is_empty() {
+            return rows;
+        }
+        format!("\n| waived | up to | reason |\n|---|---:|---|\n{rows}")
     }
 
     /// Returns the page that has these figures.

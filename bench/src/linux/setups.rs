@@ -29,7 +29,8 @@ pub(super) struct Row {
     pub title: &'static str,
     /// Most that the operation may cost in a VM, in percent of its cost on the bare board.
     pub bar: Option<u64>,
-    /// The slack of the figure, in nanoseconds: a smaller figure differs by more than the bar without a cause.
+    /// The slack of the figure, in nanoseconds: a smaller figure differs by more than the bar without a
+    /// cause.
     pub slack: u64,
 }
 
@@ -44,8 +45,8 @@ pub(super) struct Waiver {
 const USUAL: u64 = 105;
 /// The usual slack, in nanoseconds.
 const SLACK: u64 = 100;
-/// The slack of a byte by a pipe, in nanoseconds. The kernel wakes the other process in one of two ways, which
-/// differ by a twentieth, and keeps to it for a whole run.
+/// The slack of a byte by a pipe, in nanoseconds. The kernel wakes the other process in one of two ways,
+/// which differ by a twentieth, and keeps to one way for a whole run.
 const WAKE: u64 = 800;
 /// The slack of the lateness of sleeps, in nanoseconds. Ticks and background work of the kernel fall among
 /// the sleeps of one run and not of the other, so this lateness has a slack of its own.
@@ -67,6 +68,13 @@ const fn row(key: &'static str, title: &'static str, bar: u64) -> Row {
 const fn usual(key: &'static str, title: &'static str) -> Row {
     row(key, title, USUAL)
 }
+
+/// The lateness of sleeps: the mean, and the keys and titles of the least and the most.
+const LATE: &str = "how late a sleep of 1 ms ends";
+const LEAST: &str = "sleep-least";
+const MOST: &str = "sleep-most";
+const LATE_LEAST: &str = "how late it ends at least, of two thousand";
+const LATE_MOST: &str = "how late it ends at most, of two thousand";
 
 const SOCKET: Row = usual("socket", "byte to another process and back, socket");
 
@@ -106,10 +114,12 @@ const OPERATIONS: &[Row] = &[
     usual("exec", "fork, exec, exit, wait"),
     Row {
         key: "sleep",
-        title: "how late a sleep of 1 ms ends",
+        title: LATE,
         bar: Some(USUAL),
         slack: LATER,
     },
+    free(LEAST, LATE_LEAST),
+    free(MOST, LATE_MOST),
 ];
 
 /// The small applications.
@@ -139,7 +149,9 @@ const TRAPPING: &[Row] = &[
     ),
     row("fork", "fork, exit, wait", 200),
     free("exec", "fork, exec, exit, wait"),
-    free("sleep", "how late a sleep of 1 ms ends"),
+    free("sleep", LATE),
+    free(LEAST, LATE_LEAST),
+    free(MOST, LATE_MOST),
 ];
 
 /// The reasons why these bars do not hold.

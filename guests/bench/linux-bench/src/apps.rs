@@ -28,8 +28,8 @@ fn timed(name: &str, work: impl FnOnce()) {
     report(name, now() - begun);
 }
 
-/// Starts a server in a process of its own, which serves one connection, and prints how long the client's
-/// work takes.
+/// Starts a server in its own process, which serves one connection, and prints how long the client's work
+/// takes.
 fn serve(name: &str, port: u16, server: fn(File), client: impl FnOnce(File)) {
     let listener = network::listen(port);
     fork(|| server(network::accept(listener)));

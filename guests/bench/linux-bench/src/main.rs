@@ -28,7 +28,7 @@ const MANY: usize = 200;
 const AGAIN: usize = 16;
 /// A sleep, in nanoseconds.
 const PAUSE: u64 = 1_000_000;
-const PAUSES: u64 = 100;
+const PAUSES: u64 = 2000;
 /// The longest sleep that is less than a second, in nanoseconds.
 const IDLE: u64 = 999_999_999;
 
@@ -92,14 +92,20 @@ fn processes() {
     });
 }
 
-/// Measures how late the end of a sleep is. The CPU waits meanwhile.
+/// Measures how late the end of a sleep is, as `cyclictest` does: the least, the mean and the most. The CPU
+/// waits meanwhile.
 fn sleeps() {
     linux::be_punctual();
-    let begun = now();
+    let (mut least, mut most, mut sum) = (u64::MAX, 0, 0);
     for _ in 0..PAUSES {
+        let begun = now();
         linux::sleep(PAUSE);
+        let late = now() - begun - PAUSE;
+        (least, most, sum) = (least.min(late), most.max(late), sum + late);
     }
-    report("sleep", (now() - begun) / PAUSES - PAUSE);
+    report("sleep", sum / PAUSES);
+    report("sleep-least", least);
+    report("sleep-most", most);
 }
 
 /// Has nothing to do for a second, and prints how late its end is.
@@ -124,8 +130,8 @@ fn main(is_again: bool) -> ! {
     calls();
     signals();
     memory();
-    // On the bare board for PowerPC, as QEMU 7.2 emulates it, the other process sees an old byte in some builds
-    // of this program and then never ends. The reason is not known.
+    // On the bare board for PowerPC, as QEMU 7.2 emulates it, the other process sees an old byte in some
+    // builds of this program and then never ends. The reason is not known.
     if !cfg!(target_arch = "powerpc") {
         round_trips::measure();
     }
