@@ -44,6 +44,9 @@ struct BenchArgs {
     /// costs more there than its bar says
     #[arg(long, conflicts_with_all = ["check", "latency"])]
     linux: bool,
+    /// Instead, measure a disk of Linux that a task serves. No test does this
+    #[arg(long, conflicts_with_all = ["check", "latency", "linux", "board", "json"])]
+    disk: bool,
     /// Instead, print the tables of a published paper beside the figures of the pages, and measure nothing:
     /// acrn, t-visor, urtzvisor, rodosvisor, hermes, or all
     #[arg(long, value_name = "NAME", conflicts_with_all = ["bless", "check", "latency", "linux", "board", "json"])]
@@ -75,6 +78,14 @@ fn run(args: &BenchArgs) -> Result<Code, Problem> {
     }
     if args.latency {
         return latencies(args);
+    }
+    if args.disk {
+        let measured = linux::disk::measure(&Progress::new())?;
+        print(&measured.table())?;
+        if args.bless {
+            write(linux::disk::PAGE, |page| measured.bless(page))?;
+        }
+        return Ok(Code::Done);
     }
     if args.linux {
         return operations_of_linux(&args.board, args.bless);

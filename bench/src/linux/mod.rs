@@ -10,9 +10,11 @@
 //! |---|---|
 //! | `setups` | the boards: kernel, program, operations and bars |
 //! | `bare` | Linux on the bare board |
+//! | `disk` | a disk, passed through and served by a task |
 //! | `exits` | exits of the VM by their causes |
 
 mod bare;
+pub mod disk;
 mod exits;
 mod setups;
 

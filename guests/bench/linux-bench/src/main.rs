@@ -12,6 +12,8 @@
 /// The kernel for PowerPC is built without the network and the file system that they need.
 #[cfg(not(target_arch = "powerpc"))]
 mod apps;
+#[cfg(not(target_arch = "powerpc"))]
+mod disk;
 mod linux;
 mod round_trips;
 
@@ -122,6 +124,12 @@ fn main(is_again: bool) -> ! {
     }
     linux::mount_devices();
     report("boot", now());
+    #[cfg(not(target_arch = "powerpc"))]
+    if let Some(disk) = linux::files::disk() {
+        disk::measure(disk);
+        say(format_args!("bench done\n"));
+        linux::power_off()
+    }
     idle();
     // The kernel for PowerPC has no stack that moves about, and takes seconds to find random numbers.
     if !cfg!(target_arch = "powerpc") {

@@ -14,6 +14,9 @@ const KEY: usize = 16;
 
 type Key = Text<KEY>;
 type Value = [u8; VALUE];
+type Name = [u8; KEY];
+/// A place of the table, with the name and the value of a key.
+type Slot = Option<(Name, Value)>;
 
 /// A line, and the bytes that have come after it.
 struct Input {
@@ -77,12 +80,12 @@ impl Input {
 
 /// The values by their keys: a table with open places.
 struct Table {
-    slots: [Option<([u8; KEY], Value)>; SLOTS],
+    slots: [Slot; SLOTS],
 }
 
 impl Table {
     /// Returns the place of a key, or the free place that the key would have.
-    fn place(&mut self, key: &str) -> Option<(&mut Option<([u8; KEY], Value)>, [u8; KEY])> {
+    fn place(&mut self, key: &str) -> Option<(&mut Slot, Name)> {
         let name = Key::new(format_args!("{key}")).bytes;
         // FNV-1a.
         let hash = name.iter().fold(0x811C_9DC5_u32, |hash, byte| {

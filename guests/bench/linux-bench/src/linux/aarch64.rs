@@ -40,6 +40,9 @@ pub(super) const MMAP: usize = 222;
 pub(super) const WAIT4: usize = 260;
 pub(super) const GETRANDOM: usize = 278;
 
+/// O_DIRECT.
+pub(super) const DIRECT: usize = 0o200_000;
+
 /// Returns the flag and the code that a program gives for the return from a signal. The kernel has the code.
 pub(super) fn restorer() -> [usize; 2] {
     [0; 2]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Files and folders.
 
-use super::cpu::{FSYNC, FTRUNCATE, LSEEK, MKDIRAT, UNLINKAT, call};
+use super::cpu::{DIRECT, FSYNC, FTRUNCATE, LSEEK, MKDIRAT, OPENAT, UNLINKAT, call};
 use super::{AT_FDCWD, File, O_RDWR, OWNERS, good};
 use core::ffi::CStr;
 
@@ -10,6 +10,14 @@ const AT_REMOVEDIR: usize = 0x200;
 const SEEK_SET: usize = 0;
 /// The error of a folder that is there.
 const EXISTS: isize = -17;
+
+/// Opens the first disk past the kernel's cache, if there is one.
+pub fn disk() -> Option<File> {
+    let path = c"/dev/vda".as_ptr() as usize;
+    // SAFETY: the path ends with a zero and is only read.
+    let result = unsafe { call(OPENAT, [AT_FDCWD, path, O_RDWR | DIRECT, 0, 0, 0]) };
+    usize::try_from(result).ok().map(File)
+}
 
 impl File {
     /// Makes a file, or opens the one that is there.

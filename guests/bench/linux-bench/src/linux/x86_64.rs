@@ -40,6 +40,8 @@ pub(super) const DUP3: usize = 292;
 pub(super) const PIPE2: usize = 293;
 pub(super) const GETRANDOM: usize = 318;
 
+/// O_DIRECT.
+pub(super) const DIRECT: usize = 0o40_000;
 const RT_SIGRETURN: usize = 15;
 const SA_RESTORER: usize = 0x0400_0000;
 
