@@ -31,10 +31,7 @@ fn each_paper_has_its_tables_and_another_name_is_refused_with_a_list() {
     let all = text("all").unwrap();
     for name in ["acrn", "t-visor", "urtzvisor", "rodosvisor", "hermes"] {
         let one = text(name).unwrap();
-        assert!(
-            one.len() < all.len() && one.contains("[ ] not measured"),
-            "{name}"
-        );
+        assert!(one.len() < all.len(), "{name}");
     }
     let problem = text("xen").unwrap_err().display().to_string();
     assert!(

@@ -1,44 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The system calls of Linux for 64-bit Arm that the measurements are about.
+//! The system calls of Linux that the measurements are about.
 //!
-//! Numbers and structures are from the kernel's `include/uapi/asm-generic/unistd.h` and
-//! `arch/arm64/include/uapi/asm`. A call that fails ends the program and prints the name of the call, so that
-//! failures are not measured.
+//! `linux/<architecture>.rs` has the numbers and all else that differs. Structures are the same everywhere:
+//! words of the CPU. A call that fails ends the program and prints the name of the call, so that failures are
+//! not measured.
 
-use core::arch::{asm, global_asm};
+#[cfg_attr(target_arch = "aarch64", path = "linux/aarch64.rs")]
+#[cfg_attr(target_arch = "x86_64", path = "linux/x86_64.rs")]
+#[cfg_attr(target_arch = "powerpc", path = "linux/powerpc.rs")]
+mod cpu;
+/// The calls of applications. The kernel for PowerPC is built without what applications need.
+#[cfg(not(target_arch = "powerpc"))]
+pub mod files;
+#[cfg(not(target_arch = "powerpc"))]
+pub mod network;
+
 use core::ffi::CStr;
 use core::fmt::{self, Write};
-
-const DUP3: usize = 24;
-const MOUNT: usize = 40;
-const OPENAT: usize = 56;
-const CLOSE: usize = 57;
-const PIPE2: usize = 59;
-const READ: usize = 63;
-const WRITE: usize = 64;
-const NEWFSTATAT: usize = 79;
-const EXIT_GROUP: usize = 94;
-const NANOSLEEP: usize = 101;
-const KILL: usize = 129;
-const RT_SIGACTION: usize = 134;
-const REBOOT: usize = 142;
-const PRCTL: usize = 167;
-const GETPPID: usize = 173;
-const SOCKETPAIR: usize = 199;
-const MUNMAP: usize = 215;
-const CLONE: usize = 220;
-const EXECVE: usize = 221;
-const MMAP: usize = 222;
-const WAIT4: usize = 260;
-const GETRANDOM: usize = 278;
+pub(crate) use cpu::now;
+use cpu::{
+    CLONE, CLOSE, DUP3, EXECVE, EXIT_GROUP, GETPPID, GETRANDOM, KILL, MMAP, MOUNT, MUNMAP, NANOSLEEP,
+    NEWFSTATAT, OPENAT, PIPE2, PRCTL, READ, REBOOT, RT_SIGACTION, WAIT4, WRITE, call,
+};
 
 const AT_FDCWD: usize = -100_isize as usize;
 const O_RDWR: usize = 2;
+/// Rights of a new file or folder for its owner.
+const OWNERS: usize = 0o700;
 const SIGUSR1: usize = 10;
 const SIGCHLD: usize = 17;
 const PR_SET_TIMERSLACK: usize = 29;
-const AF_UNIX: usize = 1;
-const SOCK_STREAM: usize = 1;
 const PROT_READ_WRITE: usize = 3;
 const MAP_PRIVATE_ANONYMOUS: usize = 0x22;
 /// The program's name when it has executed itself; the kernel starts it by its path.
@@ -46,44 +37,19 @@ const AGAIN: &CStr = c"again";
 /// LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2 and LINUX_REBOOT_CMD_POWER_OFF.
 const POWER_OFF: [usize; 3] = [0xFEE1_DEAD, 0x2812_1969, 0x4321_FEDC];
 
-global_asm!(
-    ".global _start",
-    "_start:",
-    "    mov x29, xzr",
-    "    mov x30, xzr",
-    "    ldr x0, [sp, #8]",
-    "    ldrb w0, [x0]",
-    "    b {main}",
-    main = sym entered,
-);
-
 /// Runs first: the kernel enters here. The stack holds the number of arguments and a pointer to each. The
 /// first argument is the name under which the program was started, and `letter` is its first letter.
 extern "C" fn entered(letter: u8) -> ! {
     crate::main(AGAIN.to_bytes().starts_with(&[letter]))
 }
 
-/// Makes a system call. The result is negative if the call failed.
-///
-/// # Safety
-/// The arguments point to what the call expects there, and no other code uses the memory that the call
-/// writes.
-unsafe fn call(number: usize, [x0, x1, x2, x3, x4, x5]: [usize; 6]) -> isize {
-    let result: isize;
-    // SAFETY: the kernel changes x0 and, as the caller promises, memory that is the call's.
-    unsafe {
-        asm!("svc #0", in("x8") number, inout("x0") x0 => result, in("x1") x1, in("x2") x2, in("x3") x3, in("x4") x4,
-             in("x5") x5, options(nostack));
-    }
-    result
-}
-
-/// Returns the result, unless the call failed.
+/// Returns the result, unless the call failed. The last 4095 numbers are errors, and others addresses.
 fn good(what: &str, result: isize) -> usize {
-    usize::try_from(result).unwrap_or_else(|_| {
+    if (-4095..0).contains(&result) {
         say(format_args!("{what}: error {}\n", -result));
         exit(1)
-    })
+    }
+    result as usize
 }
 
 /// An open file.
@@ -96,7 +62,11 @@ impl File {
 
     /// Opens a file for reading and writing.
     pub fn open(path: &CStr) -> Self {
-        let arguments = [AT_FDCWD, path.as_ptr() as usize, O_RDWR, 0, 0, 0];
+        Self::open_with(path, O_RDWR)
+    }
+
+    fn open_with(path: &CStr, flags: usize) -> Self {
+        let arguments = [AT_FDCWD, path.as_ptr() as usize, flags, OWNERS, 0, 0];
         // SAFETY: the path ends with a zero and is only read.
         Self(good("openat", unsafe { call(OPENAT, arguments) }))
     }
@@ -109,11 +79,24 @@ impl File {
 
     /// Reads one byte.
     pub fn read(self) -> u8 {
-        let mut byte = 0_u8;
-        let arguments = [self.0, &raw mut byte as usize, 1, 0, 0, 0];
-        // SAFETY: one byte is written, to a variable of ours.
-        good("read", unsafe { call(READ, arguments) });
-        byte
+        let mut byte = [0_u8];
+        self.read_some(&mut byte);
+        byte[0]
+    }
+
+    /// Reads as much as there is and fits, and returns the number of bytes.
+    pub fn read_some(self, into: &mut [u8]) -> usize {
+        let arguments = [self.0, into.as_mut_ptr() as usize, into.len(), 0, 0, 0];
+        // SAFETY: only the bytes of the slice are written.
+        good("read", unsafe { call(READ, arguments) })
+    }
+
+    /// Writes all bytes.
+    pub fn write_all(self, bytes: &[u8]) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            rest = rest.get(self.write(rest)..).unwrap_or(&[]);
+        }
     }
 
     /// Writes as much as it takes.
@@ -128,11 +111,7 @@ struct Output;
 
 impl Write for Output {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let mut rest = text.as_bytes();
-        while !rest.is_empty() {
-            let taken = File::OUTPUT.write(rest);
-            rest = rest.get(taken..).unwrap_or(&[]);
-        }
+        File::OUTPUT.write_all(text.as_bytes());
         Ok(())
     }
 }
@@ -161,7 +140,7 @@ pub fn parent() {
 
 /// Asks what the kernel knows of a file.
 pub fn status(path: &CStr) {
-    let mut room = [0_u64; 16];
+    let mut room = [0_u64; 18];
     let arguments = [
         AT_FDCWD,
         path.as_ptr() as usize,
@@ -170,15 +149,20 @@ pub fn status(path: &CStr) {
         0,
         0,
     ];
-    // SAFETY: `struct stat` has 128 bytes, and `room` is ours; the path is only read.
+    // SAFETY: `struct stat` has at most 144 bytes, and `room` is ours; the path is only read.
     good("newfstatat", unsafe { call(NEWFSTATAT, arguments) });
 }
 
-/// Mounts the file system of devices.
-pub fn mount_devices() {
-    let (kind, at) = (c"devtmpfs".as_ptr() as usize, c"/dev".as_ptr() as usize);
+/// Mounts a file system of this kind.
+pub fn mount(kind: &CStr, at: &CStr) {
+    let (kind, at) = (kind.as_ptr() as usize, at.as_ptr() as usize);
     // SAFETY: both names are only read.
     good("mount", unsafe { call(MOUNT, [kind, at, kind, 0, 0, 0]) });
+}
+
+/// Mounts the file system of devices and opens the console.
+pub fn mount_devices() {
+    mount(c"devtmpfs", c"/dev");
     let console = File::open(c"/dev/console");
     for number in 0..3 {
         // SAFETY: no memory is involved.
@@ -186,24 +170,25 @@ pub fn mount_devices() {
     }
 }
 
-/// `struct sigaction` of 64-bit Arm.
+/// `struct sigaction`.
 #[repr(C)]
 struct Action {
     handler: extern "C" fn(i32),
     flags: usize,
     restorer: usize,
-    mask: u64,
+    mask: [u32; 2],
 }
 
 extern "C" fn on_signal(_number: i32) {}
 
 /// Installs a handler.
 pub fn handle_signals() {
+    let [flags, restorer] = cpu::restorer();
     let action = Action {
         handler: on_signal,
-        flags: 0,
-        restorer: 0,
-        mask: 0,
+        flags,
+        restorer,
+        mask: [0; 2],
     };
     let arguments = [SIGUSR1, &raw const action as usize, 0, size_of::<u64>(), 0, 0];
     // SAFETY: the structure is only read, and the handler touches nothing.
@@ -226,15 +211,6 @@ pub fn pipe() -> [File; 2] {
     ends.map(|end| File(end as usize))
 }
 
-/// Returns two connected sockets.
-pub fn sockets() -> [File; 2] {
-    let mut ends = [0_i32; 2];
-    let arguments = [AF_UNIX, SOCK_STREAM, 0, ends.as_mut_ptr() as usize, 0, 0];
-    // SAFETY: two words are written, to a variable of ours.
-    good("socketpair", unsafe { call(SOCKETPAIR, arguments) });
-    ends.map(|end| File(end as usize))
-}
-
 /// Starts a process that does `action` and ends.
 pub fn fork(action: impl FnOnce()) {
     // SAFETY: the child goes on with a copy of this process's memory and stack.
@@ -245,11 +221,23 @@ pub fn fork(action: impl FnOnce()) {
     }
 }
 
-/// Waits until a child has ended.
+/// Waits until a child has ended. A child that has failed ends the program.
 pub fn wait() {
     let any = -1_isize as usize;
-    // SAFETY: nothing is written.
-    good("wait4", unsafe { call(WAIT4, [any, 0, 0, 0, 0, 0]) });
+    let mut status = 0_i32;
+    // SAFETY: one word is written, to a variable of ours.
+    good("wait4", unsafe {
+        call(WAIT4, [any, &raw mut status as usize, 0, 0, 0, 0])
+    });
+    if status != 0 {
+        fail(format_args!("a child: status {status}"));
+    }
+}
+
+/// Ends the program, with the reason.
+pub fn fail(reason: fmt::Arguments<'_>) -> ! {
+    say(format_args!("failed: {reason}\n"));
+    exit(1)
 }
 
 /// Becomes this program anew, by the name that tells it to end at once.
@@ -291,36 +279,25 @@ pub fn be_punctual() {
 
 /// Sleeps for so many nanoseconds, less than a second.
 pub fn sleep(nanoseconds: u64) {
-    let time = [0, nanoseconds];
+    let time = [0, nanoseconds as usize];
     // SAFETY: the time is only read.
     good("nanosleep", unsafe {
         call(NANOSLEEP, [time.as_ptr() as usize, 0, 0, 0, 0, 0])
     });
 }
 
-/// Maps so many pages of 4 KiB, stores a byte into each of them if `touch` says so, and gives them back.
-pub fn map(pages: usize, touch: bool) {
+/// Maps so many pages of 4 KiB, stores a byte into each of them in each of so many rounds, and gives them
+/// back.
+pub fn map(pages: usize, rounds: usize) {
     let size = pages * 4096;
     let nobody = -1_isize as usize;
     let arguments = [0, size, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS, nobody, 0];
     // SAFETY: the kernel chooses addresses that are free.
     let base = good("mmap", unsafe { call(MMAP, arguments) });
-    for page in 0..if touch { pages } else { 0 } {
+    for page in (0..rounds).flat_map(|_| 0..pages) {
         // SAFETY: inside of what has just been mapped, which only this function knows.
         unsafe { ((base + page * 4096) as *mut u8).write_volatile(1) }
     }
     // SAFETY: no code has a reference to it.
     good("munmap", unsafe { call(MUNMAP, [base, size, 0, 0, 0, 0]) });
-}
-
-/// Time, in nanoseconds. Linux lets programs read the virtual counter (CNTKCTL_EL1.EL0VCTEN).
-pub fn now() -> u64 {
-    let (ticks, hertz): (u64, u64);
-    // SAFETY: reads two registers. The barrier keeps the counter from being read early (Arm DDI 0487,
-    // D11.1.2).
-    unsafe {
-        asm!("isb", "mrs {ticks}, cntvct_el0", "mrs {hertz}, cntfrq_el0", ticks = out(reg) ticks, hertz = out(reg) hertz,
-             options(nomem, nostack));
-    }
-    (u128::from(ticks) * 1_000_000_000 / u128::from(hertz.max(1))) as u64
 }

@@ -9,7 +9,13 @@
 #![no_std]
 #![no_main]
 
+/// The kernel for PowerPC is built without the network and the file system that they need.
+#[cfg(not(target_arch = "powerpc"))]
+mod apps;
+#[cfg(not(target_arch = "powerpc"))]
+mod disk;
 mod linux;
+mod round_trips;
 
 use linux::{File, fork, now, say, wait};
 
@@ -19,11 +25,14 @@ const PATH: &core::ffi::CStr = c"/dev/null";
 const PAGES: usize = 64;
 /// The number of times the pages are mapped, to touch them.
 const TOUCHED: u64 = 200;
+/// Pages that are touched again and again: more than a translation buffer of software has entries.
+const MANY: usize = 200;
+const AGAIN: usize = 16;
 /// A sleep, in nanoseconds.
 const PAUSE: u64 = 1_000_000;
-const PAUSES: u64 = 100;
-/// The other process of a pair ends when it reads this.
-const END: u8 = 0xFF;
+const PAUSES: u64 = 2000;
+/// The longest sleep that is less than a second, in nanoseconds.
+const IDLE: u64 = 999_999_999;
 
 /// Prints the mean of `count` times of an operation, in nanoseconds, after some that are not measured.
 fn measure(name: &str, count: u64, mut operation: impl FnMut()) {
@@ -41,27 +50,6 @@ fn report(name: &str, nanoseconds: u64) {
     say(format_args!("bench {name} {nanoseconds}\n"));
 }
 
-/// Sends a byte to another process and back. `ours` and `theirs` are what each reads and writes.
-fn round_trip(name: &str, ours: [File; 2], theirs: [File; 2]) {
-    fork(|| {
-        let [from, to] = theirs;
-        loop {
-            let byte = from.read();
-            if byte == END {
-                return;
-            }
-            to.write(&[byte]);
-        }
-    });
-    let [from, to] = ours;
-    measure(name, 1000, || {
-        to.write(&[0]);
-        from.read();
-    });
-    to.write(&[END]);
-    wait();
-}
-
 fn calls() {
     measure("syscall", 50_000, linux::parent);
     let (zero, null) = (File::open(c"/dev/zero"), File::open(PATH));
@@ -76,12 +64,18 @@ fn calls() {
 }
 
 fn memory() {
-    measure("map", 5000, || linux::map(PAGES, false));
+    measure("map", 5000, || linux::map(PAGES, 0));
     let begun = now();
     for _ in 0..TOUCHED {
-        linux::map(PAGES, true);
+        linux::map(PAGES, 1);
     }
     report("fault", (now() - begun) / (TOUCHED * PAGES as u64));
+    let [once, often] = [1, 1 + AGAIN].map(|rounds| {
+        let begun = now();
+        linux::map(MANY, rounds);
+        now() - begun
+    });
+    report("miss", often.saturating_sub(once) / (AGAIN * MANY) as u64);
 }
 
 fn signals() {
@@ -90,11 +84,7 @@ fn signals() {
 }
 
 fn processes() {
-    let (there, back) = (linux::pipe(), linux::pipe());
-    round_trip("pipe", [back[0], there[1]], [there[0], back[1]]);
-    let [one, other] = linux::sockets();
-    round_trip("socket", [one, one], [other, other]);
-    measure("fork", 200, || {
+    measure("fork", 500, || {
         fork(|| ());
         wait();
     });
@@ -104,14 +94,27 @@ fn processes() {
     });
 }
 
-/// Measures how late the end of a sleep is. The CPU waits meanwhile.
+/// Measures how late the end of a sleep is, as `cyclictest` does: the least, the mean and the most. The CPU
+/// waits meanwhile.
 fn sleeps() {
     linux::be_punctual();
-    let begun = now();
+    let (mut least, mut most, mut sum) = (u64::MAX, 0, 0);
     for _ in 0..PAUSES {
+        let begun = now();
         linux::sleep(PAUSE);
+        let late = now() - begun - PAUSE;
+        (least, most, sum) = (least.min(late), most.max(late), sum + late);
     }
-    report("sleep", (now() - begun) / PAUSES - PAUSE);
+    report("sleep", sum / PAUSES);
+    report("sleep-least", least);
+    report("sleep-most", most);
+}
+
+/// Has nothing to do for a second, and prints how late its end is.
+fn idle() {
+    let begun = now();
+    linux::sleep(IDLE);
+    report("idle", now() - begun - IDLE);
 }
 
 /// `is_again` if the program has executed itself, which is all that was to be measured of it.
@@ -120,12 +123,33 @@ fn main(is_again: bool) -> ! {
         linux::exit(0);
     }
     linux::mount_devices();
-    linux::wait_for_randomness();
+    report("boot", now());
+    #[cfg(not(target_arch = "powerpc"))]
+    if let Some(disk) = linux::files::disk() {
+        disk::measure(disk);
+        say(format_args!("bench done\n"));
+        linux::power_off()
+    }
+    idle();
+    // The kernel for PowerPC has no stack that moves about, and takes seconds to find random numbers.
+    if !cfg!(target_arch = "powerpc") {
+        linux::wait_for_randomness();
+    }
     calls();
     signals();
     memory();
+    // On the bare board for PowerPC, as QEMU 7.2 emulates it, the other process sees an old byte in some
+    // builds of this program and then never ends. The reason is not known.
+    if !cfg!(target_arch = "powerpc") {
+        round_trips::measure();
+    }
     processes();
     sleeps();
+    #[cfg(not(target_arch = "powerpc"))]
+    {
+        linux::mount(c"tmpfs", c"/tmp");
+        apps::measure();
+    }
     say(format_args!("bench done\n"));
     linux::power_off()
 }
