@@ -293,6 +293,16 @@ pub const ROWS: &[Row] = &[
         None,
     ),
     row(
+        "served-load",
+        "load of a register of a virtio device that a task serves",
+        None,
+    ),
+    row(
+        "served-store",
+        "store to a register of a virtio device that a task serves",
+        None,
+    ),
+    row(
         "doorbell-busy-far",
         "doorbell to the vector of a VM on another pCPU, busy (sum of both CPUs)",
         Some(300),

@@ -285,7 +285,7 @@ fn shared_timers(
     })
 }
 
-/// Measures the spread of the timer of a VM that runs.
+/// Measures the spread of the timer of a VM that runs, and registers of a device that a task serves.
 fn spread(
     board: &Board,
     emulator: &Emulator,
@@ -293,11 +293,13 @@ fn spread(
     results: &mut Results,
 ) -> Result<(), Problem> {
     let system = prepare(&systems::more(&board.name), progress)?;
-    progress.step("measuring many arrivals", || {
+    let served = prepare(&systems::served(&board.name), progress)?;
+    progress.step("measuring many arrivals and a device", || {
         results
             .bare
             .append(&mut run_bare(emulator, "guest-bench-more", &[1])?);
         results.hypervised.append(&mut run(emulator, &system)?);
+        results.hypervised.append(&mut run(emulator, &served)?);
         Ok(())
     })
 }

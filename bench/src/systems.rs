@@ -129,6 +129,20 @@ pub(super) fn more(board: &str) -> String {
     of_guest(&guest, board, "busy", "{ pcpu = 0 }", None)
 }
 
+/// Returns the system of a VM with a device that a task on the same pCPU serves.
+pub(super) fn served(board: &str) -> String {
+    let guest = Guest {
+        image: MORE[1],
+        memory: "1M",
+    };
+    let client = of_guest(&guest, board, "served", "{ pcpu = 0, priority = 10 }", None);
+    client
+        + "[service.random]\npartition = \"server\"\nkind = \"entropy\"\nclient = [{ partition = \"bench\" }]\n\
+           [partition.server]\nkind = \"task\"\nimage = \"@guests/device-server\"\nmemory = \"4M\"\n\
+           vcpus = [{ pcpu = 0, priority = 20 }]\n[partition.server.capabilities]\nwindows = { service = true }\n\
+           events = { event-gate = \"server\", rights = [\"read\"] }\nconsole = { console = true }\n"
+}
+
 /// Returns the system in which a VM whose timer wakes it shares a pCPU with other VMs, all of which do this
 /// part of the guest.
 pub(super) fn timer(board: &str, size: usize, rest: &str) -> String {
