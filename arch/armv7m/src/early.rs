@@ -83,7 +83,7 @@ impl Machine {
         store(&EARLY.regions, space.loaded.registers().as_ptr() as u32);
         let division = context.core.configuration() & CCR_DIVISION;
         store(&EARLY.configuration, CCR_ALIGNED | THREAD_ABOVE | division);
-        masks::close(&mut context.masks, &context.core);
+        masks::close(&mut context.masks);
         arm();
     }
 
@@ -126,6 +126,7 @@ impl Machine {
         let context = self.contexts.get(vcpu)?;
         let space = self.spaces.get(context.partition)?;
         let virtual_line = self.irq.route_of(line)?.virtual_line;
+        masks::take(&context.masks, &mut context.core);
         context
             .core
             .line_entered(&Live::new(&mut context.registers, space), virtual_line);

@@ -87,8 +87,8 @@ pub(crate) fn show_all(own: &mut Own, core: &VirtualCore) {
 
 /// Makes each change of a mask by the guest trap. A handler of the guest may start early next, in which
 /// nothing is masked.
-pub(crate) fn close(own: &mut Own, core: &VirtualCore) {
+pub(crate) fn close(own: &mut Own) {
     if let Some(masks) = of_guest(own) {
-        masks.show(core.closed_masks());
+        masks.show(VirtualCore::handler_masks());
     }
 }

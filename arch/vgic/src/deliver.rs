@@ -194,6 +194,8 @@ impl Vgic<'_> {
         let is_long = !plain || words & words.wrapping_sub(1) != 0;
         let may_postpone = !core::mem::take(&mut bank.has_postponed);
         if may_postpone && is_long && hardware.is_interrupted() {
+            // Another pCPU may wait for the contents of the list registers, and not for long.
+            self.answer(me, bank, hardware);
             return self.postpone(me, bank, hardware, dirty);
         }
         words |= self.fold(me, bank, hardware, plain);

@@ -68,7 +68,7 @@ pub(crate) fn build(
         size: 4,
     };
     let ram = ram_window(context, &firmware, Some(stack.base), report)?;
-    mask_words_are_free(context, &firmware, ram, report)?;
+    mask_words_are_free(context, &firmware, ram, vectors.stack, report)?;
     let mut areas = vec![ram_area(ram, memory.place), code_area(code, name.place)];
     for region in &spec.regions {
         let window = Window {
@@ -100,11 +100,15 @@ pub(crate) fn build(
     })
 }
 
+/// Bytes below the first stack pointer that a program uses at least.
+const LEAST_STACK: u64 = 256;
+
 /// Checks that the mask words are in the VM's RAM, and that the program says of no variable that it is there.
 fn mask_words_are_free(
     context: &Context<'_>,
     firmware: &Firmware,
     ram: Window,
+    stack: u64,
     report: &mut Report,
 ) -> Option<()> {
     let Some(address) = &context.spec.machine.mask_words else {
@@ -119,6 +123,10 @@ fn mask_words_are_free(
         .iter()
         .copied()
         .chain(firmware.data.iter().map(Stretch::window));
+    let first_calls = Window {
+        base: stack.saturating_sub(LEAST_STACK),
+        size: LEAST_STACK,
+    };
     let (message, label) = if !words.base.is_multiple_of(SIZE.into()) {
         (
             format!("no mask words can be at {:#x}", words.base),
@@ -136,6 +144,9 @@ fn mask_words_are_free(
             words.base
         );
         (message, "both would change what the other one keeps")
+    } else if first_calls.overlaps(words) {
+        let message = format!("the program's first stack begins at {stack:#x}, on its mask words");
+        (message, "each call would change the masks")
     } else {
         return Some(());
     };

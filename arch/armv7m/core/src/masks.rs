@@ -29,8 +29,8 @@ pub const PRIORITY_BITS: u32 = 8;
 /// Bytes of all words. They begin at a multiple of that.
 pub const SIZE: u32 = 32;
 
-/// Bits of the first word that say to the backend, which keeps what it has shown: the masks are the guest's,
-/// and so is PSP.
+/// Bits of the first word that say to the backend, which keeps what it has shown: what is stored as a mask is
+/// one, and what is stored as PSP, unless that is 0, is PSP.
 const HAS_MASKS: u32 = 1 << 24;
 const HAS_STACK: u32 = 1 << 25;
 
@@ -58,7 +58,7 @@ impl VirtualCore {
             return;
         }
         let MaskWords { masks, process_stack } = words();
-        self.basepri = (masks >> 8) as u8;
+        self.basepri = (masks >> 8) as u8 & self.model.priority_bits;
         self.primask = masks & 1 << 16 != 0;
         if shown & HAS_STACK != 0 && process_stack != 0 {
             self.process_sp = process_stack & !3;
@@ -70,7 +70,7 @@ impl VirtualCore {
     #[must_use]
     pub fn shown_masks(&self) -> MaskWords {
         if !self.privileged() || self.mpu.enabled() {
-            return self.closed_masks();
+            return self.closed_masks(self.stack());
         }
         let (has_stack, process_stack) = match self.stack() {
             Stack::Main => (HAS_STACK, self.process_sp),
@@ -88,13 +88,34 @@ impl VirtualCore {
         u32::from(self.basepri) << 8 | u32::from(self.primask) << 16
     }
 
-    /// Returns the words that make each change of a mask trap. A load finds the masks, which code without
-    /// privileges reads as 0.
+    /// Returns the words that make each change of a mask trap, for code on this stack. A store of privileged
+    /// code counts, all the same: the trap may not come any more, because the guest can be interrupted
+    /// between the two, and find other words. A load finds the masks, which code without privileges reads as
+    /// 0.
     #[inline(never)]
-    #[must_use]
-    pub fn closed_masks(&self) -> MaskWords {
+    fn closed_masks(&self, stack: Stack) -> MaskWords {
+        if !self.privileged() {
+            return MaskWords {
+                masks: 1,
+                process_stack: 0,
+            };
+        }
+        let has_stack = match stack {
+            Stack::Main => HAS_STACK,
+            Stack::Process => 0,
+        };
         MaskWords {
-            masks: 1 | if self.privileged() { self.masks() } else { 0 },
+            masks: HAS_MASKS | has_stack | self.masks() | 1,
+            process_stack: 0,
+        }
+    }
+
+    /// Returns the words for a handler of which this virtual CPU does not know yet: each change of a mask
+    /// traps. A thread is interrupted that masks nothing.
+    #[must_use]
+    pub const fn handler_masks() -> MaskWords {
+        MaskWords {
+            masks: HAS_MASKS | HAS_STACK | 1,
             process_stack: 0,
         }
     }

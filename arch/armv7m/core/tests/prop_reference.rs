@@ -15,6 +15,8 @@ mod float;
 #[path = "machine/hypercall.rs"]
 mod hypercall;
 mod machine;
+#[path = "machine/masks.rs"]
+mod masks;
 
 use bulkhead_arch_armv7m_core::decode::{narrow_replacement, wide_replacement};
 use bulkhead_arch_armv7m_core::masks::{BASEPRI, LOOK, PRIMASK, PROCESS_STACK};

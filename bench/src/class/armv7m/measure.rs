@@ -130,7 +130,13 @@ pub(super) fn measure(board: &Board, emulator: &Emulator, progress: &Progress) -
             Ok(())
         })?;
         system.class_binary().clone_into(&mut results.class_binary);
-        cold(&text(&board.name, &first), &slower(emulator), &first, progress, &mut results)?;
+        cold(
+            &text(&board.name, &first),
+            &slower(emulator),
+            &first,
+            progress,
+            &mut results,
+        )?;
     }
     ping::measure(board, emulator, progress, &mut results)?;
     Ok(results)

@@ -24,8 +24,10 @@ use bulkhead_arch_armv7m_core::masks::{BASEPRI, LOOK, PRIMASK, PRIORITY_BITS, PR
 
 /// Pieces begin at a multiple of this, so that the words in them are aligned.
 const ALIGN: u64 = 4;
-/// The longest distance of a branch, rounded down.
-const REACH: i64 = 1 << 24;
+/// The longest distance between an instruction and its piece, whose last branch leads back.
+const REACH: i64 = (1 << 24) - 64;
+/// BKPT with the immediate that a debugger takes for a call. No part of a branch may look like one.
+const DEBUGGER_CALL: u16 = 0xbeab;
 /// Registers that can be SP or PC have no piece.
 const SP: u8 = 13;
 const PC: u8 = 15;
@@ -303,6 +305,24 @@ fn site(code: &[Stretch], address: u32) -> Option<Site> {
     })
 }
 
+/// Returns the first piece at `address` or after it of which no branch looks like a call of a debugger, and
+/// where it begins. Branches to two places a few bytes apart differ in the halfword that can look so.
+fn plain_piece(address: u32, words: u32, site: Site) -> (u32, Piece) {
+    let mut here = address;
+    loop {
+        let made = piece(here, words, site);
+        let there = branch(site.address, here);
+        let code = made
+            .halves
+            .split_last_chunk::<2>()
+            .map_or(&[][..], |(code, _)| code);
+        if !there.iter().chain(code).any(|half| *half == DEBUGGER_CALL) || here > address + 16 {
+            return (here, made);
+        }
+        here += ALIGN as u32;
+    }
+}
+
 /// Puts branches in the place of replaced instructions, and the pieces that they lead to after the program.
 /// `words` is the address of the mask words.
 ///
@@ -323,11 +343,12 @@ pub(super) fn bridge(words: u32, code: &mut Vec<Stretch>, rewritten: &mut Rewrit
         let Some(site) = site(code, *address).filter(|_| is_near) else {
             continue;
         };
-        let piece = piece(here as u32, words, site);
+        let (here, piece) = plain_piece(here as u32, words, site);
+        bytes.resize((u64::from(here) - end) as usize, 0);
         bytes.extend(piece.bytes());
-        bridged.push((site, here as u32));
+        bridged.push((site, here));
         // A load of a mask has no trap any more.
-        *address = piece.trap.map_or(0, |trap| here as u32 + trap);
+        *address = piece.trap.map_or(0, |trap| here + trap);
     }
     rewritten.sites.retain(|address| *address != 0);
     rewritten.sites.sort_unstable();
