@@ -11,7 +11,8 @@ use bulkhead::log::log_area::LogArea;
 use bulkhead::problem::Problem;
 use bulkhead_manifest::board::Emulator;
 
-/// The lines that end the phases: the boot, a second without work, and the work. The sleeps end with the run.
+/// The lines that end the phases: the boot, a second without work, and the work. The sleeps end with the
+/// run.
 const ENDS: [&str; 3] = ["bench boot ", "bench idle ", "bench database "];
 const PHASES: usize = ENDS.len() + 1;
 /// The place of the table in the page.
