@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Exits of the VM of Linux by their causes: in the boot, and in a second without work, of work and of sleeps.
+//! Exits of the VM of Linux by their causes: in the boot, and in a second without work, of work and of
+//! sleeps.
 //!
 //! The counters are the hypervisor's own. They are read at the end of a run, so a run ends after each phase:
 //! runs repeat exactly, and the difference of two runs is the phase between them.
