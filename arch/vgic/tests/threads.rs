@@ -109,7 +109,7 @@ impl Hardware for Poller<'_> {
         // A dirty vCPU is looked at in each pass; the one that waits for its bell hears it.
         self.kick(me, true);
     }
-    /// At every second look an interrupt waits.
+    /// Says yes at every second look.
     fn is_interrupted(&self) -> bool {
         self.looks.set(!self.looks.get());
         self.looks.get()

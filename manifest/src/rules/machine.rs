@@ -90,12 +90,17 @@ fn mask_words_are_possible(partition: &PartitionSpec, board: &Board, report: &mu
     if board.class.facts().runs_in_place() {
         return;
     }
+    let able = Class::all().filter(|class| class.facts().runs_in_place());
+    let able: Vec<String> = able.map(|class| format!("`{}`", class.name())).collect();
     let class = board.class.name();
     let message = format!("`machine.mask-words` has no meaning on a board of class `{class}`");
     report.push(
         Diagnostic::at(Code::NotForClass, words.place, message)
             .label("no instruction of a program is replaced on this class")
-            .help("remove it, or choose a board of class `armv7m`"),
+            .help(format!(
+                "remove it, or choose a board of class {}",
+                able.join(" or ")
+            )),
     );
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The mask words of a guest: a store of privileged code counts, whatever words are shown next.
+//! The mask words of a guest: a store of privileged code counts, also if the trap that follows never comes.
 
 use crate::machine::trapped::Trapped;
 use crate::machine::{MAIN_TOP, Memory, PROCESS_TOP};
