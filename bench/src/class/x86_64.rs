@@ -320,7 +320,7 @@ const DECODED: &str = "the emulator has no decode assists: what is known of an i
 const WAIVERS: &[Waiver] = &[
     waiver(
         "reset",
-        693_664,
+        693690,
         "the counter is measured until it is exact, and tables are checked; earlier figures took the gaps \
          between payloads for digested bytes",
     ),
@@ -328,7 +328,7 @@ const WAIVERS: &[Waiver] = &[
     waiver("apic-write", 315, DECODED),
     waiver(
         SIZE,
-        212_101,
+        212133,
         "the variant for one VM has all rules of the image and all of its class",
     ),
 ];

@@ -35,17 +35,17 @@ const TRAPS: &str = "a switch has three traps left: the store that asks for Pend
 
 /// Bars that do not hold yet.
 const WAIVERS: &[Waiver] = &[
-    waiver("words-rtos-switch", 1237, TRAPS),
-    waiver("words-rtos-semaphore", 2491, TRAPS),
+    waiver("words-rtos-switch", 1243, TRAPS),
+    waiver("words-rtos-semaphore", 2503, TRAPS),
     waiver(
         "ping-bridged",
-        28019,
+        28459,
         "each access to a register of the virtual controller traps, some sixty a ping, and two more if the guest's \
          look for the answer comes just before it",
     ),
     waiver(
         SIZE,
-        112_236,
+        112372,
         "the variant for VMs alone has all rules of the image and all of its class, and looks at interrupts between their steps",
     ),
     waiver(
