@@ -126,7 +126,7 @@ impl Machine {
         let context = self.contexts.get(vcpu)?;
         let space = self.spaces.get(context.partition)?;
         let virtual_line = self.irq.route_of(line)?.virtual_line;
-        masks::take(&context.masks, &mut context.core);
+        masks::take_slowly(&context.masks, &mut context.core);
         context
             .core
             .line_entered(&Live::new(&mut context.registers, space), virtual_line);

@@ -65,6 +65,12 @@ pub(crate) fn take(own: &Own, core: &mut VirtualCore) {
     }
 }
 
+/// Does what [`take`] does, where the time does not matter as much as the bytes.
+#[inline(never)]
+pub(crate) fn take_slowly(own: &Own, core: &mut VirtualCore) {
+    take(own, core);
+}
+
 fn of_guest(own: &mut Own) -> Option<&mut Masks> {
     own.first_mut().filter(|masks| masks.at != 0)
 }
@@ -78,6 +84,7 @@ pub(crate) fn show(own: &mut Own, core: &VirtualCore) {
 }
 
 /// Shows the guest all of its words. The guest goes on next.
+#[inline(never)]
 pub(crate) fn show_all(own: &mut Own, core: &VirtualCore) {
     if let Some(masks) = of_guest(own) {
         masks.show(core.shown_masks());

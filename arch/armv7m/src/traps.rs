@@ -86,7 +86,7 @@ pub(crate) unsafe extern "C" fn on_trap(machine: *mut Machine, number: u32) -> u
     let machine = unsafe { &mut *machine };
     let running = machine.current.filter(|_| machine.runs);
     if let Some(context) = running.and_then(|vcpu| machine.contexts.get(vcpu)) {
-        masks::take(&context.masks, &mut context.core);
+        masks::take_slowly(&context.masks, &mut context.core);
     }
     let exit = match (number.checked_sub(FIRST_LINE), running) {
         (Some(line), _) if machine.interrupt(line) => return 1,
@@ -150,7 +150,7 @@ impl Machine {
         let same_time = number != BUS_FAULT || wanted == armed;
         let is_calm = same_time && !context.core.is_restless();
         if is_calm {
-            masks::show(&mut context.masks, &context.core);
+            masks::show_all(&mut context.masks, &context.core);
         }
         is_calm
     }

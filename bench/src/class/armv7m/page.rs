@@ -39,7 +39,7 @@ const WAIVERS: &[Waiver] = &[
     waiver("words-rtos-semaphore", 2503, TRAPS),
     waiver(
         "ping-bridged",
-        28459,
+        28477,
         "each access to a register of the virtual controller traps, some sixty a ping, and two more if the guest's \
          look for the answer comes just before it",
     ),
