@@ -88,9 +88,8 @@ pub(super) unsafe fn call(number: usize, [a, b, c, d, e, f]: [usize; 6]) -> isiz
 
 /// Returns the time, in nanoseconds: the counter of the emulator's CPU has 1 GHz.
 pub(crate) fn now() -> u64 {
-    // SAFETY: reads the counter. `lfence` keeps it from being read early (AMD 24594, RDTSC).
-    unsafe {
-        core::arch::x86_64::_mm_lfence();
-        core::arch::x86_64::_rdtsc()
-    }
+    // SAFETY: orders loads. It keeps the counter from being read early (AMD 24594, RDTSC).
+    unsafe { core::arch::x86_64::_mm_lfence() }
+    // SAFETY: reads the counter.
+    unsafe { core::arch::x86_64::_rdtsc() }
 }
