@@ -27,30 +27,10 @@ macro_rules! queued {
     };
 }
 
-/// Makes the row of a call: path, bytes, kinds of the client and of the server, bar.
-macro_rules! call {
-    ($path:literal, $name:literal, $bytes:literal, $client:literal, $server:literal, $bar:expr) => {
-        row(
-            concat!("port-", $path, "-", $bytes, "-", $client, "-", $server),
-            concat!(
-                "message of ",
-                $bytes,
-                " bytes, ",
-                $name,
-                " with donation, ",
-                $client,
-                " to ",
-                $server
-            ),
-            $bar,
-        )
-    };
-}
-
-/// Makes the row of a call without donation, or of a message to a server that waits: kinds of the client and
-/// of the server.
-macro_rules! plain {
-    ($path:literal, $name:literal, $bytes:literal, $client:literal, $server:literal) => {
+/// Makes the row of a message between two partitions: path, name, bytes, kinds of client and server,
+/// bar.
+macro_rules! message {
+    ($path:literal, $name:expr, $bytes:literal, $client:literal, $server:literal, $bar:expr) => {
         row(
             concat!("port-", $path, "-", $bytes, "-", $client, "-", $server),
             concat!(
@@ -63,19 +43,39 @@ macro_rules! plain {
                 " to ",
                 $server
             ),
-            None,
+            $bar,
         )
     };
+}
+
+/// Makes the row of a call with donation: path, name, bytes, kinds of the client and of the server, bar.
+macro_rules! call {
+    ($path:literal, $name:literal, $bytes:literal, $client:literal, $server:literal, $bar:expr) => {
+        message!(
+            $path,
+            concat!($name, " with donation"),
+            $bytes,
+            $client,
+            $server,
+            $bar
+        )
+    };
+}
+
+/// Makes the row of a call without donation, or of a message to a server that waits: kinds of the client and
+/// of the server.
+macro_rules! plain {
     (call $client:literal, $server:literal, $bytes:literal) => {
-        plain!("call", "two way without donation", $bytes, $client, $server)
+        message!("call", "two way without donation", $bytes, $client, $server, None)
     };
     (waiting $client:literal, $server:literal, $bytes:literal) => {
-        plain!(
+        message!(
             "waiting",
             "send to a receiver that waits",
             $bytes,
             $client,
-            $server
+            $server,
+            None
         )
     };
 }

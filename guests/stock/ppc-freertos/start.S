@@ -103,25 +103,3 @@ on_program:
     bne     1b
     addi    1, 1, frame
     blr
-
-    .global start
-start:
-    li      3, 0
-    mtmsr   3
-    lis     1, stack_end@ha
-    addi    1, 1, stack_end@l
-    lis     4, bss_start@ha
-    addi    4, 4, bss_start@l
-    lis     5, bss_end@ha
-    addi    5, 5, bss_end@l
-2:  cmplw   4, 5
-    bge     3f
-    stw     3, 0(4)
-    addi    4, 4, 4
-    b       2b
-3:  lis     4, vectors@ha
-    addi    4, 4, vectors@l
-    mtevpr  4
-    stwu    3, -16(1)
-    bl      main
-    b       .

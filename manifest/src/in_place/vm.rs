@@ -15,7 +15,7 @@ use crate::guest::{AreaKind, Context, Guest, Part};
 use crate::model::Placed;
 use crate::payload::{Loader, Stretch, elf};
 use crate::window::Window;
-use bulkhead_arch_armv7m_core::masks::SIZE;
+use bulkhead_image::layout::MASK_WORDS_SIZE;
 
 /// Builds the memory of a VM; `None` if something was reported.
 pub(crate) fn build(
@@ -116,7 +116,7 @@ fn mask_words_are_free(
     };
     let words = Window {
         base: address.value.get(),
-        size: SIZE.into(),
+        size: MASK_WORDS_SIZE.into(),
     };
     let variables = firmware
         .ram
@@ -127,7 +127,7 @@ fn mask_words_are_free(
         base: stack.saturating_sub(LEAST_STACK),
         size: LEAST_STACK,
     };
-    let (message, label) = if !words.base.is_multiple_of(SIZE.into()) {
+    let (message, label) = if !words.base.is_multiple_of(MASK_WORDS_SIZE.into()) {
         (
             format!("no mask words can be at {:#x}", words.base),
             "it is no multiple of 32",

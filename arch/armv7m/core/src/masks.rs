@@ -26,8 +26,6 @@ pub const PRIMASK: u32 = 2;
 pub const PROCESS_STACK: u32 = 4;
 /// Offset of the word with the bits that BASEPRI has.
 pub const PRIORITY_BITS: u32 = 8;
-/// Bytes of all words. They begin at a multiple of that.
-pub const SIZE: u32 = 32;
 
 /// Bits of the first word that say to the backend, which keeps what it has shown: what is stored as a mask is
 /// one, and what is stored as PSP, unless that is 0, is PSP.
@@ -70,7 +68,7 @@ impl VirtualCore {
     #[must_use]
     pub fn shown_masks(&self) -> MaskWords {
         if !self.privileged() || self.mpu.enabled() {
-            return self.closed_masks(self.stack());
+            return self.closed_masks();
         }
         let (has_stack, process_stack) = match self.stack() {
             Stack::Main => (HAS_STACK, self.process_sp),
@@ -88,24 +86,18 @@ impl VirtualCore {
         u32::from(self.basepri) << 8 | u32::from(self.primask) << 16
     }
 
-    /// Returns the words that make each change of a mask trap, for code on this stack. A store of privileged
-    /// code counts, all the same: the trap may not come any more, because the guest can be interrupted
-    /// between the two, and find other words. A load finds the masks, which code without privileges reads as
-    /// 0.
+    /// Returns the words that make each change of a mask trap. A store of privileged code counts, all the
+    /// same: the trap may not come any more, because the guest can be interrupted between the two, and find
+    /// other words. A load finds the masks, which code without privileges reads as 0.
     #[inline(never)]
-    fn closed_masks(&self, stack: Stack) -> MaskWords {
-        if !self.privileged() {
-            return MaskWords {
-                masks: 1,
-                process_stack: 0,
-            };
-        }
-        let has_stack = match stack {
-            Stack::Main => HAS_STACK,
-            Stack::Process => 0,
+    fn closed_masks(&self) -> MaskWords {
+        let masks = match self.stack() {
+            _ if !self.privileged() => 0,
+            Stack::Main => HAS_MASKS | HAS_STACK | self.masks(),
+            Stack::Process => HAS_MASKS | self.masks(),
         };
         MaskWords {
-            masks: HAS_MASKS | has_stack | self.masks() | 1,
+            masks: masks | 1,
             process_stack: 0,
         }
     }

@@ -146,54 +146,22 @@ fn piece(address: u32, words: u32, site: Site) -> Piece {
                 trap: Some(12),
             }
         }
-        Does::StorePriority { register } => {
-            let (a, b) = others(register);
-            let work = [
-                load(b, a, PRIORITY_BITS), // 4
-                0xea00 | u16::from(b),
-                u16::from(b) << 8 | u16::from(register), // 6: and.w b, b, register
-                store_byte(b, a, BASEPRI),               // 10
-                load_byte(b, a, LOOK),                   // 12
-                0xb910 | u16::from(b),                   // 14: cbnz b, 22
-            ];
-            storing(work, a, b, site, words, address)
-        }
-        Does::StoreMask { register } => {
-            let (a, b) = others(register);
-            let work = [
-                0xf000 | u16::from(register),
-                u16::from(b) << 8 | 1,     // 4: and.w b, register, #1
-                NOP,                       // 8
-                store_byte(b, a, PRIMASK), // 10
-                load_byte(b, a, LOOK),     // 12
-                0xb910 | u16::from(b),     // 14: cbnz b, 22
-            ];
-            storing(work, a, b, site, words, address)
-        }
-        Does::StoreStack { register } => {
-            let (a, b) = others(register);
-            let work = [
-                load(b, a, PROCESS_STACK), // 4
-                0xb130 | u16::from(b),     // 6: cbz b, 22
-                0xf020 | u16::from(register),
-                u16::from(b) << 8 | 3,      // 8: bic.w b, register, #3
-                0xb118 | u16::from(b),      // 12: cbz b, 22
-                store(b, a, PROCESS_STACK), // 14
-            ];
-            storing(work, a, b, site, words, address)
+        Does::StorePriority { register } | Does::StoreMask { register } | Does::StoreStack { register } => {
+            storing(register, address, words, site)
         }
     }
 }
 
-/// Returns a piece that stores: `work` between the way in and both ways out.
-fn storing(work: [u16; 6], a: u8, b: u8, site: Site, words: u32, address: u32) -> Piece {
+/// Returns a piece that stores a register: the work between the way in and both ways out.
+fn storing(register: u8, address: u32, words: u32, site: Site) -> Piece {
+    let (a, b) = others(register);
     let both = 1 << a | 1 << b;
     let [done, after] = [18, 28].map(|from| branch(address + from, site.address + 4));
     let mut halves = vec![
         0xb400 | both,                  // 0: push {a, b}
         0x4800 | u16::from(a) << 8 | 7, // 2: ldr a, [pc, #28]
     ];
-    halves.extend(work); // 4
+    halves.extend(work(site.does, register, a, b)); // 4
     halves.push(0xbc00 | both); // 16: pop {a, b}
     halves.extend(done); // 18: b.w back
     halves.push(0xbc00 | both); // 22: pop {a, b}
@@ -203,6 +171,38 @@ fn storing(work: [u16; 6], a: u8, b: u8, site: Site, words: u32, address: u32) -
     Piece {
         halves,
         trap: Some(24),
+    }
+}
+
+/// Returns the part of a piece that stores `register`, from offset 4 to 16. The address of the words is in
+/// `a`, and `b` is free.
+fn work(does: Does, register: u8, a: u8, b: u8) -> [u16; 6] {
+    let (from, to) = (u16::from(register), u16::from(b));
+    match does {
+        Does::StorePriority { .. } => [
+            load(b, a, PRIORITY_BITS),
+            0xea00 | to,
+            to << 8 | from, // 6: and.w b, b, register
+            store_byte(b, a, BASEPRI),
+            load_byte(b, a, LOOK),
+            0xb910 | to, // 14: cbnz b, 22
+        ],
+        Does::StoreStack { .. } => [
+            load(b, a, PROCESS_STACK),
+            0xb130 | to, // 6: cbz b, 22
+            0xf020 | from,
+            to << 8 | 3, // 8: bic.w b, register, #3
+            0xb118 | to, // 12: cbz b, 22
+            store(b, a, PROCESS_STACK),
+        ],
+        _ => [
+            0xf000 | from,
+            to << 8 | 1, // 4: and.w b, register, #1
+            NOP,
+            store_byte(b, a, PRIMASK),
+            load_byte(b, a, LOOK),
+            0xb910 | to, // 14: cbnz b, 22
+        ],
     }
 }
 
