@@ -108,9 +108,20 @@ impl GuestView<'_> {
 /// [`TooMany`]; the caller must then give the guest less than it may have, never more.
 pub fn combine(partition: &[Region], guest: &GuestView<'_>, available: u8) -> Result<Plan, TooMany> {
     let mut result = Plan::EMPTY;
+    combine_into(&mut result, partition, guest, available)?;
+    Ok(result)
+}
+
+/// Combines them in a plan that has no regions yet. A plan is long, so the plan is not moved.
+fn combine_into(
+    result: &mut Plan,
+    partition: &[Region],
+    guest: &GuestView<'_>,
+    available: u8,
+) -> Result<(), TooMany> {
     if guest.background {
         for region in partition {
-            append(&mut result, *region, available)?;
+            append(result, region, available)?;
         }
     }
     for wanted in guest
@@ -120,11 +131,11 @@ pub fn combine(partition: &[Region], guest: &GuestView<'_>, available: u8) -> Re
     {
         for own in partition {
             if let Some(shared) = intersect(own, &wanted) {
-                append(&mut result, shared, available)?;
+                append(result, &shared, available)?;
             }
         }
     }
-    Ok(result)
+    Ok(())
 }
 
 /// Combines as many of the guest's regions as there is room for, and leaves out those with the lowest numbers
@@ -134,15 +145,15 @@ pub fn combine(partition: &[Region], guest: &GuestView<'_>, available: u8) -> Re
 #[must_use]
 pub fn combine_what_fits(partition: &[Region], guest: &GuestView<'_>, available: u8) -> Plan {
     let mut view = *guest;
-    loop {
-        if let Ok(plan) = combine(partition, &view, available) {
-            return plan;
-        }
+    let mut plan = Plan::EMPTY;
+    while combine_into(&mut plan, partition, &view, available).is_err() {
+        plan.clear();
         match view.regions.split_first() {
             Some((_, others)) => view.regions = others,
-            None => return Plan::EMPTY,
+            None => break,
         }
     }
+    plan
 }
 
 /// Tells whether the region changes nothing: what is seen of those before it where it is has its rights
@@ -166,18 +177,18 @@ fn is_idle(plan: &Plan, region: &Region) -> bool {
 }
 
 /// Appends a region that overrides those before it, and drops regions that can no longer be seen.
-fn append(plan: &mut Plan, region: Region, available: u8) -> Result<(), TooMany> {
-    if is_idle(plan, &region) {
+fn append(plan: &mut Plan, region: &Region, available: u8) -> Result<(), TooMany> {
+    if is_idle(plan, region) {
         return Ok(());
     }
-    plan.retain(|before| !within(before, &region));
+    plan.retain(|before| !within(before, region));
     // Memory that no partition has rights to anyway needs no region that says so.
-    let hides = |before: &Region| intersect(before, &region).is_some();
+    let hides = |before: &Region| intersect(before, region).is_some();
     if region.rights.is_none() && !plan.regions().iter().any(hides) {
         return Ok(());
     }
     let room = plan.regions().len() < usize::from(available);
-    if room && plan.push(region) {
+    if room && plan.push(*region) {
         Ok(())
     } else {
         Err(TooMany)
@@ -198,7 +209,7 @@ fn intersect(own: &Region, wanted: &Region) -> Option<Region> {
     // A block without eighths that the larger one cuts through is said with the larger one's eighths.
     let (block, disabled) = if large.disabled == 0 {
         (small, small.disabled)
-    } else if small.size_log2 < 8 && small.size() > large.granule() {
+    } else if small.size_log2 < 8 && small.size_log2 > large.granule_log2() {
         (
             large,
             eighths(large, |first| large.covers(first) && small.spans(first)),
@@ -228,7 +239,8 @@ fn intersect(own: &Region, wanted: &Region) -> Option<Region> {
 /// Returns the eighths of a block to leave out: those whose first address `inside` says no to.
 fn eighths(block: &Region, inside: impl Fn(u32) -> bool) -> u8 {
     (0..8_u32).fold(0_u8, |mask, eighth| {
-        let offset = block.granule().wrapping_mul(u64::from(eighth)) as u32;
+        // An eighth of the largest block is 2^29 bytes.
+        let offset = eighth.wrapping_shl(u32::from(block.granule_log2()));
         let outside = !inside(block.base.wrapping_add(offset));
         if outside {
             mask | 1_u8.wrapping_shl(eighth)

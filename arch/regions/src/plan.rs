@@ -82,13 +82,21 @@ impl Plan {
         self.count = self.count.saturating_sub(1);
     }
 
+    /// Takes all regions out.
+    pub(crate) const fn clear(&mut self) {
+        self.count = 0;
+    }
+
     /// Keeps only the regions that `keep` wants.
     pub(crate) fn retain(&mut self, keep: impl Fn(&Region) -> bool) {
-        let old = *self;
+        let before = usize::from(self.count);
         self.count = 0;
-        for region in old.regions() {
-            if keep(region) {
-                self.push(*region);
+        for slot in 0..before {
+            // A region moves to a place that was looked at before.
+            if let Some(region) = self.regions.get(slot).copied()
+                && keep(&region)
+            {
+                self.push(region);
             }
         }
     }
