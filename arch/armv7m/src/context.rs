@@ -9,6 +9,7 @@ use crate::masks;
 use crate::pool::Pool;
 use bulkhead_arch_api::{MAX_VCPUS, PartitionId, PartitionKind, Ticks, VcpuId};
 use bulkhead_arch_armv7m_core::{Fault, VirtualCore};
+use bulkhead_arch_regions::Loaded;
 use core::mem::offset_of;
 use core::ptr::NonNull;
 
@@ -64,6 +65,9 @@ const _: () = assert!(core::mem::offset_of!(Context, registers) == 0);
 pub(crate) struct Context {
     pub(crate) registers: Registers,
     pub(crate) core: VirtualCore,
+    /// The regions of the unit while the guest's own unit is on. They are combined when the guest changes its
+    /// unit, in its own time: a switch loads them.
+    pub(crate) unit: Option<Loaded>,
     /// Floating-point registers, unless the hardware holds them.
     pub(crate) fp: FpRegisters,
     /// The part of the kernel's description at boot that the backend needs.

@@ -10,7 +10,7 @@
 use crate::pool::Pool;
 use crate::sysreg::{self, MPU_CTRL, MPU_RASR, MPU_RBAR};
 use bulkhead_arch_api::{MAX_PARTITIONS, PartitionId};
-use bulkhead_arch_regions::{GuestView, Loaded, MAX_REGIONS, Plan, Rights, combine_what_fits};
+use bulkhead_arch_regions::{Combination, GuestView, Loaded, MAX_REGIONS, Plan, Rights};
 use core::ptr::NonNull;
 
 /// MPU_CTRL: ENABLE and PRIVDEFENA.
@@ -52,7 +52,7 @@ impl Space {
     /// Makes a space. `lookalikes` has all of the whole system image.
     pub(crate) fn new(plan: &Plan, lookalikes: &'static [u32]) -> Self {
         let mut space = Self {
-            loaded: Loaded::of(plan.regions()),
+            loaded: Loaded::of(plan.regions().iter()),
             ram: Interval::NONE,
             code: Interval::NONE,
             lookalikes: &[],
@@ -165,27 +165,22 @@ impl Space {
         self.loaded.rights_at(address)
     }
 
-    /// Loads the space into the unit, as far as the guest's own unit, if that is on, allows. The guest gets
-    /// nothing that is not in both. If there are not enough regions for that, the regions of the guest that
-    /// have the lowest numbers are left out.
-    #[inline(always)]
-    pub(crate) fn load(&self, view: Option<&GuestView<'_>>) {
-        match view {
-            None => load(&self.loaded),
-            Some(view) => self.load_combined(view),
-        }
-    }
-
+    /// Returns the regions for the unit that give the guest what both the partition and the guest's own unit
+    /// allow. If there are not enough regions for that, those of the guest that have the lowest numbers are
+    /// left out.
     #[inline(never)]
-    fn load_combined(&self, view: &GuestView<'_>) {
-        let combined = combine_what_fits(self.loaded.plan().regions(), view, MAX_REGIONS as u8);
-        load(&Loaded::of(combined.regions()));
+    pub(crate) fn combined(&self, view: &GuestView<'_>) -> Loaded {
+        let mut own = Plan::EMPTY;
+        self.loaded.put_into(&mut own);
+        let mut combination = Combination::NOTHING;
+        combination.combine(own.regions(), view);
+        Loaded::of(combination.regions(MAX_REGIONS as u8))
     }
 }
 
 /// Loads these regions into the unit.
 #[inline(never)]
-fn load(loaded: &Loaded) {
+pub(crate) fn load(loaded: &Loaded) {
     // The unit is off meanwhile: a new address with the old size could cover the hypervisor's own code.
     sysreg::write(MPU_CTRL, 0);
     for (base, attributes) in loaded.registers() {

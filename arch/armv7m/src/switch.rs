@@ -8,6 +8,7 @@ use crate::context::own_deadline;
 use crate::live::Live;
 use crate::machine::Machine;
 use crate::masks;
+use crate::protection::{self, Plain};
 use crate::sysreg::{self, CCR, CCR_ALIGNED, CCR_DIVISION, CFSR, PENDED, SHCSR};
 use crate::trapped::Trapped;
 use crate::{context::Pending, fp};
@@ -78,7 +79,8 @@ impl Machine {
             self.irq.follow(partition, core);
         }
         if changes.regions {
-            space.load(core.guest_regions().as_ref());
+            context.unit = core.guest_regions().map(|view| space.combined(&view));
+            protection::load(context.unit.as_ref().unwrap_or(&space.loaded));
         }
         let own = own_deadline(core).max(self.earliest_own);
         masks::show_all(&mut context.masks, &context.core);
@@ -135,11 +137,19 @@ impl Machine {
     /// place where that one was interrupted.
     pub(crate) fn switch_to(&mut self, vcpu: VcpuId) -> bool {
         self.leave_current();
-        let Some(trapped) = self.trapped(vcpu) else {
+        let Some(context) = self.contexts.get(vcpu) else {
             return false;
         };
-        trapped.space.load(trapped.core.guest_regions().as_ref());
-        self.plain = trapped.plain();
+        let Some(space) = self.spaces.get(context.partition) else {
+            return false;
+        };
+        protection::load(context.unit.as_ref().unwrap_or(&space.loaded));
+        // A task takes no short way.
+        self.plain = if context.is_task() {
+            Plain::NOTHING
+        } else {
+            space.plain()
+        };
         self.current = Some(vcpu);
         self.configure(vcpu);
         // The timer is set again, for whichever time it is set now.

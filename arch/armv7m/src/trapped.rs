@@ -5,7 +5,7 @@
 use crate::context::{Pending, Registers};
 use crate::live::Live;
 use crate::machine::Machine;
-use crate::protection::{Plain, Space};
+use crate::protection::Space;
 use bulkhead_abi::HealthClass;
 use bulkhead_arch_api::{Exit, FaultReport, VcpuId};
 use bulkhead_arch_armv7m_core::{Fault, Guest, VirtualCore, frame_size};
@@ -28,16 +28,6 @@ impl Trapped<'_> {
     /// Returns the guest with its frame.
     pub(crate) fn parts(&mut self) -> (&mut VirtualCore, Live<'_>) {
         (self.core, Live::new(self.registers, self.space))
-    }
-
-    /// Returns the parts of the guest's space that the shortest ways need to know. A task has none, because
-    /// it takes no short way.
-    pub(crate) fn plain(&self) -> Plain {
-        if self.is_task {
-            Plain::NOTHING
-        } else {
-            self.space.plain()
-        }
     }
 
     /// Returns the exit of a guest whose processor has stopped.

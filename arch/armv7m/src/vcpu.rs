@@ -51,6 +51,7 @@ impl Vcpus for Machine {
         let context = Context {
             registers: Registers::NOTHING,
             core: VirtualCore::new(self.model, 0, 0),
+            unit: None,
             fp: FpRegisters::ZERO,
             partition: plan.partition,
             kind: plan.kind,
@@ -78,6 +79,7 @@ impl Vcpus for Machine {
             return;
         };
         context.fp = FpRegisters::ZERO;
+        context.unit = None;
         let is_task = context.is_task();
         let Some(trapped) = self.trapped(vcpu) else { return };
         trapped.core.reset(reset.argument as u32, reset.stack as u32);

@@ -5,7 +5,7 @@
 //! regions override each other by number, as in its unit; each becomes what it shares with each of the
 //! partition's. With the background region on, what none of them covers stays the partition's own.
 
-use crate::plan::Plan;
+use crate::MAX_REGIONS;
 use crate::region::{Memory, Region, Rights};
 
 /// A region as a guest wrote it into the registers of its virtual unit.
@@ -27,10 +27,6 @@ pub struct GuestView<'a> {
     /// True if it runs privileged.
     pub privileged: bool,
 }
-
-/// The combination needs more regions than there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooMany;
 
 impl GuestRegion {
     /// Writes both registers; whether that changes what anybody may access.
@@ -102,102 +98,242 @@ impl GuestView<'_> {
     }
 }
 
-/// Combines them in a unit with `available` regions.
-///
-/// # Errors
-/// [`TooMany`]; the caller must then give the guest less than it may have, never more.
-pub fn combine(partition: &[Region], guest: &GuestView<'_>, available: u8) -> Result<Plan, TooMany> {
-    let mut result = Plan::EMPTY;
-    combine_into(&mut result, partition, guest, available)?;
-    Ok(result)
+/// Pieces that a combination looks at: more than a unit has regions, because some change nothing.
+const MOST: usize = 10;
+const _: () = assert!(MOST > MAX_REGIONS);
+
+/// A part of one of the partition's regions, where a region of the guest counts.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    region: Region,
+    /// The number of the partition's region.
+    own: u8,
+    /// The number of the guest's region.
+    number: u8,
+    /// The rights, and whether the memory is a device's: pieces are compared often.
+    kind: u8,
 }
 
-/// Combines them in a plan that has no regions yet. A plan is long, so the plan is not moved.
-fn combine_into(
-    result: &mut Plan,
-    partition: &[Region],
-    guest: &GuestView<'_>,
-    available: u8,
-) -> Result<(), TooMany> {
-    if guest.background {
-        for region in partition {
-            append(result, region, available)?;
-        }
-    }
-    for wanted in guest
-        .regions
-        .iter()
-        .filter_map(|region| region.decode(guest.privileged))
-    {
-        for own in partition {
-            if let Some(shared) = intersect(own, &wanted) {
-                append(result, &shared, available)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Combines as many of the guest's regions as there is room for, and leaves out those with the lowest numbers
-/// if there is not enough. Accesses that only these allow are then refused: nothing lies below them. Only
-/// privileged code with the background region on gets its partition's rights there instead, which are what it
-/// has where its unit says nothing. Bounded by their number of [`combine`].
-#[must_use]
-pub fn combine_what_fits(partition: &[Region], guest: &GuestView<'_>, available: u8) -> Plan {
-    let mut view = *guest;
-    let mut plan = Plan::EMPTY;
-    while combine_into(&mut plan, partition, &view, available).is_err() {
-        plan.clear();
-        match view.regions.split_first() {
-            Some((_, others)) => view.regions = others,
-            None => break,
-        }
-    }
-    plan
-}
-
-/// Tells whether the region changes nothing: what is seen of those before it where it is has its rights
-/// already.
-fn is_idle(plan: &Plan, region: &Region) -> bool {
-    let alike = |before: &Region| {
-        before.rights == region.rights && before.memory.is_device() == region.memory.is_device()
+impl Piece {
+    /// All zero, which is made fast.
+    const NOTHING: Self = Self {
+        region: Region {
+            base: 0,
+            size_log2: 0,
+            disabled: 0,
+            rights: Rights::NONE,
+            memory: Memory(0),
+        },
+        own: 0,
+        number: 0,
+        kind: 0,
     };
-    // The last one that is seen there and different, or that says all of it.
-    plan.regions()
-        .iter()
-        .rev()
-        .find(|before| {
-            if alike(before) {
-                within(region, before)
-            } else {
-                intersect(before, region).is_some()
+}
+
+/// The combination of a partition's regions and its guest's.
+///
+/// The partition's regions do not overlap, so only pieces of the same one do. The work of a combination grows
+/// with the guest's regions times the partition's, and with the square of the pieces, of which there are at
+/// most ten.
+#[derive(Debug)]
+pub struct Combination<'p> {
+    partition: &'p [Region],
+    /// The partition's regions that are seen where the guest's unit says nothing: a bit for each.
+    below: u8,
+    /// The pieces above them, the guest's last region first. No piece is within one before.
+    pieces: [Piece; MOST],
+    count: usize,
+    /// Regions of the guest were left out, because there are more pieces.
+    is_cut: bool,
+}
+
+impl<'p> Combination<'p> {
+    /// A combination of nothing. A combination is long, so it is made in its place.
+    pub const NOTHING: Self = Self {
+        partition: &[],
+        below: 0,
+        pieces: [Piece::NOTHING; MOST],
+        count: 0,
+        is_cut: false,
+    };
+
+    /// Combines the regions of a partition, at most [`MAX_REGIONS`], and those of its guest, in a combination
+    /// of nothing.
+    pub fn combine(&mut self, partition: &'p [Region], guest: &GuestView<'_>) {
+        self.partition = partition;
+        let all = u8::MAX
+            .checked_shl(partition.len() as u32)
+            .map_or(u8::MAX, |others| !others);
+        let mut seen = all;
+        for (number, region) in guest.regions.iter().enumerate().rev() {
+            let Some(wanted) = region.decode(guest.privileged) else {
+                continue;
+            };
+            seen &= !self.add(&wanted, number as u8, seen);
+            if self.is_cut {
+                break;
             }
-        })
-        .is_some_and(alike)
+        }
+        if guest.background {
+            self.below = seen;
+        }
+    }
+
+    /// Tells whether the combination needs no more than `available` regions.
+    #[must_use]
+    pub fn fits(&self, available: u8) -> bool {
+        self.whole(available.into()).is_some()
+    }
+
+    /// Returns the regions for a unit that has `available` ones, the lowest first: as many of the guest's as
+    /// there is room for, without those with the lowest numbers if there is not enough. Accesses that only
+    /// these allow are then refused: nothing lies below them. Only privileged code with the background region
+    /// on gets its partition's rights there instead, which are what it has where its unit says nothing.
+    pub fn regions(&self, available: u8) -> impl Iterator<Item = &Region> {
+        let available = available.into();
+        let chosen = self.whole(available).unwrap_or_else(|| self.cut(available));
+        let pieces = self.pieces.iter().enumerate().rev();
+        let pieces = pieces.filter_map(move |(index, piece)| chosen.has(index).then_some(&piece.region));
+        let background = self.partition.iter().zip(0_u8..);
+        let background =
+            background.filter_map(|(region, own)| (self.below & bit(own) != 0).then_some(region));
+        background.chain(pieces)
+    }
+
+    /// Adds what a region of the guest shares with those of the partition's in `seen`, where no later region of
+    /// the guest counts. Says of which of the partition's regions the guest's has all.
+    fn add(&mut self, wanted: &Region, number: u8, seen: u8) -> u8 {
+        let before = self.count;
+        let mut all = 0;
+        for (region, own) in self.partition.iter().zip(0_u8..) {
+            if seen & bit(own) == 0 {
+                continue;
+            }
+            let Some((block, disabled)) = shared(region, wanted) else {
+                continue;
+            };
+            let (above, rest) = self.pieces.split_at_mut(self.count);
+            let Some(piece) = rest.first_mut() else {
+                self.count = before;
+                self.is_cut = true;
+                return 0;
+            };
+            // A piece is made in its place: copies would be most of the work.
+            piece.own = own;
+            piece.number = number;
+            piece.region.share(region, wanted, block, disabled);
+            piece.kind = piece.region.kind();
+            let hides = |other: &Piece| other.own == own && within(&piece.region, &other.region);
+            if above.iter().any(hides) {
+                continue;
+            }
+            if within(region, &piece.region) {
+                all |= bit(own);
+            }
+            self.count = self.count.wrapping_add(1);
+        }
+        all
+    }
+
+    fn pieces(&self) -> &[Piece] {
+        self.pieces.get(..self.count).unwrap_or(&[])
+    }
+
+    /// Returns the regions that there are beside those of the background.
+    const fn room(&self, available: usize) -> Option<usize> {
+        available.checked_sub(self.below.count_ones() as usize)
+    }
+
+    /// Returns the pieces that make a difference, if there is room for them.
+    fn whole(&self, available: usize) -> Option<Chosen> {
+        let room = self.room(available)?;
+        if self.is_cut {
+            None
+        } else if self.count <= room {
+            Some(Chosen::first(self.count))
+        } else {
+            Some(self.needed()).filter(|needed| needed.count() <= room)
+        }
+    }
+
+    /// Returns the pieces of the guest's last regions that there is room for.
+    fn cut(&self, available: usize) -> Chosen {
+        let mut kept = self.room(available).unwrap_or(0).min(self.count);
+        // A region is left out with all of its pieces.
+        while let Some([last, next]) = kept
+            .checked_sub(1)
+            .and_then(|last| self.pieces().get(last..=kept))
+            && last.number == next.number
+        {
+            kept = kept.wrapping_sub(1);
+        }
+        Chosen::first(kept)
+    }
+
+    /// Returns the pieces without which something would be different.
+    fn needed(&self) -> Chosen {
+        let mut needed = Chosen(0);
+        for (index, piece) in self.pieces().iter().enumerate().rev() {
+            if self.changes_something(index, piece, needed) {
+                needed.add(index);
+            }
+        }
+        needed
+    }
+
+    /// Tells whether a piece changes something above the lower pieces that are needed.
+    fn changes_something(&self, index: usize, piece: &Piece, needed: Chosen) -> bool {
+        let mut at = index;
+        for lower in self.pieces.iter().skip(index.wrapping_add(1)) {
+            at = at.wrapping_add(1);
+            if !needed.has(at) || lower.own != piece.own {
+                continue;
+            }
+            // The first one that says all of the piece, or that is seen there and different.
+            if lower.kind != piece.kind {
+                if shared(&lower.region, &piece.region).is_some() {
+                    return true;
+                }
+            } else if within(&piece.region, &lower.region) {
+                return false;
+            }
+        }
+        match self.partition.get(usize::from(piece.own)) {
+            Some(own) if self.below & bit(piece.own) != 0 => own.kind() != piece.kind,
+            // Memory that no region gives rights to needs no region that says so.
+            _ => !piece.region.rights.is_none(),
+        }
+    }
 }
 
-/// Appends a region that overrides those before it, and drops regions that can no longer be seen.
-fn append(plan: &mut Plan, region: &Region, available: u8) -> Result<(), TooMany> {
-    if is_idle(plan, region) {
-        return Ok(());
+/// Some of the pieces.
+#[derive(Clone, Copy)]
+struct Chosen(u32);
+
+impl Chosen {
+    const fn first(count: usize) -> Self {
+        Self(1_u32.wrapping_shl(count as u32).wrapping_sub(1))
     }
-    plan.retain(|before| !within(before, region));
-    // Memory that no partition has rights to anyway needs no region that says so.
-    let hides = |before: &Region| intersect(before, region).is_some();
-    if region.rights.is_none() && !plan.regions().iter().any(hides) {
-        return Ok(());
+
+    const fn has(self, index: usize) -> bool {
+        self.0.wrapping_shr(index as u32) & 1 != 0
     }
-    let room = plan.regions().len() < usize::from(available);
-    if room && plan.push(*region) {
-        Ok(())
-    } else {
-        Err(TooMany)
+
+    const fn add(&mut self, index: usize) {
+        self.0 |= 1_u32.wrapping_shl(index as u32);
+    }
+
+    const fn count(self) -> usize {
+        self.0.count_ones() as usize
     }
 }
 
-/// Returns what two regions share, with the rights that both give.
-#[must_use]
-fn intersect(own: &Region, wanted: &Region) -> Option<Region> {
+const fn bit(number: u8) -> u8 {
+    1_u8.wrapping_shl(number as u32)
+}
+
+/// Returns a block that two regions share, with the eighths of the block to leave out.
+fn shared<'r>(own: &'r Region, wanted: &'r Region) -> Option<(&'r Region, u8)> {
     let (small, large) = if own.size_log2 <= wanted.size_log2 {
         (own, wanted)
     } else {
@@ -206,66 +342,80 @@ fn intersect(own: &Region, wanted: &Region) -> Option<Region> {
     if !large.spans(small.base) {
         return None;
     }
-    // A block without eighths that the larger one cuts through is said with the larger one's eighths.
     let (block, disabled) = if large.disabled == 0 {
         (small, small.disabled)
-    } else if small.size_log2 < 8 && small.size_log2 > large.granule_log2() {
-        (
-            large,
-            eighths(large, |first| large.covers(first) && small.spans(first)),
-        )
-    } else if small.size_log2 < 8 {
-        (small, if large.covers(small.base) { 0 } else { u8::MAX })
+    } else if small.has_eighths() {
+        (small, small.disabled | left_out(small, large))
+    } else if small.size_log2 > large.granule_log2() {
+        // A block without eighths that the larger one cuts through is said with the larger one's eighths.
+        (large, large.disabled | !eighths_under(small, large))
+    } else if large.disabled & eighths_under(small, large) == 0 {
+        (small, 0)
     } else {
-        (
-            small,
-            eighths(small, |first| large.covers(first) && small.covers(first)),
-        )
+        return None;
     };
-    let memory = if own.memory.is_device() {
-        own.memory
-    } else {
-        wanted.memory
-    };
-    let rights = own.rights.and(wanted.rights);
-    (disabled != u8::MAX).then_some(Region {
-        disabled,
-        rights,
-        memory,
-        ..*block
-    })
+    (disabled != u8::MAX).then_some((block, disabled))
 }
 
-/// Returns the eighths of a block to leave out: those whose first address `inside` says no to.
-fn eighths(block: &Region, inside: impl Fn(u32) -> bool) -> u8 {
-    (0..8_u32).fold(0_u8, |mask, eighth| {
-        // An eighth of the largest block is 2^29 bytes.
-        let offset = eighth.wrapping_shl(u32::from(block.granule_log2()));
-        let outside = !inside(block.base.wrapping_add(offset));
-        if outside {
-            mask | 1_u8.wrapping_shl(eighth)
-        } else {
-            mask
+/// Returns the number of the eighth of `outer` that the block of `inner`, which lies in `outer`, begins in.
+#[inline(always)]
+const fn first_eighth(inner: &Region, outer: &Region) -> u32 {
+    inner
+        .base
+        .wrapping_sub(outer.base)
+        .wrapping_shr(outer.granule_log2() as u32)
+}
+
+/// Returns the eighths of `outer` that the block of `inner` has something of. The block lies in `outer`, which
+/// has eighths.
+#[inline(always)]
+const fn eighths_under(inner: &Region, outer: &Region) -> u8 {
+    let eighths = match inner.size_log2.checked_sub(outer.granule_log2()) {
+        None | Some(0) => 1,
+        Some(1) => 0b11,
+        Some(2) => 0b1111,
+        Some(_) => u8::MAX,
+    };
+    eighths.wrapping_shl(first_eighth(inner, outer))
+}
+
+/// Returns the eighths of `inner` that `outer` leaves out. The block of `inner` lies in `outer`; both have
+/// eighths.
+#[inline(always)]
+const fn left_out(inner: &Region, outer: &Region) -> u8 {
+    let outside = outer.disabled.wrapping_shr(first_eighth(inner, outer));
+    match outer.size_log2.wrapping_sub(inner.size_log2) {
+        0 => outside,
+        // An eighth of the outer block is two of the inner one, or four, or all of the inner block.
+        1 => {
+            let pairs = (outside & 0b11 | (outside & 0b1100) << 2) & 0x33;
+            let apart = (pairs & 0x11) | (pairs & 0x22) << 1;
+            apart | apart << 1
         }
-    })
+        2 => match outside & 0b11 {
+            0 => 0,
+            1 => 0x0F,
+            2 => 0xF0,
+            _ => u8::MAX,
+        },
+        _ if outside & 1 == 0 => 0,
+        _ => u8::MAX,
+    }
 }
 
 /// Tells whether every byte of `inner` is one of `outer`: then nothing of `inner` is seen through it. (False
 /// for a larger block of which only that part is covered: it stays, which is right as well.)
-fn within(inner: &Region, outer: &Region) -> bool {
+const fn within(inner: &Region, outer: &Region) -> bool {
     if inner.size_log2 > outer.size_log2 || !outer.spans(inner.base) {
         return false;
     }
     if outer.disabled == 0 {
-        return true;
+        true
+    } else if inner.has_eighths() {
+        left_out(inner, outer) & !inner.disabled == 0
+    } else {
+        outer.disabled & eighths_under(inner, outer) == 0
     }
-    // At most eight: the outer block's eighths are no smaller than the eighths of a block inside it.
-    let unit = u32::from(inner.granule_log2().min(outer.granule_log2()));
-    let units = 1_u32.wrapping_shl(u32::from(inner.size_log2).saturating_sub(unit));
-    (0..units).all(|index| {
-        let address = inner.base.wrapping_add(index.wrapping_shl(unit));
-        outer.covers(address) || !inner.covers(address)
-    })
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ mod loaded;
 mod plan;
 mod region;
 
-pub use combine::{GuestRegion, GuestView, TooMany, combine, combine_what_fits};
+pub use combine::{Combination, GuestRegion, GuestView};
 pub use cover::{Cover, cover, in_one_region};
 pub use loaded::Loaded;
 pub use plan::{Fix, Forbidden, Plan, Refusal, Request, plan, smallest_fix};

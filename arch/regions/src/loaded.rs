@@ -16,9 +16,9 @@ pub struct Loaded([(u32, u32); MAX_REGIONS]);
 impl Loaded {
     /// Returns these regions, the first in slot 0; at most [`MAX_REGIONS`] of them.
     #[must_use]
-    pub fn of(regions: &[Region]) -> Self {
+    pub fn of<'r>(regions: impl Iterator<Item = &'r Region>) -> Self {
         let mut registers = [(0, 0); MAX_REGIONS];
-        let mut wanted = regions.iter();
+        let mut wanted = regions;
         for (slot, pair) in (0_u8..).zip(&mut registers) {
             *pair = match wanted.next() {
                 Some(region) => (region.rbar(slot), region.rasr()),
@@ -55,14 +55,11 @@ impl Loaded {
             .map_or(Rights::NONE, |region| region.rights)
     }
 
-    /// Returns the plan.
-    #[must_use]
-    pub fn plan(&self) -> Plan {
-        let mut plan = Plan::EMPTY;
+    /// Puts the regions into a plan without any.
+    pub fn put_into(&self, plan: &mut Plan) {
         for region in self.regions() {
             // As many as there were.
             let _has_room = plan.push(region);
         }
-        plan
     }
 }

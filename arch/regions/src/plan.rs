@@ -81,25 +81,6 @@ impl Plan {
         }
         self.count = self.count.saturating_sub(1);
     }
-
-    /// Takes all regions out.
-    pub(crate) const fn clear(&mut self) {
-        self.count = 0;
-    }
-
-    /// Keeps only the regions that `keep` wants.
-    pub(crate) fn retain(&mut self, keep: impl Fn(&Region) -> bool) {
-        let before = usize::from(self.count);
-        self.count = 0;
-        for slot in 0..before {
-            // A region moves to a place that was looked at before.
-            if let Some(region) = self.regions.get(slot).copied()
-                && keep(&region)
-            {
-                self.push(region);
-            }
-        }
-    }
 }
 
 /// Addresses no partition may have, even if nothing is there.
@@ -194,22 +175,31 @@ pub fn plan(requests: &[Request], available: u32) -> Result<Plan, Refusal> {
 }
 
 /// Returns the regions of these ranges, the one at an index replaced by another, regions of different ranges
-/// joined where that is possible; and how many are needed.
+/// joined where that is possible; and how many are needed. If more are needed than a unit has, some are missing.
 fn laid(requests: &[Request], instead: Option<(usize, &Request)>) -> (Plan, u32) {
     let mut result = Plan::EMPTY;
-    let mut no_room = 0_u32;
+    // Regions that find no room are placed last: those that are joined meanwhile make room.
+    let mut late = Plan::EMPTY;
+    let mut missing = 0_u32;
     for (index, request) in requests.iter().enumerate() {
         let request = instead.map_or(request, |(at, other)| if at == index { other } else { request });
         let Some(cover) = cover(request.start, request.bytes, request.rights, request.memory) else {
             continue;
         };
-        let beyond = cover.needed().saturating_sub(cover.regions().len() as u32);
-        no_room = no_room.saturating_add(beyond);
+        missing = missing.saturating_add(cover.needed().saturating_sub(cover.regions().len() as u32));
         for region in cover.regions() {
-            no_room = no_room.saturating_add(u32::from(!result.join(*region)));
+            if !result.join(*region) && !late.push(*region) {
+                missing = missing.saturating_add(1);
+            }
         }
     }
-    (result, no_room.saturating_add(result.count.into()))
+    for region in late.regions() {
+        missing = missing.saturating_add(u32::from(!result.join(*region)));
+    }
+    let needed = missing.saturating_add(result.count.into());
+    // What is missing might have been joined, but a plan without it is none.
+    let least = (MAX_REGIONS as u32).saturating_add(1);
+    (result, if missing > 0 { needed.max(least) } else { needed })
 }
 
 fn end(request: &Request) -> u64 {
@@ -347,6 +337,21 @@ mod tests {
             2
         );
         assert_eq!(plan(&[page(4), read_only], 8).unwrap().regions().len(), 2);
+    }
+
+    #[test]
+    fn a_region_that_finds_room_only_after_others_are_joined_is_not_lost() {
+        let unit = |first: u32, units: u32| request(0x2000_0000 + first * 32, u64::from(units * 32));
+        let plan = plan(&[unit(95, 42), unit(154, 7), unit(55, 40)], 8).unwrap();
+        assert_eq!(plan.regions().len(), 8);
+        let is_covered = |unit: u32| {
+            let address = 0x2000_0000 + unit * 32;
+            plan.regions().iter().any(|region| region.covers(address))
+        };
+        for unit in 0..200 {
+            let wanted = (55..137).contains(&unit) || (154..161).contains(&unit);
+            assert_eq!(is_covered(unit), wanted, "unit {unit}");
+        }
     }
 
     #[test]

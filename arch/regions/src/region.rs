@@ -135,10 +135,37 @@ impl Region {
         1_u64.wrapping_shl(self.size_log2 as u32)
     }
 
+    /// Makes this region a block that two others share, with the rights that both give.
+    #[inline]
+    pub(crate) fn share(&mut self, own: &Self, wanted: &Self, block: &Self, disabled: u8) {
+        self.base = block.base;
+        self.size_log2 = block.size_log2;
+        self.disabled = disabled;
+        self.rights = own.rights.and(wanted.rights);
+        self.memory = if own.memory.is_device() {
+            own.memory
+        } else {
+            wanted.memory
+        };
+    }
+
+    /// Returns a number for the rights and for whether the memory is a device's.
+    #[inline]
+    pub(crate) const fn kind(&self) -> u8 {
+        let Rights { read, write, execute } = self.rights;
+        read as u8 | (write as u8) << 1 | (execute as u8) << 2 | (self.memory.is_device() as u8) << 3
+    }
+
+    /// Tells whether eighths of the block can be left out.
+    #[inline]
+    pub(crate) const fn has_eighths(&self) -> bool {
+        self.size_log2 >= 8
+    }
+
     /// Returns the binary logarithm of the size of an eighth, of the block itself if it has none.
     #[must_use]
     pub const fn granule_log2(&self) -> u8 {
-        if self.size_log2 >= 8 {
+        if self.has_eighths() {
             self.size_log2.wrapping_sub(3)
         } else {
             self.size_log2
@@ -162,7 +189,7 @@ impl Region {
     #[must_use]
     pub fn eighths_in(&self, start: u64, bytes: u64) -> u8 {
         let end = start.saturating_add(bytes);
-        let eighths = if self.size_log2 >= 8 { 8 } else { 1 };
+        let eighths = if self.has_eighths() { 8 } else { 1 };
         let has_some = |eighth: &u32| {
             let first = u64::from(self.base).saturating_add(self.granule().saturating_mul((*eighth).into()));
             start < first.saturating_add(self.granule()) && first < end

@@ -240,6 +240,45 @@ fn protection() {
     }
 }
 
+/// Regions, as (MPU_RBAR, MPU_RASR), whose combination with this partition's takes the hypervisor longest. A
+/// search found them: they cut each other in pieces, and there are more pieces than a unit has regions.
+const CROWDS: [[(u32, u32); 8]; 2] = [
+    [
+        (RAM + 0x1000, 0x047C_98D7),
+        (RAM + 0x1C00, 0x14F9_3717),
+        (RAM + 0xDBA0, 0x0045_F71F),
+        (RAM + 0x5300, 0x03C4_7FDF),
+        (RAM + 0x5E80, 0x0081_FD9F),
+        (RAM + 0x9D80, 0x0E40_BFDF),
+        (RAM - 0xF6C0, 0x0649_B7A1),
+        (RAM + 0x04E0, 0x12BE_EBDF),
+    ],
+    [
+        (CODE + 0x92E0, 0x138D_BF95),
+        (CODE + 0x97A0, 0x0FD4_0A97),
+        (CODE + 0x9160, 0x06C0_7917),
+        (CODE + 0x3C00, 0x1A67_FDDF),
+        (CODE + 0x3CE0, 0x08DE_7EDF),
+        (CODE + 0xB2E0, 0x0049_2D61),
+        (CODE + 0x25C0, 0x1C80_DF1F),
+        (CODE + 0xFFA0, 0x1145_BF5F),
+    ],
+];
+
+/// Regions that cut each other, or others as small, for a moment.
+fn crowd() {
+    let (set, is_drawn) = (below(2) as usize, below(2) == 0);
+    for (region, (base, attributes)) in (0..).zip(CROWDS[set]) {
+        store(0xE000_ED98, region);
+        store(0xE000_ED9C, base & !0x1F);
+        // Sizes of 256 bytes to 32 KiB.
+        let drawn = draw() & 0x173F_FF00 | (7 + below(8)) << 1 | 1;
+        store(0xE000_EDA0, if is_drawn { drawn } else { attributes });
+    }
+    store(0xE000_ED94, 5);
+    store(0xE000_ED94, 0);
+}
+
 /// Code that is changed, made, or another partition's.
 fn foreign_code() {
     let at = match below(4) {
@@ -490,7 +529,7 @@ fn hypercalls() {
 
 /// Makes one attack.
 pub fn one() {
-    match below(80) {
+    match below(83) {
         56..=65 => edges::transfers(),
         66..=69 => edges::conditions(),
         70 | 71 => edges::push_and_pop(),
@@ -498,6 +537,7 @@ pub fn one() {
         75 | 76 => edges::jumps(),
         77 => edges::moving_table(),
         78 | 79 => edges::ticks(),
+        80..=82 => crowd(),
         50 | 51 => hypercalls(),
         52..=55 => return_from_handler(),
         40 | 41 => middle(),

@@ -17,7 +17,7 @@ const SCRATCH_SIZE: u32 = 0x4000;
 pub fn address() -> u32 {
     const BORDERS: [u32; 14] = [
         0,
-        0x003D_8000,
+        0x003D_6000,
         0x0005_0000,
         CODE,
         0x0007_0000,
