@@ -166,8 +166,8 @@ impl Space {
     }
 
     /// Returns the regions for the unit that give the guest what both the partition and the guest's own unit
-    /// allow. If there are not enough regions for that, those of the guest that have the lowest numbers are
-    /// left out.
+    /// allow. If there are not enough regions for that, the guest's regions with the lowest numbers are left
+    /// out.
     #[inline(never)]
     pub(crate) fn combined(&self, view: &GuestView<'_>) -> Loaded {
         let mut own = Plan::EMPTY;

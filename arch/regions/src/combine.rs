@@ -157,8 +157,8 @@ impl<'p> Combination<'p> {
         is_cut: false,
     };
 
-    /// Combines the regions of a partition, at most [`MAX_REGIONS`], and those of its guest, in a combination
-    /// of nothing.
+    /// Combines the regions of a partition, at most [`MAX_REGIONS`], and its guest's in a combination of
+    /// nothing.
     pub fn combine(&mut self, partition: &'p [Region], guest: &GuestView<'_>) {
         self.partition = partition;
         let all = u8::MAX
@@ -200,8 +200,8 @@ impl<'p> Combination<'p> {
         background.chain(pieces)
     }
 
-    /// Adds what a region of the guest shares with those of the partition's in `seen`, where no later region of
-    /// the guest counts. Says of which of the partition's regions the guest's has all.
+    /// Adds what a region of the guest shares with the partition's regions in `seen`, where no later region
+    /// of the guest counts. Says of which of the partition's regions the guest's has all.
     fn add(&mut self, wanted: &Region, number: u8, seen: u8) -> u8 {
         let before = self.count;
         let mut all = 0;
@@ -239,7 +239,7 @@ impl<'p> Combination<'p> {
         self.pieces.get(..self.count).unwrap_or(&[])
     }
 
-    /// Returns the regions that there are beside those of the background.
+    /// Returns how many regions there are beside the background's.
     const fn room(&self, available: usize) -> Option<usize> {
         available.checked_sub(self.below.count_ones() as usize)
     }
@@ -366,8 +366,8 @@ const fn first_eighth(inner: &Region, outer: &Region) -> u32 {
         .wrapping_shr(outer.granule_log2() as u32)
 }
 
-/// Returns the eighths of `outer` that the block of `inner` has something of. The block lies in `outer`, which
-/// has eighths.
+/// Returns the eighths of `outer` that the block of `inner` has something of. The block lies in `outer`, and
+/// `outer` has eighths.
 #[inline(always)]
 const fn eighths_under(inner: &Region, outer: &Region) -> u8 {
     let eighths = match inner.size_log2.checked_sub(outer.granule_log2()) {

@@ -175,7 +175,7 @@ pub fn plan(requests: &[Request], available: u32) -> Result<Plan, Refusal> {
 }
 
 /// Returns the regions of these ranges, the one at an index replaced by another, regions of different ranges
-/// joined where that is possible; and how many are needed. If more are needed than a unit has, some are missing.
+/// joined where that is possible; and how many are needed. If a unit has fewer, some regions are missing.
 fn laid(requests: &[Request], instead: Option<(usize, &Request)>) -> (Plan, u32) {
     let mut result = Plan::EMPTY;
     // Regions that find no room are placed last: those that are joined meanwhile make room.
@@ -197,7 +197,7 @@ fn laid(requests: &[Request], instead: Option<(usize, &Request)>) -> (Plan, u32)
         missing = missing.saturating_add(u32::from(!result.join(*region)));
     }
     let needed = missing.saturating_add(result.count.into());
-    // What is missing might have been joined, but a plan without it is none.
+    // A region that is missing might have been joined, but a plan must have all of them.
     let least = (MAX_REGIONS as u32).saturating_add(1);
     (result, if missing > 0 { needed.max(least) } else { needed })
 }
