@@ -12,6 +12,14 @@ pub struct Row {
     pub bar: Option<u64>,
 }
 
+impl Row {
+    /// Returns the most net instructions that are good enough for the first use: twice the bar of the others.
+    #[must_use]
+    pub fn cold_bar(&self) -> Option<u64> {
+        self.bar.map(|bar| bar * 2)
+    }
+}
+
 pub(crate) const fn row(key: &'static str, title: &'static str, bar: Option<u64>) -> Row {
     Row { key, title, bar }
 }

@@ -16,10 +16,13 @@ pub(crate) const SIZE: &str = "size";
 /// Name of the size of the class binary's RAM.
 pub(crate) const RAM: &str = "ram";
 
+/// Name of the first use of a row, before the key of the row.
+pub(crate) const COLD: &str = "cold:";
+
 /// A bar that does not hold yet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Waiver {
-    /// Key of the row.
+    /// Key of the row, after [`COLD`] for the first use.
     pub key: &'static str,
     /// The figure gets no larger than this.
     pub most: u64,
