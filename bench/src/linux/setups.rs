@@ -205,11 +205,6 @@ pub(super) static SETUPS: &[Setup] = &[
                 most: 370,
                 why: TRAPS,
             },
-            Waiver {
-                key: "fork",
-                most: 252,
-                why: MISSES,
-            },
         ],
     },
 ];

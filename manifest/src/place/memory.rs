@@ -4,9 +4,10 @@
 //! The hypervisor's area starts at the board's load address: class binary, system image, then the memory for
 //! translation tables. Partitions are placed around this area. Areas with a place in the manifest come first.
 //! The others follow by size, largest first, each at the lowest place that suits. A place suits if guest and
-//! bus address agree modulo the largest block (1 GiB, 2 MiB, else a page) not larger than the area, so that
-//! translation uses as few tables and TLB entries as possible. The manifest alone fixes the order: the same
-//! manifest always gives the same places.
+//! bus address agree modulo the largest block of the class ([`blocks`](crate::class::Host::blocks)) not larger
+//! than the area, else modulo a page, so that translation uses as few tables and TLB entries as possible. If
+//! there is no such place, the next smaller block counts. The manifest alone fixes the order: the same manifest
+//! always gives the same places.
 //!
 //! A partition with a device whose DMA nothing confines sees its memory at the bus addresses themselves,
 //! because its driver gives the device guest addresses. At any other place the device would overwrite memory
@@ -14,6 +15,7 @@
 #![deny(clippy::arithmetic_side_effects)]
 
 use crate::board::Board;
+use crate::class::host;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::guest::{Area, AreaKind, Guest};
 use crate::model::PartitionSpec;
@@ -102,12 +104,22 @@ impl Block<'_> {
         })
     }
 
-    /// Returns the alignment for which guest and bus address must agree.
-    fn block_size(&self) -> u64 {
-        [GIB, BLOCK]
-            .into_iter()
-            .find(|block| self.size >= *block)
-            .unwrap_or(PAGE)
+    /// Returns the lowest place where guest and bus address agree modulo the largest block that there is room
+    /// for. `blocks` are the sizes of blocks, largest first.
+    fn lowest(&self, board: &Board, blocks: &[u64], taken: &[Window]) -> Option<u64> {
+        let window = Window {
+            base: self.guest,
+            size: self.size,
+        };
+        let mut fitting = blocks
+            .iter()
+            .copied()
+            .filter(|block| self.size >= *block)
+            .peekable();
+        let page = fitting.peek().is_none().then_some(PAGE);
+        fitting
+            .chain(page)
+            .find_map(|block| lowest(board, window, block, taken))
     }
 }
 
@@ -146,14 +158,9 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
     place_fixed(input, &blocks, own, &mut hosts, &mut taken, report);
     blocks.retain(|block| block.wish.is_none());
     blocks.sort_by_key(|block| std::cmp::Reverse(block.size));
+    let sizes = host(input.board.class).blocks();
     for block in &blocks {
-        let place = Window {
-            base: block.guest,
-            size: block.size,
-        };
-        let found = lowest(input.board, place, block.block_size(), &taken)
-            .or_else(|| lowest(input.board, place, BLOCK.min(block.block_size()), &taken));
-        match found {
+        match block.lowest(input.board, sizes, &taken) {
             Some(base) => {
                 hosts[block.partition][block.area] = base;
                 taken.push(Window {
