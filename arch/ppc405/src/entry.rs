@@ -59,8 +59,16 @@ bulkhead_vectors:
 
     vector  0x100
     vector  0x200
-    vector  0x300
-    vector  0x400
+    .org    bulkhead_vectors + 0x300
+    mtspr   {own_r1}, 1
+    mfspr   1, {registers}
+    stmw    18, 72(1)
+    b       bulkhead_data_storage
+    .org    bulkhead_vectors + 0x400
+    mtspr   {own_r1}, 1
+    mfspr   1, {registers}
+    stmw    18, 72(1)
+    b       bulkhead_instruction_storage
     vector  0x500
     vector  0x600
     .org    bulkhead_vectors + 0x700
