@@ -43,6 +43,9 @@ pub(crate) struct Used {
     pub(crate) process: u8,
     /// The entry of the guest's that the short path made it of.
     pub(crate) owner: u8,
+    /// The entry of the guest's that it was made of in [`Buffer::fill`], or that an earlier entry in this place
+    /// was made of.
+    of_guest: u8,
 }
 
 impl Used {
@@ -51,6 +54,7 @@ impl Used {
         last: 0,
         process: 0,
         owner: NOBODY,
+        of_guest: NOBODY,
     };
 }
 
@@ -63,7 +67,9 @@ pub(crate) struct Buffer {
     of_mode: u64,
     /// Entries of the guest's own buffer, and the real ones made of them, without the entries of the short
     /// path.
-    pub(crate) made_of: [u64; ENTRIES],
+    made_of: [u64; ENTRIES],
+    /// 1 for each entry of the guest's own buffer that may have some in `made_of`, for the short path.
+    pub(crate) has_made: [u8; ENTRIES],
     /// The entry that the short path made of each of the guest's, if that entry says so, too.
     pub(crate) places: [u8; ENTRIES],
     /// The next entry that the short path overwrites.
@@ -83,6 +89,7 @@ impl Buffer {
             valid: 0,
             of_mode: 0,
             made_of: [0; ENTRIES],
+            has_made: [0; ENTRIES],
             places: [0; ENTRIES],
             next_direct: 0,
             next: 0,
@@ -97,6 +104,7 @@ impl Buffer {
         self.valid = 0;
         self.of_mode = 0;
         self.made_of = [0; ENTRIES];
+        self.has_made = [0; ENTRIES];
         self.used = [Used::NOTHING; ENTRIES];
     }
 
@@ -106,7 +114,26 @@ impl Buffer {
         self.next = self.first;
     }
 
+    /// Makes all entries invalid that the guest's own buffer may have a part in: all but entries of real mode.
+    pub(crate) fn forget_all(&mut self) {
+        let process = sysreg::read_spr::<PID>();
+        let mut kept = 0;
+        for (number, used) in self.used.iter_mut().enumerate() {
+            if used.process == REAL_MODE {
+                kept |= 1 << number;
+            } else {
+                used.owner = NOBODY;
+                sysreg::write_entry(number as u32, 0, 0, 0);
+            }
+        }
+        sysreg::write_spr::<PID>(process);
+        self.valid &= kept;
+        self.of_mode = 0;
+        self.has_made = [0; ENTRIES];
+    }
+
     /// Makes these entries invalid. At most 64 steps.
+    #[inline(never)]
     fn drop(&mut self, entries: u64) {
         let process = sysreg::read_spr::<PID>();
         let mut rest = entries & self.valid;
@@ -120,9 +147,7 @@ impl Buffer {
             }
             sysreg::write_entry(number, 0, 0, 0);
         }
-        if entries != 0 {
-            sysreg::write_spr::<PID>(process);
-        }
+        sysreg::write_spr::<PID>(process);
     }
 
     /// Makes the entries invalid that were made of these of the guest's. At most 64 steps.
@@ -131,8 +156,9 @@ impl Buffer {
         while guests != 0 {
             let number = guests.trailing_zeros() as usize;
             guests &= guests - 1;
-            if let Some(made) = self.made_of.get_mut(number) {
+            if let (Some(made), Some(has)) = (self.made_of.get_mut(number), self.has_made.get_mut(number)) {
                 all |= core::mem::take(made);
+                *has = 0;
             }
             let place = self.places.get(number).copied().unwrap_or(0);
             let used = self.used.get(usize::from(place));
@@ -140,7 +166,9 @@ impl Buffer {
                 all |= 1_u64.wrapping_shl(place.into());
             }
         }
-        self.drop(all);
+        if all != 0 {
+            self.drop(all);
+        }
     }
 
     /// Returns the valid entries for which this holds. At most 64 steps.
@@ -159,7 +187,9 @@ impl Buffer {
 
     /// Goes to a real process with these zones. Entries that hold for the former mode only become invalid.
     fn go_to(&mut self, process: u8, zones: u32) {
-        self.drop(self.of_mode);
+        if self.of_mode != 0 {
+            self.drop(self.of_mode);
+        }
         if zones != sysreg::read_spr::<ZPR>() {
             sysreg::write_spr::<ZPR>(zones);
             // QEMU 7.2 keeps the old rights until PID changes.
@@ -212,15 +242,16 @@ impl Buffer {
             self.first
         };
         let bit = 1_u64 << number;
-        for made in self.made_of.iter_mut().filter(|made| **made & bit != 0) {
-            *made &= !bit;
-        }
         if let Some(used) = self.used.get_mut(number) {
+            if let Some(made) = self.made_of.get_mut(usize::from(used.of_guest)) {
+                *made &= !bit;
+            }
             *used = Used {
                 first,
                 last,
                 process,
                 owner: NOBODY,
+                of_guest: of_guest.map_or(NOBODY, |guest| guest as u8),
             };
         }
         self.valid |= bit;
@@ -229,8 +260,11 @@ impl Buffer {
         } else {
             self.of_mode & !bit
         };
-        if let Some(made) = of_guest.and_then(|guest| self.made_of.get_mut(guest)) {
+        if let Some(guest) = of_guest
+            && let (Some(made), Some(has)) = (self.made_of.get_mut(guest), self.has_made.get_mut(guest))
+        {
             *made |= bit;
+            *has = 1;
         }
         sysreg::write_entry(number as u32, entry.high, entry.low, process.into());
         sysreg::write_spr::<PID>(present);

@@ -91,7 +91,8 @@ impl Main {
 pub(crate) struct Short {
     /// The line of instructions that the guest is in, and a word that is none.
     pub(crate) line: [u32; 9],
-    /// ESR.PPR if the short path serves the guest in its present mode: a VM in supervisor state.
+    /// The syndrome that the short path serves in the guest's present mode: ESR.PPR for a VM in supervisor state,
+    /// else [`NEVER`].
     pub(crate) serves: u32,
     /// Bits of MSR whose change is more than one of interrupts that are allowed.
     pub(crate) careful: u32,
@@ -111,11 +112,14 @@ pub(crate) struct Short {
     pub(crate) main: Main,
 }
 
+/// A syndrome that no program interrupt has: an instruction is either privileged or illegal.
+pub(crate) const NEVER: u32 = esr::PPR | esr::PIL;
+
 impl Short {
     const fn new() -> Self {
         Self {
             line: [0; 9],
-            serves: 0,
+            serves: NEVER,
             careful: !(msr::CE | msr::EE | msr::FP | msr::ME | msr::DWE | msr::DE),
             stops: u32::MAX,
             may_change: 0,
@@ -190,7 +194,7 @@ impl Context {
     pub(crate) fn allow_short(&mut self, may_change: bool) {
         let cpu = &self.cpu;
         let short = &mut self.short;
-        short.serves = if cpu.is_user() { 0 } else { esr::PPR };
+        short.serves = if cpu.is_user() { NEVER } else { esr::PPR };
         short.stops = msr::WE | cpu.pending();
         short.may_change = may_change.into();
         short.zones = [false, true].map(|is_user| real_zones(cpu.zones, is_user));

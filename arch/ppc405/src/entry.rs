@@ -75,35 +75,35 @@ bulkhead_vectors:
     mtspr   {own_r1}, 1
     mfspr   1, {registers}
     stmw    0, 0(1)
-    mfspr   2, {own_r1}
-    stw     2, 4(1)
     mfcr    3
-    mfctr   4
     mfspr   7, {srr0}
     mfspr   5, {esr}
     lwz     6, {serves}(1)
-    and.    5, 5, 6
-    beq     1f
     li      8, 0x10                         // MSR.DR
-    rlwinm  5, 7, 0, 0, 26
+    xor.    6, 5, 6
+    bne     1f
     mtmsr   8
     isync
     lwz     9, 0(7)
+    rlwinm  10, 9, 1, 20, 29
+    cmplwi  10, 4 * 256
+    blt     short_alone
+    rlwinm  5, 7, 0, 0, 26
     lmw     24, 0(5)
-    li      8, 0
-    mtmsr   8
+    mtmsr   6                               // it is 0
     isync
+    mfspr   2, {own_r1}
+    stw     2, 4(1)
+    mfctr   4
     addi    8, 1, {line}
     stmw    24, 0(8)
     rlwimi  8, 7, 0, 27, 29
-    rlwinm  10, 9, 1, 20, 29
     cmplwi  1, 10, 4 * 467                  // `mtspr`; CR0 is not equal here, see `short`
     beq     1, short_write_register
-    addis   10, 10, SHORT_INSTRUCTIONS@ha
-    lwz     10, SHORT_INSTRUCTIONS@l(10)
-    mtctr   10
-    bctr
-1:  b       short_slow
+    cmplwi  1, 10, 4 * 339                  // `mfspr`
+    beq     1, short_read_register
+    b       short_first
+1:  b       short_hand_over
     vector  0x800
     .org    bulkhead_vectors + 0xC00
     mtspr   {own_r1}, 1

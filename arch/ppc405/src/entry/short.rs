@@ -24,7 +24,7 @@
 
 use crate::buffer::{FIRST_SHARED, REAL_MODE};
 use crate::context::Context;
-use crate::sysreg::{DEAR, ESR, PID, SPRG0, SPRG1, SRR0, SRR1, ZPR};
+use crate::sysreg::{ESR, PID, SPRG0, SPRG1, SRR0, SRR1, ZPR};
 use bulkhead_abi::hypercall::FUNCTION_BASE;
 use bulkhead_arch_ppc405_core::exception::{KEPT, vector};
 use bulkhead_arch_ppc405_core::registers::msr;
@@ -36,13 +36,10 @@ type Way = unsafe extern "C" fn();
 
 unsafe extern "C" {
     fn short_unknown();
-    fn short_done();
     fn short_read_state();
     fn short_write_state();
     fn short_write_enable();
     fn short_write_enable_immediate();
-    fn short_return();
-    fn short_write_entry();
     fn short_read_register();
     fn short_read_saved0();
     fn short_read_saved1();
@@ -75,20 +72,18 @@ unsafe extern "C" {
 /// Values of a field of ten bits.
 const FIELD: usize = 1024;
 
-/// Ways by the extended opcode of primary opcode 31, except for `mtspr`, which is found without a table. The
-/// way of `rfi` is one of primary opcode 19, and 31 has none with the same number.
+/// The extended opcode of `mtspr`, which is found without a table, as are the few instructions above it.
+const WRITE_REGISTER: usize = 467;
+
+/// Ways by the extended opcode of primary opcode 31.
 #[unsafe(no_mangle)]
-static SHORT_INSTRUCTIONS: [Way; FIELD] = {
-    let mut ways = [short_unknown as Way; FIELD];
+static SHORT_INSTRUCTIONS: [Way; WRITE_REGISTER] = {
+    let mut ways = [short_unknown as Way; WRITE_REGISTER];
     ways[83] = short_read_state;
     ways[146] = short_write_state;
     ways[131] = short_write_enable;
     ways[163] = short_write_enable_immediate;
-    ways[50] = short_return;
-    ways[978] = short_write_entry;
     ways[339] = short_read_register;
-    // `tlbsync`, which orders what is never out of order here.
-    ways[566] = short_done;
     ways
 };
 
@@ -170,13 +165,22 @@ global_asm!(
 
 .Lnext:
     rlwinm  10, 9, 1, 20, 29
-    cmplwi  1, 10, 4 * 467                  // CR0 tells the first instruction from those after it
+    cmplwi  1, 10, 4 * {write_register}                  // CR0 tells the first instruction from those after it
     beq     1, short_write_register
+    bgt     1, 1f
     addis   10, 10, SHORT_INSTRUCTIONS@ha
     lwz     10, SHORT_INSTRUCTIONS@l(10)
     mtctr   10
     bctr
+    .global short_first
+short_first:
+1:  cmplwi  1, 10, 4 * 978
+    beq     1, short_write_entry
+    cmplwi  1, 10, 4 * 566                  // `tlbsync`, which orders what is never out of order here
+    beq     1, short_done
+    b       short_unknown
 
+    .global short_read_register
 short_read_register:
     rlwinm  10, 9, 23, 20, 29
     addis   10, 10, SHORT_READS@ha
@@ -217,6 +221,7 @@ short_read_state:
 short_read:
     target  10
     stwx    12, 10, 1
+    lwz     0, 0(1)                         // it may be the register
     .global short_done
 short_done:
     finish
@@ -229,7 +234,6 @@ short_return:
     lwz     2, {saved}(1)
     lwz     11, {saved} + 4(1)
     lwz     6, {msr}(1)
-    rlwinm  2, 2, 0, 0, 29
     mask_state 11, 10
     b       short_jump
 
@@ -291,7 +295,7 @@ short_jump:                                 // r2 and r11 are the new PC and MSR
     b       3f
 2:  li      12, {real_mode}
 3:  mtspr   {pid}, 12
-    rlwinm  10, 11, 12, 5, 5                // MSR.PR becomes ESR.PPR
+    rlwinm  10, 11, 13, 4, 4                // problem state adds ESR.PIL: see `NEVER`
     xoris   10, 10, 0x400
     stw     10, {serves}(1)
 4:  mr      7, 2
@@ -304,10 +308,81 @@ short_resume:                               // what is handed over is counted by
     mtcr    3
     mtctr   4
     mtspr   {srr0}, 7
-    lwz     0, 0(1)
     lmw     2, 8(1)
     lwz     1, 4(1)
     rfi
+
+    // The first instruction is one of those that are not in rows: the line is not looked at. The load of it is
+    // not over, r4 is not CTR, and r1 is not in its place.
+    .global short_alone
+short_alone:                                // r6 is 0
+    mtmsr   6
+    isync
+    cmplwi  10, 4 * 146
+    beq     2f
+    cmplwi  10, 4 * 163
+    beq     4f
+    cmplwi  10, 4 * 83
+    beq     6f
+    cmplwi  10, 4 * 50
+    beq     7f
+    cmplwi  10, 4 * 131
+    bne     short_hand_over
+    target  10                              // `wrtee`
+    cmplwi  10, 4
+    beq     short_hand_over
+    lwzx    10, 10, 1
+    rlwimi  9, 10, 0, 16, 16
+    b       4f
+2:  target  10                              // `mtmsr`
+    cmplwi  10, 4
+    beq     short_hand_over
+    lwzx    11, 10, 1
+    lwz     6, {msr}(1)
+    lwz     5, {careful}(1)
+    xor     10, 11, 6
+    and.    10, 10, 5
+    beq     5f
+    addi    2, 7, 4
+    b       8f
+4:  lwz     11, {msr}(1)                    // `wrteei`
+    rlwimi  11, 9, 0, 16, 16
+5:  lwz     5, {stops}(1)
+    and.    5, 5, 11
+    bne     short_hand_over
+    stw     11, {msr}(1)
+short_alone_done:
+    lwz     5, {instructions}(1)
+    addi    7, 7, 4
+    addi    5, 5, 1
+    stw     5, {instructions}(1)
+    mtcr    3
+    mtspr   {srr0}, 7
+    lmw     2, 8(1)
+    mfspr   1, {own_r1}
+    rfi
+6:  target  10                              // `mfmsr`
+    cmplwi  10, 4
+    beq     short_hand_over
+    lwz     12, {msr}(1)
+    stwx    12, 10, 1
+    lwz     0, 0(1)                         // it may be the register
+    b       short_alone_done
+7:  lwz     2, {saved}(1)                   // `rfi`
+    lwz     11, {saved} + 4(1)
+    lwz     6, {msr}(1)
+8:  mask_state 11, 10
+    mfspr   10, {own_r1}
+    stw     10, 4(1)
+    mfctr   4
+    b       short_jump
+
+    .global short_hand_over
+short_hand_over:
+    mfspr   2, {own_r1}
+    stw     2, 4(1)
+    mfctr   4
+    b       short_slow
 
     .macro  plain label, place
 short_write_\label:
@@ -367,8 +442,7 @@ short_slow:
     mfxer   6
     mfspr   8, {srr1}
     mfspr   9, {esr}
-    mfspr   10, {dear}
-    li      0, {program}
+    li      0, {program}                    // it has no address: r10 is anything
     b       bulkhead_stored
 
     .global bulkhead_system_call
@@ -428,6 +502,7 @@ bulkhead_system_call:                       // r27 to r31 are stored
     all_low = const msr::ALL & 0xFFFF,
     kept_high = const KEPT >> 16,
     kept_low = const KEPT & 0xFFFF,
+    write_register = const WRITE_REGISTER,
     mode = const MODE,
     translations = const msr::IR | msr::DR,
     real_mode = const REAL_MODE,
@@ -436,7 +511,6 @@ bulkhead_system_call:                       // r27 to r31 are stored
     srr0 = const SRR0,
     srr1 = const SRR1,
     esr = const ESR,
-    dear = const DEAR,
     pid = const PID,
     zpr = const ZPR,
     sprg0 = const SPRG0,

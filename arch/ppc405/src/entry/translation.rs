@@ -28,8 +28,7 @@
 //! At a storage interrupt r18, r26 and r30 are free later on, r19 is the right that the access needs, r22 the
 //! syndrome, and r23 the vector's offset.
 //!
-//! The registers of `tlbwe` are the same as in [`short`](super::short); r0, r2, r5, r6 and r10 to r12 are
-//! free.
+//! The registers of `tlbwe` are the same as in [`short`](super::short); r2, r5, r6 and r10 to r12 are free.
 
 use crate::buffer::{Buffer, DIRECT, FIRST_SHARED, NOBODY, REAL_MODE, Used};
 use crate::context::{Context, HOST_STACK};
@@ -318,14 +317,10 @@ short_write_entry:                          // CR0 is not ours here, see `short`
     bgt     1, short_slow
     lwz     6, {host_stack}(1)
     lwz     6, 8(6)
-    rlwinm  5, 11, 3, 23, 28
-    add     5, 5, 6
-    lwz     12, {made_of}(5)
-    lwz     0, {made_of} + 4(5)
-    or      12, 12, 0
+    add     2, 6, 11
+    lbz     12, {has_made}(2)
     cmplwi  1, 12, 0
     bne     1, short_slow
-    add     2, 6, 11
     lbz     2, {places}(2)
     mulli   5, 2, 12
     add     5, 5, 6
@@ -350,9 +345,9 @@ short_write_entry:                          // CR0 is not ours here, see `short`
     rlwinm  2, 11, 29, 29, 29               // place of its word
     lwz     11, {entries}(5)
     find_set 10, 11
-    lwz     0, {sets}(10)
-    andc    0, 0, 6
-    stw     0, {sets}(10)
+    lwz     11, {sets}(10)
+    andc    11, 11, 6
+    stw     11, {sets}(10)
     rlwinm  12, 12, 0, 0, 27
     stw     12, {entries}(5)
     lbz     10, {process}(1)
@@ -361,9 +356,9 @@ short_write_entry:                          // CR0 is not ours here, see `short`
     cmplwi  1, 10, 0
     beq     1, short_done
     find_set 10, 12
-    lwz     0, {sets}(10)
-    or      0, 0, 6
-    stw     0, {sets}(10)
+    lwz     12, {sets}(10)
+    or      12, 12, 6
+    stw     12, {sets}(10)
     b       short_done
 "#,
     msr = const offset_of!(Context, cpu.msr),
@@ -389,7 +384,7 @@ short_write_entry:                          // CR0 is not ours here, see `short`
     used_process = const USED + offset_of!(Used, process),
     used_owner = const USED + offset_of!(Used, owner),
     valid = const BUFFER + offset_of!(Buffer, valid),
-    made_of = const BUFFER + offset_of!(Buffer, made_of),
+    has_made = const BUFFER + offset_of!(Buffer, has_made),
     places = const BUFFER + offset_of!(Buffer, places),
     next_direct = const BUFFER + offset_of!(Buffer, next_direct),
     host_stack = const HOST_STACK,
