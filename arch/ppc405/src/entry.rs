@@ -78,32 +78,43 @@ bulkhead_vectors:
     mfcr    3
     mfspr   7, {srr0}
     mfspr   5, {esr}
-    lwz     6, {serves}(1)
-    li      8, 0x10                         // MSR.DR
-    xor.    6, 5, 6
+    lmw     27, {words}(1)
+    xor.    6, 5, 30
     bne     1f
-    mtmsr   8
+    mtmsr   31
     isync
     lwz     9, 0(7)
     rlwinm  10, 9, 1, 20, 29
     cmplwi  10, 4 * 256
     blt     short_alone
-    rlwinm  5, 7, 0, 0, 26
-    lmw     24, 0(5)
+    not     5, 7
+    andi.   5, 5, 0xFE0
+    beq     2f
+    lmw     24, 0(7)
     mtmsr   6                               // it is 0
     isync
-    mfspr   2, {own_r1}
-    stw     2, 4(1)
-    mfctr   4
     addi    8, 1, {line}
     stmw    24, 0(8)
-    rlwimi  8, 7, 0, 27, 29
+3:  mfspr   2, {own_r1}
+    stw     2, 4(1)
+    mfctr   4
     cmplwi  1, 10, 4 * 467                  // `mtspr`; CR0 is not equal here, see `short`
     beq     1, short_write_register
     cmplwi  1, 10, 4 * 339                  // `mfspr`
     beq     1, short_read_register
-    b       short_first
+    addis   10, 10, SHORT_INSTRUCTIONS@ha
+    lwz     10, SHORT_INSTRUCTIONS@l(10)
+    mtctr   10
+    bctr
 1:  b       short_hand_over
+2:  rlwinm. 5, 7, 0, 0, 26                  // at the end of a page: the line, which is no line 0
+    lmw     24, 0(5)
+    mtmsr   6
+    isync
+    addi    8, 1, {line}
+    stmw    24, 0(8)
+    rlwimi  8, 7, 0, 27, 29
+    b       3b
     vector  0x800
     .org    bulkhead_vectors + 0xC00
     mtspr   {own_r1}, 1
@@ -250,7 +261,7 @@ bulkhead_start:
 bulkhead_stack_mark:
     .long   {mark}
 "#,
-    serves = const offset_of!(Context, short.serves),
+    words = const offset_of!(Context, short.words.all),
     line = const offset_of!(Context, short.line),
     condition = const CONDITION,
     link = const LINK,

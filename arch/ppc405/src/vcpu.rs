@@ -105,7 +105,7 @@ impl Vcpus for Machine {
         context.pending = Pending::Nothing;
         context.registers.frame = Frame::ZERO;
         context.short.forbid_changes();
-        context.short.serves = NEVER;
+        context.short.words.serves = NEVER;
         let is_task = context.is_task();
         if is_task {
             // The short path serves the supervisor state of VMs only.

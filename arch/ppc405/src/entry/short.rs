@@ -26,7 +26,7 @@ use crate::buffer::{FIRST_SHARED, REAL_MODE};
 use crate::context::Context;
 use crate::sysreg::{ESR, PID, SPRG0, SPRG1, SRR0, SRR1, ZPR};
 use bulkhead_abi::hypercall::FUNCTION_BASE;
-use bulkhead_arch_ppc405_core::exception::{KEPT, vector};
+use bulkhead_arch_ppc405_core::exception::vector;
 use bulkhead_arch_ppc405_core::registers::msr;
 use core::arch::global_asm;
 use core::mem::offset_of;
@@ -36,10 +36,12 @@ type Way = unsafe extern "C" fn();
 
 unsafe extern "C" {
     fn short_unknown();
+    fn short_done();
     fn short_read_state();
     fn short_write_state();
     fn short_write_enable();
     fn short_write_enable_immediate();
+    fn short_write_entry();
     fn short_read_register();
     fn short_read_saved0();
     fn short_read_saved1();
@@ -72,18 +74,18 @@ unsafe extern "C" {
 /// Values of a field of ten bits.
 const FIELD: usize = 1024;
 
-/// The extended opcode of `mtspr`, which is found without a table, as are the few instructions above it.
-const WRITE_REGISTER: usize = 467;
-
-/// Ways by the extended opcode of primary opcode 31.
+/// Ways by the extended opcode of primary opcode 31, except for `mtspr`, which is found without a table.
 #[unsafe(no_mangle)]
-static SHORT_INSTRUCTIONS: [Way; WRITE_REGISTER] = {
-    let mut ways = [short_unknown as Way; WRITE_REGISTER];
+static SHORT_INSTRUCTIONS: [Way; FIELD] = {
+    let mut ways = [short_unknown as Way; FIELD];
     ways[83] = short_read_state;
     ways[146] = short_write_state;
     ways[131] = short_write_enable;
     ways[163] = short_write_enable_immediate;
     ways[339] = short_read_register;
+    ways[978] = short_write_entry;
+    // `tlbsync`, which orders what is never out of order here.
+    ways[566] = short_done;
     ways
 };
 
@@ -165,20 +167,12 @@ global_asm!(
 
 .Lnext:
     rlwinm  10, 9, 1, 20, 29
-    cmplwi  1, 10, 4 * {write_register}                  // CR0 tells the first instruction from those after it
+    cmplwi  1, 10, 4 * 467                  // CR0 tells the first instruction from those after it
     beq     1, short_write_register
-    bgt     1, 1f
     addis   10, 10, SHORT_INSTRUCTIONS@ha
     lwz     10, SHORT_INSTRUCTIONS@l(10)
     mtctr   10
     bctr
-    .global short_first
-short_first:
-1:  cmplwi  1, 10, 4 * 978
-    beq     1, short_write_entry
-    cmplwi  1, 10, 4 * 566                  // `tlbsync`, which orders what is never out of order here
-    beq     1, short_done
-    b       short_unknown
 
     .global short_read_register
 short_read_register:
@@ -265,23 +259,22 @@ short_write_enable_immediate:
     rlwimi  11, 10, 0, 16, 16
     b       short_allow
 
-short_jump:                                 // r2 and r11 are the new PC and MSR, r6 the old MSR
-    lwz     5, {stops}(1)
-    and.    5, 5, 11
-    bne     short_slow
+    // Goes to another PC and MSR: r2 and r11, while r6 is the old MSR. r5, r10 and r12 are free.
+    .macro  jump    stops, slow
+    and.    5, \stops, 11
+    bne     \slow
     xor     10, 11, 6
     andi.   10, 10, {mode}
     beq     4f
     lwz     12, {may_change}(1)
     cmplwi  12, 0
-    beq     short_slow
+    beq     \slow
     andi.   10, 11, {translations}
-    beq     2f
     cmplwi  10, {translations}
     lbz     12, {process}(1)
-    bne     short_slow
+    bne     2f
     cmplwi  12, {first_shared}
-    bge     short_slow
+    bge     \slow
     rlwinm  10, 11, 20, 29, 29              // 4 in problem state
     add     10, 10, 1
     lwz     10, {zones}(10)
@@ -293,13 +286,20 @@ short_jump:                                 // r2 and r11 are the new PC and MSR
     xori    5, 12, 1                        // QEMU 7.2 keeps the old rights until PID changes
     mtspr   {pid}, 5
     b       3f
-2:  li      12, {real_mode}
+2:  cmplwi  10, 0
+    bne     \slow
+    li      12, {real_mode}
 3:  mtspr   {pid}, 12
     rlwinm  10, 11, 13, 4, 4                // problem state adds ESR.PIL: see `NEVER`
     xoris   10, 10, 0x400
     stw     10, {serves}(1)
-4:  mr      7, 2
-    stw     11, {msr}(1)
+4:  stw     11, {msr}(1)
+    .endm
+
+short_jump:
+    lwz     5, {stops}(1)
+    jump    5, short_slow
+    mr      7, 2
 
 short_resume:                               // what is handed over is counted by the long path
     lwz     5, {instructions}(1)
@@ -312,8 +312,8 @@ short_resume:                               // what is handed over is counted by
     lwz     1, 4(1)
     rfi
 
-    // The first instruction is one of those that are not in rows: the line is not looked at. The load of it is
-    // not over, r4 is not CTR, and r1 is not in its place.
+    // The first instruction is one of those that are seldom in rows: the next ones are not looked at. r0 to r31
+    // are stored except for r1, r27 to r31 are the words of the context, and r4 is not CTR.
     .global short_alone
 short_alone:                                // r6 is 0
     mtmsr   6
@@ -339,16 +339,14 @@ short_alone:                                // r6 is 0
     beq     short_hand_over
     lwzx    11, 10, 1
     lwz     6, {msr}(1)
-    lwz     5, {careful}(1)
     xor     10, 11, 6
-    and.    10, 10, 5
+    and.    10, 10, 28
     beq     5f
     addi    2, 7, 4
     b       8f
 4:  lwz     11, {msr}(1)                    // `wrteei`
     rlwimi  11, 9, 0, 16, 16
-5:  lwz     5, {stops}(1)
-    and.    5, 5, 11
+5:  and.    5, 29, 11
     bne     short_hand_over
     stw     11, {msr}(1)
 short_alone_done:
@@ -371,11 +369,16 @@ short_alone_done:
 7:  lwz     2, {saved}(1)                   // `rfi`
     lwz     11, {saved} + 4(1)
     lwz     6, {msr}(1)
-8:  mask_state 11, 10
-    mfspr   10, {own_r1}
-    stw     10, 4(1)
-    mfctr   4
-    b       short_jump
+8:  and     11, 11, 27
+    jump    29, short_hand_over
+    lwz     5, {instructions}(1)
+    mtspr   {srr0}, 2
+    addi    5, 5, 1
+    stw     5, {instructions}(1)
+    mtcr    3
+    lmw     2, 8(1)
+    mfspr   1, {own_r1}
+    rfi
 
     .global short_hand_over
 short_hand_over:
@@ -447,23 +450,21 @@ short_slow:
 
     .global bulkhead_system_call
 bulkhead_system_call:                       // r27 to r31 are stored
-    mfcr    31
-    lwz     30, {msr}(1)
+    mfcr    27
+    lwz     31, {msr}(1)
     lwz     29, {may_change}(1)
     cmplwi  29, 0
     beq     5f
-    andi.   28, 30, 0x4000
+    andi.   28, 31, 0x4000
     bne     6f
     rlwinm  28, 0, 16, 16, 31               // in supervisor state it may be a hypercall
     cmplwi  28, {hypercall}
     beq     5f
-6:  mfspr   28, {srr0}
-    stw     28, {saved}(1)
-    stw     30, {saved} + 4(1)
-    lis     29, {kept_high}
-    ori     29, 29, {kept_low}
-    and     30, 30, 29
-    stw     30, {msr}(1)
+6:  mfspr   30, {srr0}
+    lwz     29, {kept}(1)
+    stmw    30, {saved}(1)
+    and     31, 31, 29
+    stw     31, {msr}(1)
     li      29, {real_mode}
     mtspr   {pid}, 29
     lis     29, 0x400
@@ -474,11 +475,11 @@ bulkhead_system_call:                       // r27 to r31 are stored
     lwz     30, {count_calls}(1)
     addi    30, 30, 1
     stw     30, {count_calls}(1)
-    mtcr    31
+    mtcr    27
     lmw     27, 108(1)
     mfspr   1, {own_r1}
     rfi
-5:  mtcr    31
+5:  mtcr    27
     lmw     27, 108(1)
     stw     0, 0(1)
     li      0, {system_call}
@@ -491,18 +492,16 @@ bulkhead_system_call:                       // r27 to r31 are stored
     syndrome = const offset_of!(Context, cpu.syndrome),
     data_address = const offset_of!(Context, cpu.data_address),
     vectors = const offset_of!(Context, cpu.vectors),
-    careful = const offset_of!(Context, short.careful),
-    serves = const offset_of!(Context, short.serves),
-    stops = const offset_of!(Context, short.stops),
+    careful = const offset_of!(Context, short.words.careful),
+    serves = const offset_of!(Context, short.words.serves),
+    stops = const offset_of!(Context, short.words.stops),
     may_change = const offset_of!(Context, short.may_change),
     zones = const offset_of!(Context, short.zones),
     instructions = const offset_of!(Context, short.instructions),
     count_calls = const offset_of!(Context, short.calls),
     all_high = const msr::ALL >> 16,
     all_low = const msr::ALL & 0xFFFF,
-    kept_high = const KEPT >> 16,
-    kept_low = const KEPT & 0xFFFF,
-    write_register = const WRITE_REGISTER,
+    kept = const offset_of!(Context, short.words.kept),
     mode = const MODE,
     translations = const msr::IR | msr::DR,
     real_mode = const REAL_MODE,

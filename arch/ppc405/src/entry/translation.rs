@@ -34,7 +34,7 @@ use crate::buffer::{Buffer, DIRECT, FIRST_SHARED, NOBODY, REAL_MODE, Used};
 use crate::context::{Context, HOST_STACK};
 use crate::machine::Machine;
 use crate::sysreg::{DEAR, ESR, PID, SPRG1, SRR0, ZPR};
-use bulkhead_arch_ppc405_core::exception::{KEPT, vector};
+use bulkhead_arch_ppc405_core::exception::vector;
 use bulkhead_arch_ppc405_core::fill::OWN_ZONE;
 use bulkhead_arch_ppc405_core::registers::{esr, msr};
 use bulkhead_arch_ppc405_core::tlb::{EXECUTE, Entry, OTHERS, Tlb, VALID, WRITE};
@@ -127,8 +127,7 @@ bulkhead_\name\()_miss:                     // r20 to r31 are stored
     .endif
     stw     22, {saved}(1)
     stw     21, {saved} + 4(1)
-    lis     23, {kept_high}
-    ori     23, 23, {kept_low}
+    lwz     23, {kept}(1)
     and     21, 21, 23
     stw     21, {msr}(1)
     li      23, {real_mode}
@@ -272,8 +271,7 @@ bulkhead_instruction_storage:
 6:  mfspr   22, {srr0}
     stw     22, {saved}(1)
     stw     21, {saved} + 4(1)
-    lis     22, {kept_high}
-    ori     22, 22, {kept_low}
+    lwz     22, {kept}(1)
     and     21, 21, 22
     stw     21, {msr}(1)
     li      22, {real_mode}
@@ -367,7 +365,7 @@ short_write_entry:                          // CR0 is not ours here, see `short`
     syndrome = const offset_of!(Context, cpu.syndrome),
     data_address = const offset_of!(Context, cpu.data_address),
     vectors = const offset_of!(Context, cpu.vectors),
-    serves = const offset_of!(Context, short.serves),
+    serves = const offset_of!(Context, short.words.serves),
     may_change = const offset_of!(Context, short.may_change),
     first = const offset_of!(Context, short.main.guest),
     last = const offset_of!(Context, short.main.last),
@@ -397,8 +395,7 @@ short_write_entry:                          // CR0 is not ours here, see `short`
     write = const WRITE.leading_zeros(),
     execute = const EXECUTE,
     zone = const esr::DIZ,
-    kept_high = const KEPT >> 16,
-    kept_low = const KEPT & 0xFFFF,
+    kept = const offset_of!(Context, short.words.kept),
     real_mode = const REAL_MODE,
     first_shared = const FIRST_SHARED,
     own_r1 = const SPRG1,
