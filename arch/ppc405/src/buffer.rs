@@ -43,8 +43,8 @@ pub(crate) struct Used {
     pub(crate) process: u8,
     /// The entry of the guest's that the short path made it of.
     pub(crate) owner: u8,
-    /// The entry of the guest's that it was made of in [`Buffer::fill`], or that an earlier entry in this place
-    /// was made of.
+    /// The entry of the guest's that it was made of in [`Buffer::fill`]. The short path leaves the value of an
+    /// earlier entry.
     of_guest: u8,
 }
 
@@ -114,7 +114,8 @@ impl Buffer {
         self.next = self.first;
     }
 
-    /// Makes all entries invalid that the guest's own buffer may have a part in: all but entries of real mode.
+    /// Makes all entries invalid but those of real mode, in which the guest's own buffer has no part. At most
+    /// 64 steps.
     pub(crate) fn forget_all(&mut self) {
         let process = sysreg::read_spr::<PID>();
         let mut kept = 0;

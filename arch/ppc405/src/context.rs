@@ -98,8 +98,8 @@ pub(crate) struct Words {
     pub(crate) careful: u32,
     /// Bits of the guest's MSR that the long path has to do with: a wait, and interrupts that are pending.
     pub(crate) stops: u32,
-    /// The syndrome that the short path serves in the guest's present mode: ESR.PPR for a VM in supervisor state,
-    /// else [`NEVER`].
+    /// The syndrome that the short path serves in the guest's present mode: ESR.PPR for a VM in supervisor
+    /// state, else [`NEVER`].
     pub(crate) serves: u32,
     /// MSR of the hypervisor while it reads by the guest's translation.
     reads: u32,

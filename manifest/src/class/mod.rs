@@ -105,7 +105,8 @@ pub(crate) trait Host: Sync {
         _report: &mut Report,
     ) {
     }
-    /// Returns the sizes of blocks that its translation has for guests, largest first, without the page of 4K.
+    /// Returns the sizes of blocks that its translation has for guests, largest first. The page of 4K is not
+    /// among them.
     fn blocks(&self) -> &'static [u64] {
         &[GIB, BLOCK]
     }

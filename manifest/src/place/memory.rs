@@ -4,10 +4,10 @@
 //! The hypervisor's area starts at the board's load address: class binary, system image, then the memory for
 //! translation tables. Partitions are placed around this area. Areas with a place in the manifest come first.
 //! The others follow by size, largest first, each at the lowest place that suits. A place suits if guest and
-//! bus address agree modulo the largest block of the class ([`blocks`](crate::class::Host::blocks)) not larger
-//! than the area, else modulo a page, so that translation uses as few tables and TLB entries as possible. If
-//! there is no such place, the next smaller block counts. The manifest alone fixes the order: the same manifest
-//! always gives the same places.
+//! bus address agree modulo the largest block of the class (`Host::blocks`) not larger than the area, else
+//! modulo a page, so that translation uses as few tables and TLB entries as possible. If there is no such
+//! place, the next smaller block counts. The manifest alone fixes the order: the same manifest always gives
+//! the same places.
 //!
 //! A partition with a device whose DMA nothing confines sees its memory at the bus addresses themselves,
 //! because its driver gives the device guest addresses. At any other place the device would overwrite memory

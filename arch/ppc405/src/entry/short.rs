@@ -7,10 +7,13 @@
 //! instruction. So at any point the short path can hand the instruction over: it jumps to the long path,
 //! which finds the guest in front of the instruction.
 //!
-//! One load brings the line of eight instructions that holds the guest's PC. It goes by the guest's own
-//! translation, which the fetch has just used: the entry is in the buffer, and the guest may read the page.
-//! Instructions after the first one are carried out too, until one that is unknown or the end of the line.
-//! So at most eight are carried out at a trap.
+//! One load brings eight instructions from the guest's PC on. It goes by the guest's own translation, which the
+//! fetch has just used: the entry is in the buffer, and the guest may read the page. Near the end of a page the
+//! load brings the aligned line of eight that the PC is in. Instructions after the first one are carried out
+//! too, until one that is unknown or the end of the eight. So at most eight are carried out at a trap.
+//!
+//! Instructions with small extended opcodes are nearly always alone, so they look at no other one
+//! (`short_alone`). CTR and r1 are then where the guest has them.
 //!
 //! | register | meaning on the short path |
 //! |---|---|
@@ -18,7 +21,7 @@
 //! | r2 | the next PC of a jump |
 //! | r3, r4 | the guest's CR and CTR |
 //! | r7 | the guest's PC |
-//! | r8 | the instruction's place in the copy of the line |
+//! | r8 | the instruction's place in the copy of the eight |
 //! | r9 | the instruction |
 //! | r5, r6, r10 to r12 | free |
 
@@ -312,8 +315,8 @@ short_resume:                               // what is handed over is counted by
     lwz     1, 4(1)
     rfi
 
-    // The first instruction is one of those that are seldom in rows: the next ones are not looked at. r0 to r31
-    // are stored except for r1, r27 to r31 are the words of the context, and r4 is not CTR.
+    // The first instruction is one of those that are seldom in rows: the next ones are not looked at. All
+    // registers but r1 are stored, r27 to r31 are the words of the context, and r4 is not CTR.
     .global short_alone
 short_alone:                                // r6 is 0
     mtmsr   6

@@ -9,9 +9,9 @@
 //! processes that share a real one, and if the guest's page is not of 4K, is of zone 15, or is outside the
 //! partition's largest stretch. It hands `tlbwe` over if there are other real entries of the guest's entry.
 //!
-//! A storage interrupt is the guest's own if the guest's first entry for the address, and the zones of the guest's
-//! present mode, refuse the access: the real ZPR has these zones, except for zone 15. The short path hands over
-//! everything else, above all an access that the guest allows and the partition's memory does not.
+//! A storage interrupt is the guest's own if the guest's first entry for the address, and the zones of the
+//! guest's present mode, refuse the access. The real ZPR has these zones, except for zone 15. The short path
+//! hands over everything else, above all an access that the guest allows and the partition's memory does not.
 //!
 //! | register | meaning at a miss |
 //! |---|---|

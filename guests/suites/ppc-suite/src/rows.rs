@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rows of privileged instructions with all registers, among others and up to the end of a page, and fetches by
-//! random translations.
+//! Rows of privileged instructions with all registers, some up to the end of a page, and fetches by random
+//! translations.
 //!
 //! A hypervisor that carries out a row at once has to stop where the processor would: at the end of the page,
 //! after which nothing may be mapped.
