@@ -43,8 +43,8 @@ pub(crate) struct Used {
     pub(crate) process: u8,
     /// The entry of the guest's that the short path made it of.
     pub(crate) owner: u8,
-    /// The entry of the guest's that it was made of in [`Buffer::fill`]. The short path leaves the value of an
-    /// earlier entry.
+    /// The guest's entry that [`Buffer::fill`] made it of. The short path leaves the value of an earlier
+    /// entry.
     of_guest: u8,
 }
 
@@ -67,9 +67,7 @@ pub(crate) struct Buffer {
     of_mode: u64,
     /// Entries of the guest's own buffer, and the real ones made of them, without the entries of the short
     /// path.
-    made_of: [u64; ENTRIES],
-    /// 1 for each entry of the guest's own buffer that may have some in `made_of`, for the short path.
-    pub(crate) has_made: [u8; ENTRIES],
+    pub(crate) made_of: [u16; ENTRIES],
     /// The entry that the short path made of each of the guest's, if that entry says so, too.
     pub(crate) places: [u8; ENTRIES],
     /// The next entry that the short path overwrites.
@@ -89,7 +87,6 @@ impl Buffer {
             valid: 0,
             of_mode: 0,
             made_of: [0; ENTRIES],
-            has_made: [0; ENTRIES],
             places: [0; ENTRIES],
             next_direct: 0,
             next: 0,
@@ -104,7 +101,6 @@ impl Buffer {
         self.valid = 0;
         self.of_mode = 0;
         self.made_of = [0; ENTRIES];
-        self.has_made = [0; ENTRIES];
         self.used = [Used::NOTHING; ENTRIES];
     }
 
@@ -114,8 +110,8 @@ impl Buffer {
         self.next = self.first;
     }
 
-    /// Makes all entries invalid but those of real mode, in which the guest's own buffer has no part. At most
-    /// 64 steps.
+    /// Makes all entries invalid except for entries of real mode: the guest's own buffer has no part in
+    /// these. At most 64 steps.
     pub(crate) fn forget_all(&mut self) {
         let process = sysreg::read_spr::<PID>();
         let mut kept = 0;
@@ -130,7 +126,7 @@ impl Buffer {
         sysreg::write_spr::<PID>(process);
         self.valid &= kept;
         self.of_mode = 0;
-        self.has_made = [0; ENTRIES];
+        self.made_of = [0; ENTRIES];
     }
 
     /// Makes these entries invalid. At most 64 steps.
@@ -157,9 +153,8 @@ impl Buffer {
         while guests != 0 {
             let number = guests.trailing_zeros() as usize;
             guests &= guests - 1;
-            if let (Some(made), Some(has)) = (self.made_of.get_mut(number), self.has_made.get_mut(number)) {
-                all |= core::mem::take(made);
-                *has = 0;
+            if let Some(made) = self.made_of.get_mut(number) {
+                all |= u64::from(core::mem::take(made)) << DIRECT;
             }
             let place = self.places.get(number).copied().unwrap_or(0);
             let used = self.used.get(usize::from(place));
@@ -243,9 +238,10 @@ impl Buffer {
             self.first
         };
         let bit = 1_u64 << number;
+        let made_bit = (bit >> DIRECT) as u16;
         if let Some(used) = self.used.get_mut(number) {
             if let Some(made) = self.made_of.get_mut(usize::from(used.of_guest)) {
-                *made &= !bit;
+                *made &= !made_bit;
             }
             *used = Used {
                 first,
@@ -261,11 +257,8 @@ impl Buffer {
         } else {
             self.of_mode & !bit
         };
-        if let Some(guest) = of_guest
-            && let (Some(made), Some(has)) = (self.made_of.get_mut(guest), self.has_made.get_mut(guest))
-        {
-            *made |= bit;
-            *has = 1;
+        if let Some(made) = of_guest.and_then(|guest| self.made_of.get_mut(guest)) {
+            *made |= made_bit;
         }
         sysreg::write_entry(number as u32, entry.high, entry.low, process.into());
         sysreg::write_spr::<PID>(present);

@@ -4,7 +4,7 @@
 //! The hypervisor's area starts at the board's load address: class binary, system image, then the memory for
 //! translation tables. Partitions are placed around this area. Areas with a place in the manifest come first.
 //! The others follow by size, largest first, each at the lowest place that suits. A place suits if guest and
-//! bus address agree modulo the largest block of the class (`Host::blocks`) not larger than the area, else
+//! bus address agree modulo the largest block of the class ([`Input::blocks`]) not larger than the area, else
 //! modulo a page, so that translation uses as few tables and TLB entries as possible. If there is no such
 //! place, the next smaller block counts. The manifest alone fixes the order: the same manifest always gives
 //! the same places.
@@ -15,7 +15,6 @@
 #![deny(clippy::arithmetic_side_effects)]
 
 use crate::board::Board;
-use crate::class::host;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::guest::{Area, AreaKind, Guest};
 use crate::model::PartitionSpec;
@@ -56,6 +55,8 @@ pub(crate) struct Input<'a> {
     pub guests: &'a [Guest],
     /// Number of channels.
     pub channels: usize,
+    /// Sizes of blocks of the class, largest first.
+    pub blocks: &'a [u64],
     /// Bytes of the class binary, in whole pages.
     pub binary: u64,
     /// Room that is kept for the class binary at least.
@@ -158,9 +159,8 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
     place_fixed(input, &blocks, own, &mut hosts, &mut taken, report);
     blocks.retain(|block| block.wish.is_none());
     blocks.sort_by_key(|block| std::cmp::Reverse(block.size));
-    let sizes = host(input.board.class).blocks();
     for block in &blocks {
-        match block.lowest(input.board, sizes, &taken) {
+        match block.lowest(input.board, input.blocks, &taken) {
             Some(base) => {
                 hosts[block.partition][block.area] = base;
                 taken.push(Window {

@@ -7,10 +7,11 @@
 //! instruction. So at any point the short path can hand the instruction over: it jumps to the long path,
 //! which finds the guest in front of the instruction.
 //!
-//! One load brings eight instructions from the guest's PC on. It goes by the guest's own translation, which the
-//! fetch has just used: the entry is in the buffer, and the guest may read the page. Near the end of a page the
-//! load brings the aligned line of eight that the PC is in. Instructions after the first one are carried out
-//! too, until one that is unknown or the end of the eight. So at most eight are carried out at a trap.
+//! One load brings eight instructions from the guest's PC on. It goes by the guest's own translation, which
+//! the fetch has just used: the entry is in the buffer, and the guest may read the page. Near the end of a
+//! page the load brings the aligned line of eight that the PC is in. Instructions after the first one are
+//! carried out too, until one that is unknown or the end of the eight. So at most eight are carried out at a
+//! trap.
 //!
 //! Instructions with small extended opcodes are nearly always alone, so they look at no other one
 //! (`short_alone`). CTR and r1 are then where the guest has them.

@@ -315,10 +315,12 @@ short_write_entry:                          // CR0 is not ours here, see `short`
     bgt     1, short_slow
     lwz     6, {host_stack}(1)
     lwz     6, 8(6)
-    add     2, 6, 11
-    lbz     12, {has_made}(2)
+    rlwinm  2, 11, 1, 25, 30
+    add     2, 2, 6
+    lhz     12, {made_of}(2)
     cmplwi  1, 12, 0
     bne     1, short_slow
+    add     2, 6, 11
     lbz     2, {places}(2)
     mulli   5, 2, 12
     add     5, 5, 6
@@ -382,7 +384,7 @@ short_write_entry:                          // CR0 is not ours here, see `short`
     used_process = const USED + offset_of!(Used, process),
     used_owner = const USED + offset_of!(Used, owner),
     valid = const BUFFER + offset_of!(Buffer, valid),
-    has_made = const BUFFER + offset_of!(Buffer, has_made),
+    made_of = const BUFFER + offset_of!(Buffer, made_of),
     places = const BUFFER + offset_of!(Buffer, places),
     next_direct = const BUFFER + offset_of!(Buffer, next_direct),
     host_stack = const HOST_STACK,
