@@ -54,3 +54,34 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn pages_of_a_ppc405_are_as_large_as_its_memory_allows() {
+    const PAGES: [u64; 5] = [16 << 20, 4 << 20, 1 << 20, 256 << 10, 64 << 10];
+    let memories = ["33M", "16M", "5M", "1M", "300K", "100K"];
+    let mut text = "board = \"ref405ep\"\n".to_owned();
+    for (index, memory) in memories.iter().enumerate() {
+        text.push_str(&format!("[partition.p{index}]\nkind = \"vm\"\nimage = \"payloads/raw.bin\"\nmemory = \"{memory}\"\nvcpus = [{{ pcpu = 0 }}]\nautostart = true\n"));
+    }
+    let path = support::root().join("tests/config-bad/system.toml");
+    let system = load_text(&path, &text, &support::resolve).expect("a good manifest");
+    for partition in system.partitions() {
+        for ram in partition
+            .mappings()
+            .into_iter()
+            .filter(|mapping| mapping.kind == MappingKind::Ram)
+        {
+            let page = PAGES
+                .into_iter()
+                .find(|page| ram.size >= *page)
+                .expect("no smaller memory");
+            assert_eq!(
+                ram.host % page,
+                ram.guest % page,
+                "{:#x} for {:#x}",
+                ram.host,
+                ram.size
+            );
+        }
+    }
+}

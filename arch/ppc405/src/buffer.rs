@@ -43,6 +43,9 @@ pub(crate) struct Used {
     pub(crate) process: u8,
     /// The entry of the guest's that the short path made it of.
     pub(crate) owner: u8,
+    /// The guest's entry that [`Buffer::fill`] made it of. The short path leaves the value of an earlier
+    /// entry.
+    of_guest: u8,
 }
 
 impl Used {
@@ -51,6 +54,7 @@ impl Used {
         last: 0,
         process: 0,
         owner: NOBODY,
+        of_guest: NOBODY,
     };
 }
 
@@ -63,7 +67,7 @@ pub(crate) struct Buffer {
     of_mode: u64,
     /// Entries of the guest's own buffer, and the real ones made of them, without the entries of the short
     /// path.
-    pub(crate) made_of: [u64; ENTRIES],
+    pub(crate) made_of: [u16; ENTRIES],
     /// The entry that the short path made of each of the guest's, if that entry says so, too.
     pub(crate) places: [u8; ENTRIES],
     /// The next entry that the short path overwrites.
@@ -106,7 +110,27 @@ impl Buffer {
         self.next = self.first;
     }
 
+    /// Makes all entries invalid except for entries of real mode: the guest's own buffer has no part in
+    /// these. At most 64 steps.
+    pub(crate) fn forget_all(&mut self) {
+        let process = sysreg::read_spr::<PID>();
+        let mut kept = 0;
+        for (number, used) in self.used.iter_mut().enumerate() {
+            if used.process == REAL_MODE {
+                kept |= 1 << number;
+            } else {
+                used.owner = NOBODY;
+                sysreg::write_entry(number as u32, 0, 0, 0);
+            }
+        }
+        sysreg::write_spr::<PID>(process);
+        self.valid &= kept;
+        self.of_mode = 0;
+        self.made_of = [0; ENTRIES];
+    }
+
     /// Makes these entries invalid. At most 64 steps.
+    #[inline(never)]
     fn drop(&mut self, entries: u64) {
         let process = sysreg::read_spr::<PID>();
         let mut rest = entries & self.valid;
@@ -120,9 +144,7 @@ impl Buffer {
             }
             sysreg::write_entry(number, 0, 0, 0);
         }
-        if entries != 0 {
-            sysreg::write_spr::<PID>(process);
-        }
+        sysreg::write_spr::<PID>(process);
     }
 
     /// Makes the entries invalid that were made of these of the guest's. At most 64 steps.
@@ -132,7 +154,7 @@ impl Buffer {
             let number = guests.trailing_zeros() as usize;
             guests &= guests - 1;
             if let Some(made) = self.made_of.get_mut(number) {
-                all |= core::mem::take(made);
+                all |= u64::from(core::mem::take(made)) << DIRECT;
             }
             let place = self.places.get(number).copied().unwrap_or(0);
             let used = self.used.get(usize::from(place));
@@ -140,7 +162,9 @@ impl Buffer {
                 all |= 1_u64.wrapping_shl(place.into());
             }
         }
-        self.drop(all);
+        if all != 0 {
+            self.drop(all);
+        }
     }
 
     /// Returns the valid entries for which this holds. At most 64 steps.
@@ -159,7 +183,9 @@ impl Buffer {
 
     /// Goes to a real process with these zones. Entries that hold for the former mode only become invalid.
     fn go_to(&mut self, process: u8, zones: u32) {
-        self.drop(self.of_mode);
+        if self.of_mode != 0 {
+            self.drop(self.of_mode);
+        }
         if zones != sysreg::read_spr::<ZPR>() {
             sysreg::write_spr::<ZPR>(zones);
             // QEMU 7.2 keeps the old rights until PID changes.
@@ -212,15 +238,17 @@ impl Buffer {
             self.first
         };
         let bit = 1_u64 << number;
-        for made in self.made_of.iter_mut().filter(|made| **made & bit != 0) {
-            *made &= !bit;
-        }
+        let made_bit = (bit >> DIRECT) as u16;
         if let Some(used) = self.used.get_mut(number) {
+            if let Some(made) = self.made_of.get_mut(usize::from(used.of_guest)) {
+                *made &= !made_bit;
+            }
             *used = Used {
                 first,
                 last,
                 process,
                 owner: NOBODY,
+                of_guest: of_guest.map_or(NOBODY, |guest| guest as u8),
             };
         }
         self.valid |= bit;
@@ -230,7 +258,7 @@ impl Buffer {
             self.of_mode & !bit
         };
         if let Some(made) = of_guest.and_then(|guest| self.made_of.get_mut(guest)) {
-            *made |= bit;
+            *made |= made_bit;
         }
         sysreg::write_entry(number as u32, entry.high, entry.low, process.into());
         sysreg::write_spr::<PID>(present);

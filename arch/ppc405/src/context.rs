@@ -2,6 +2,7 @@
 //! Contexts of vCPUs: plain data, and the table that has the only way to them.
 
 use bulkhead_arch_api::{MAX_VCPUS, PartitionId, PartitionKind, VcpuId};
+use bulkhead_arch_ppc405_core::exception::KEPT;
 use bulkhead_arch_ppc405_core::fill::real_zones;
 use bulkhead_arch_ppc405_core::registers::{Cpu, Frame, esr, msr};
 use bulkhead_arch_ppc405_core::transfer::Transfer;
@@ -86,17 +87,31 @@ impl Main {
     };
 }
 
-/// The part of a context that only the short path needs (`entry::short`).
-#[repr(C, align(32))]
-pub(crate) struct Short {
-    /// The line of instructions that the guest is in, and a word that is none.
-    pub(crate) line: [u32; 9],
-    /// ESR.PPR if the short path serves the guest in its present mode: a VM in supervisor state.
-    pub(crate) serves: u32,
+/// Words of the short path. It loads all after the first one with one instruction, in the order of registers.
+#[repr(C)]
+pub(crate) struct Words {
+    /// Bits of MSR that an interrupt leaves as they are.
+    pub(crate) kept: u32,
+    /// Bits of MSR that a 405 has.
+    pub(crate) all: u32,
     /// Bits of MSR whose change is more than one of interrupts that are allowed.
     pub(crate) careful: u32,
     /// Bits of the guest's MSR that the long path has to do with: a wait, and interrupts that are pending.
     pub(crate) stops: u32,
+    /// The syndrome that the short path serves in the guest's present mode: ESR.PPR for a VM in supervisor
+    /// state, else [`NEVER`].
+    pub(crate) serves: u32,
+    /// MSR of the hypervisor while it reads by the guest's translation.
+    reads: u32,
+}
+
+/// The part of a context that only the short path needs (`entry::short`).
+#[repr(C, align(32))]
+pub(crate) struct Short {
+    /// Instructions from the guest's PC on, or the line that it is in, and a word that is none.
+    pub(crate) line: [u32; 9],
+    /// The words that each program interrupt needs, loaded at once.
+    pub(crate) words: Words,
     /// 0 if only the long path may change the mode: in tasks, and as long as there are entries for the
     /// present mode.
     pub(crate) may_change: u32,
@@ -111,13 +126,21 @@ pub(crate) struct Short {
     pub(crate) main: Main,
 }
 
+/// A syndrome that no program interrupt has: an instruction is either privileged or illegal.
+pub(crate) const NEVER: u32 = esr::PPR | esr::PIL;
+
 impl Short {
     const fn new() -> Self {
         Self {
             line: [0; 9],
-            serves: 0,
-            careful: !(msr::CE | msr::EE | msr::FP | msr::ME | msr::DWE | msr::DE),
-            stops: u32::MAX,
+            words: Words {
+                kept: KEPT,
+                all: msr::ALL,
+                careful: !(msr::CE | msr::EE | msr::FP | msr::ME | msr::DWE | msr::DE),
+                stops: u32::MAX,
+                serves: NEVER,
+                reads: msr::DR,
+            },
             may_change: 0,
             zones: [0; 2],
             instructions: 0,
@@ -190,8 +213,8 @@ impl Context {
     pub(crate) fn allow_short(&mut self, may_change: bool) {
         let cpu = &self.cpu;
         let short = &mut self.short;
-        short.serves = if cpu.is_user() { 0 } else { esr::PPR };
-        short.stops = msr::WE | cpu.pending();
+        short.words.serves = if cpu.is_user() { NEVER } else { esr::PPR };
+        short.words.stops = msr::WE | cpu.pending();
         short.may_change = may_change.into();
         short.zones = [false, true].map(|is_user| real_zones(cpu.zones, is_user));
     }

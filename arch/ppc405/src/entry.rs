@@ -59,43 +59,62 @@ bulkhead_vectors:
 
     vector  0x100
     vector  0x200
-    vector  0x300
-    vector  0x400
+    .org    bulkhead_vectors + 0x300
+    mtspr   {own_r1}, 1
+    mfspr   1, {registers}
+    stmw    18, 72(1)
+    b       bulkhead_data_storage
+    .org    bulkhead_vectors + 0x400
+    mtspr   {own_r1}, 1
+    mfspr   1, {registers}
+    stmw    18, 72(1)
+    b       bulkhead_instruction_storage
     vector  0x500
     vector  0x600
     .org    bulkhead_vectors + 0x700
     mtspr   {own_r1}, 1
     mfspr   1, {registers}
     stmw    0, 0(1)
-    mfspr   2, {own_r1}
-    stw     2, 4(1)
     mfcr    3
-    mfctr   4
     mfspr   7, {srr0}
     mfspr   5, {esr}
-    lwz     6, {serves}(1)
-    and.    5, 5, 6
-    beq     1f
-    li      8, 0x10                         // MSR.DR
-    rlwinm  5, 7, 0, 0, 26
-    mtmsr   8
+    lmw     27, {words}(1)
+    xor.    6, 5, 30
+    bne     1f
+    mtmsr   31
     isync
     lwz     9, 0(7)
-    lmw     24, 0(5)
-    li      8, 0
-    mtmsr   8
+    rlwinm  10, 9, 1, 20, 29
+    cmplwi  10, 4 * 256
+    blt     short_alone
+    not     5, 7
+    andi.   5, 5, 0xFE0
+    beq     2f
+    lmw     24, 0(7)
+    mtmsr   6                               // it is 0
     isync
     addi    8, 1, {line}
     stmw    24, 0(8)
-    rlwimi  8, 7, 0, 27, 29
-    rlwinm  10, 9, 1, 20, 29
+3:  mfspr   2, {own_r1}
+    stw     2, 4(1)
+    mfctr   4
     cmplwi  1, 10, 4 * 467                  // `mtspr`; CR0 is not equal here, see `short`
     beq     1, short_write_register
+    cmplwi  1, 10, 4 * 339                  // `mfspr`
+    beq     1, short_read_register
     addis   10, 10, SHORT_INSTRUCTIONS@ha
     lwz     10, SHORT_INSTRUCTIONS@l(10)
     mtctr   10
     bctr
-1:  b       short_slow
+1:  b       short_hand_over
+2:  rlwinm. 5, 7, 0, 0, 26                  // at the end of a page: the line, which is no line 0
+    lmw     24, 0(5)
+    mtmsr   6
+    isync
+    addi    8, 1, {line}
+    stmw    24, 0(8)
+    rlwimi  8, 7, 0, 27, 29
+    b       3b
     vector  0x800
     .org    bulkhead_vectors + 0xC00
     mtspr   {own_r1}, 1
@@ -242,7 +261,7 @@ bulkhead_start:
 bulkhead_stack_mark:
     .long   {mark}
 "#,
-    serves = const offset_of!(Context, short.serves),
+    words = const offset_of!(Context, short.words.all),
     line = const offset_of!(Context, short.line),
     condition = const CONDITION,
     link = const LINK,

@@ -110,7 +110,7 @@ pub(crate) fn follow(context: &mut Context, buffer: &mut Buffer) {
     let cpu = &mut context.cpu;
     let changes = cpu.take_changes();
     if changes.all {
-        buffer.clear();
+        buffer.forget_all();
     } else if changes.entries != 0 {
         buffer.forget(changes.entries);
     }

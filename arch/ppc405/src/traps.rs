@@ -20,7 +20,9 @@ fn count(exits: &Exits, vector: u32) {
         vector::EXTERNAL | vector::PROGRAMMABLE_TIMER => &exits.interrupts,
         vector::SYSTEM_CALL => &exits.calls,
         vector::PROGRAM => &exits.instructions,
-        vector::DATA_MISS | vector::DATA_STORAGE | vector::INSTRUCTION_MISS => &exits.accesses,
+        vector::DATA_MISS | vector::DATA_STORAGE | vector::INSTRUCTION_MISS | vector::INSTRUCTION_STORAGE => {
+            &exits.accesses
+        }
         _ => &exits.other,
     };
     add_one(counter);

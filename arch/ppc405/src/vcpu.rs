@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Virtual CPUs as the kernel asks for them: adopted, reset, run, answered, shown a fault, dumped.
 
-use crate::context::{Context, Pending};
+use crate::context::{Context, NEVER, Pending};
 use crate::entry::bulkhead_enter;
 use crate::machine::Machine;
 use crate::short_call::lend;
@@ -105,7 +105,7 @@ impl Vcpus for Machine {
         context.pending = Pending::Nothing;
         context.registers.frame = Frame::ZERO;
         context.short.forbid_changes();
-        context.short.serves = 0;
+        context.short.words.serves = NEVER;
         let is_task = context.is_task();
         if is_task {
             // The short path serves the supervisor state of VMs only.

@@ -131,7 +131,7 @@ const APPLICATIONS: &[Row] = &[
     usual("database", "application: transactions and queries of a database"),
 ];
 
-/// The operations where each privileged instruction traps. The bars are goals.
+/// The operations where each privileged instruction traps.
 const TRAPPING: &[Row] = &[
     row(BOOT, BOOT_TITLE, 110),
     row("syscall", "system call (getppid)", 300),
@@ -153,10 +153,6 @@ const TRAPPING: &[Row] = &[
     free(LEAST, LATE_LEAST),
     free(MOST, LATE_MOST),
 ];
-
-/// The reasons why these bars do not hold.
-const TRAPS: &str = "instructions of the kernel's entry and return trap, besides the call itself";
-const MISSES: &str = "privileged instructions trap, above all the writes of the translation buffer";
 
 /// The setups, the first one for the board that holds where nothing names another one.
 pub(super) static SETUPS: &[Setup] = &[
@@ -194,23 +190,7 @@ pub(super) static SETUPS: &[Setup] = &[
         bootargs: "console=ttyS0,115200 quiet",
         rows: &[TRAPPING],
         has_exits: false,
-        waivers: &[
-            Waiver {
-                key: BOOT,
-                most: 117,
-                why: MISSES,
-            },
-            Waiver {
-                key: "syscall",
-                most: 370,
-                why: TRAPS,
-            },
-            Waiver {
-                key: "fork",
-                most: 252,
-                why: MISSES,
-            },
-        ],
+        waivers: &[],
     },
 ];
 

@@ -27,6 +27,7 @@ use crate::model::{Manifest, PartitionSpec};
 use crate::payload::Loader;
 use crate::place::memory::{self as plan, Input, Plan};
 use crate::schema::Key;
+use crate::units::{BLOCK, GIB};
 use crate::value::Table;
 use crate::window::Window;
 
@@ -103,6 +104,11 @@ pub(crate) trait Host: Sync {
         _guests: &mut [Guest],
         _report: &mut Report,
     ) {
+    }
+    /// Returns the sizes of blocks that its translation has for guests, largest first. The page of 4K is not
+    /// among them.
+    fn blocks(&self) -> &'static [u64] {
+        &[GIB, BLOCK]
     }
     /// Finds a place for everything; `None` if something was reported. The usual plan is the plan of classes
     /// that translate addresses.

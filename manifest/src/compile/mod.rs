@@ -141,6 +141,7 @@ pub(crate) fn plan(
         specs: &system.manifest.partitions,
         channels: system.manifest.channels.len(),
         guests: &system.guests,
+        blocks: host.blocks(),
         binary,
         reserve: host.binary_reserve(),
         image,

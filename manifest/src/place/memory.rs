@@ -4,9 +4,10 @@
 //! The hypervisor's area starts at the board's load address: class binary, system image, then the memory for
 //! translation tables. Partitions are placed around this area. Areas with a place in the manifest come first.
 //! The others follow by size, largest first, each at the lowest place that suits. A place suits if guest and
-//! bus address agree modulo the largest block (1 GiB, 2 MiB, else a page) not larger than the area, so that
-//! translation uses as few tables and TLB entries as possible. The manifest alone fixes the order: the same
-//! manifest always gives the same places.
+//! bus address agree modulo the largest block of the class ([`Input::blocks`]) not larger than the area, else
+//! modulo a page, so that translation uses as few tables and TLB entries as possible. If there is no such
+//! place, the next smaller block counts. The manifest alone fixes the order: the same manifest always gives
+//! the same places.
 //!
 //! A partition with a device whose DMA nothing confines sees its memory at the bus addresses themselves,
 //! because its driver gives the device guest addresses. At any other place the device would overwrite memory
@@ -54,6 +55,8 @@ pub(crate) struct Input<'a> {
     pub guests: &'a [Guest],
     /// Number of channels.
     pub channels: usize,
+    /// Sizes of blocks of the class, largest first.
+    pub blocks: &'a [u64],
     /// Bytes of the class binary, in whole pages.
     pub binary: u64,
     /// Room that is kept for the class binary at least.
@@ -102,12 +105,22 @@ impl Block<'_> {
         })
     }
 
-    /// Returns the alignment for which guest and bus address must agree.
-    fn block_size(&self) -> u64 {
-        [GIB, BLOCK]
-            .into_iter()
-            .find(|block| self.size >= *block)
-            .unwrap_or(PAGE)
+    /// Returns the lowest place where guest and bus address agree modulo the largest block that there is room
+    /// for. `blocks` are the sizes of blocks, largest first.
+    fn lowest(&self, board: &Board, blocks: &[u64], taken: &[Window]) -> Option<u64> {
+        let window = Window {
+            base: self.guest,
+            size: self.size,
+        };
+        let mut fitting = blocks
+            .iter()
+            .copied()
+            .filter(|block| self.size >= *block)
+            .peekable();
+        let page = fitting.peek().is_none().then_some(PAGE);
+        fitting
+            .chain(page)
+            .find_map(|block| lowest(board, window, block, taken))
     }
 }
 
@@ -147,13 +160,7 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
     blocks.retain(|block| block.wish.is_none());
     blocks.sort_by_key(|block| std::cmp::Reverse(block.size));
     for block in &blocks {
-        let place = Window {
-            base: block.guest,
-            size: block.size,
-        };
-        let found = lowest(input.board, place, block.block_size(), &taken)
-            .or_else(|| lowest(input.board, place, BLOCK.min(block.block_size()), &taken));
-        match found {
+        match block.lowest(input.board, input.blocks, &taken) {
             Some(base) => {
                 hosts[block.partition][block.area] = base;
                 taken.push(Window {

@@ -60,7 +60,7 @@ fn cause(kind: &str) -> usize {
         "EXTERNAL" | "PIT" => INTERRUPT,
         "SYSCALL" => CALL,
         "PROGRAM" => INSTRUCTION,
-        "DTLB" | "DSI" | "ITLB" => ACCESS,
+        "DTLB" | "DSI" | "ITLB" | "ISI" => ACCESS,
         _ => OTHER,
     }
 }

@@ -123,7 +123,7 @@ impl Cpu {
     fn read_spr(&mut self, spr: u16, now: u64) -> Option<u32> {
         let [srr0, srr1, srr2, srr3] = self.saved;
         Some(match spr {
-            26 => srr0 & !3,
+            26 => srr0,
             27 => srr1,
             990 => srr2,
             991 => srr3,

@@ -7,10 +7,14 @@
 //! instruction. So at any point the short path can hand the instruction over: it jumps to the long path,
 //! which finds the guest in front of the instruction.
 //!
-//! One load brings the line of eight instructions that holds the guest's PC. It goes by the guest's own
-//! translation, which the fetch has just used: the entry is in the buffer, and the guest may read the page.
-//! Instructions after the first one are carried out too, until one that is unknown or the end of the line.
-//! So at most eight are carried out at a trap.
+//! One load brings eight instructions from the guest's PC on. It goes by the guest's own translation, which
+//! the fetch has just used: the entry is in the buffer, and the guest may read the page. Near the end of a
+//! page the load brings the aligned line of eight that the PC is in. Instructions after the first one are
+//! carried out too, until one that is unknown or the end of the eight. So at most eight are carried out at a
+//! trap.
+//!
+//! Instructions with small extended opcodes are nearly always alone, so they look at no other one
+//! (`short_alone`). CTR and r1 are then where the guest has them.
 //!
 //! | register | meaning on the short path |
 //! |---|---|
@@ -18,15 +22,15 @@
 //! | r2 | the next PC of a jump |
 //! | r3, r4 | the guest's CR and CTR |
 //! | r7 | the guest's PC |
-//! | r8 | the instruction's place in the copy of the line |
+//! | r8 | the instruction's place in the copy of the eight |
 //! | r9 | the instruction |
 //! | r5, r6, r10 to r12 | free |
 
 use crate::buffer::{FIRST_SHARED, REAL_MODE};
 use crate::context::Context;
-use crate::sysreg::{DEAR, ESR, PID, SPRG0, SPRG1, SRR0, SRR1, ZPR};
+use crate::sysreg::{ESR, PID, SPRG0, SPRG1, SRR0, SRR1, ZPR};
 use bulkhead_abi::hypercall::FUNCTION_BASE;
-use bulkhead_arch_ppc405_core::exception::{KEPT, vector};
+use bulkhead_arch_ppc405_core::exception::vector;
 use bulkhead_arch_ppc405_core::registers::msr;
 use core::arch::global_asm;
 use core::mem::offset_of;
@@ -41,7 +45,6 @@ unsafe extern "C" {
     fn short_write_state();
     fn short_write_enable();
     fn short_write_enable_immediate();
-    fn short_return();
     fn short_write_entry();
     fn short_read_register();
     fn short_read_saved0();
@@ -75,8 +78,7 @@ unsafe extern "C" {
 /// Values of a field of ten bits.
 const FIELD: usize = 1024;
 
-/// Ways by the extended opcode of primary opcode 31, except for `mtspr`, which is found without a table. The
-/// way of `rfi` is one of primary opcode 19, and 31 has none with the same number.
+/// Ways by the extended opcode of primary opcode 31, except for `mtspr`, which is found without a table.
 #[unsafe(no_mangle)]
 static SHORT_INSTRUCTIONS: [Way; FIELD] = {
     let mut ways = [short_unknown as Way; FIELD];
@@ -84,9 +86,8 @@ static SHORT_INSTRUCTIONS: [Way; FIELD] = {
     ways[146] = short_write_state;
     ways[131] = short_write_enable;
     ways[163] = short_write_enable_immediate;
-    ways[50] = short_return;
-    ways[978] = short_write_entry;
     ways[339] = short_read_register;
+    ways[978] = short_write_entry;
     // `tlbsync`, which orders what is never out of order here.
     ways[566] = short_done;
     ways
@@ -177,6 +178,7 @@ global_asm!(
     mtctr   10
     bctr
 
+    .global short_read_register
 short_read_register:
     rlwinm  10, 9, 23, 20, 29
     addis   10, 10, SHORT_READS@ha
@@ -217,6 +219,7 @@ short_read_state:
 short_read:
     target  10
     stwx    12, 10, 1
+    lwz     0, 0(1)                         // it may be the register
     .global short_done
 short_done:
     finish
@@ -229,7 +232,6 @@ short_return:
     lwz     2, {saved}(1)
     lwz     11, {saved} + 4(1)
     lwz     6, {msr}(1)
-    rlwinm  2, 2, 0, 0, 29
     mask_state 11, 10
     b       short_jump
 
@@ -261,23 +263,22 @@ short_write_enable_immediate:
     rlwimi  11, 10, 0, 16, 16
     b       short_allow
 
-short_jump:                                 // r2 and r11 are the new PC and MSR, r6 the old MSR
-    lwz     5, {stops}(1)
-    and.    5, 5, 11
-    bne     short_slow
+    // Goes to another PC and MSR: r2 and r11, while r6 is the old MSR. r5, r10 and r12 are free.
+    .macro  jump    stops, slow
+    and.    5, \stops, 11
+    bne     \slow
     xor     10, 11, 6
     andi.   10, 10, {mode}
     beq     4f
     lwz     12, {may_change}(1)
     cmplwi  12, 0
-    beq     short_slow
+    beq     \slow
     andi.   10, 11, {translations}
-    beq     2f
     cmplwi  10, {translations}
     lbz     12, {process}(1)
-    bne     short_slow
+    bne     2f
     cmplwi  12, {first_shared}
-    bge     short_slow
+    bge     \slow
     rlwinm  10, 11, 20, 29, 29              // 4 in problem state
     add     10, 10, 1
     lwz     10, {zones}(10)
@@ -289,13 +290,20 @@ short_jump:                                 // r2 and r11 are the new PC and MSR
     xori    5, 12, 1                        // QEMU 7.2 keeps the old rights until PID changes
     mtspr   {pid}, 5
     b       3f
-2:  li      12, {real_mode}
+2:  cmplwi  10, 0
+    bne     \slow
+    li      12, {real_mode}
 3:  mtspr   {pid}, 12
-    rlwinm  10, 11, 12, 5, 5                // MSR.PR becomes ESR.PPR
+    rlwinm  10, 11, 13, 4, 4                // problem state adds ESR.PIL: see `NEVER`
     xoris   10, 10, 0x400
     stw     10, {serves}(1)
-4:  mr      7, 2
-    stw     11, {msr}(1)
+4:  stw     11, {msr}(1)
+    .endm
+
+short_jump:
+    lwz     5, {stops}(1)
+    jump    5, short_slow
+    mr      7, 2
 
 short_resume:                               // what is handed over is counted by the long path
     lwz     5, {instructions}(1)
@@ -304,10 +312,84 @@ short_resume:                               // what is handed over is counted by
     mtcr    3
     mtctr   4
     mtspr   {srr0}, 7
-    lwz     0, 0(1)
     lmw     2, 8(1)
     lwz     1, 4(1)
     rfi
+
+    // The first instruction is one of those that are seldom in rows: the next ones are not looked at. All
+    // registers but r1 are stored, r27 to r31 are the words of the context, and r4 is not CTR.
+    .global short_alone
+short_alone:                                // r6 is 0
+    mtmsr   6
+    isync
+    cmplwi  10, 4 * 146
+    beq     2f
+    cmplwi  10, 4 * 163
+    beq     4f
+    cmplwi  10, 4 * 83
+    beq     6f
+    cmplwi  10, 4 * 50
+    beq     7f
+    cmplwi  10, 4 * 131
+    bne     short_hand_over
+    target  10                              // `wrtee`
+    cmplwi  10, 4
+    beq     short_hand_over
+    lwzx    10, 10, 1
+    rlwimi  9, 10, 0, 16, 16
+    b       4f
+2:  target  10                              // `mtmsr`
+    cmplwi  10, 4
+    beq     short_hand_over
+    lwzx    11, 10, 1
+    lwz     6, {msr}(1)
+    xor     10, 11, 6
+    and.    10, 10, 28
+    beq     5f
+    addi    2, 7, 4
+    b       8f
+4:  lwz     11, {msr}(1)                    // `wrteei`
+    rlwimi  11, 9, 0, 16, 16
+5:  and.    5, 29, 11
+    bne     short_hand_over
+    stw     11, {msr}(1)
+short_alone_done:
+    lwz     5, {instructions}(1)
+    addi    7, 7, 4
+    addi    5, 5, 1
+    stw     5, {instructions}(1)
+    mtcr    3
+    mtspr   {srr0}, 7
+    lmw     2, 8(1)
+    mfspr   1, {own_r1}
+    rfi
+6:  target  10                              // `mfmsr`
+    cmplwi  10, 4
+    beq     short_hand_over
+    lwz     12, {msr}(1)
+    stwx    12, 10, 1
+    lwz     0, 0(1)                         // it may be the register
+    b       short_alone_done
+7:  lwz     2, {saved}(1)                   // `rfi`
+    lwz     11, {saved} + 4(1)
+    lwz     6, {msr}(1)
+8:  and     11, 11, 27
+    jump    29, short_hand_over
+    lwz     5, {instructions}(1)
+    mtspr   {srr0}, 2
+    addi    5, 5, 1
+    stw     5, {instructions}(1)
+    mtcr    3
+    lmw     2, 8(1)
+    mfspr   1, {own_r1}
+    rfi
+
+    .global short_hand_over
+short_hand_over:
+    mfspr   2, {own_r1}
+    stw     2, 4(1)
+    mfctr   4
+    b       short_slow
 
     .macro  plain label, place
 short_write_\label:
@@ -367,29 +449,26 @@ short_slow:
     mfxer   6
     mfspr   8, {srr1}
     mfspr   9, {esr}
-    mfspr   10, {dear}
-    li      0, {program}
+    li      0, {program}                    // it has no address: r10 is anything
     b       bulkhead_stored
 
     .global bulkhead_system_call
 bulkhead_system_call:                       // r27 to r31 are stored
-    mfcr    31
-    lwz     30, {msr}(1)
+    mfcr    27
+    lwz     31, {msr}(1)
     lwz     29, {may_change}(1)
     cmplwi  29, 0
     beq     5f
-    andi.   28, 30, 0x4000
+    andi.   28, 31, 0x4000
     bne     6f
     rlwinm  28, 0, 16, 16, 31               // in supervisor state it may be a hypercall
     cmplwi  28, {hypercall}
     beq     5f
-6:  mfspr   28, {srr0}
-    stw     28, {saved}(1)
-    stw     30, {saved} + 4(1)
-    lis     29, {kept_high}
-    ori     29, 29, {kept_low}
-    and     30, 30, 29
-    stw     30, {msr}(1)
+6:  mfspr   30, {srr0}
+    lwz     29, {kept}(1)
+    stmw    30, {saved}(1)
+    and     31, 31, 29
+    stw     31, {msr}(1)
     li      29, {real_mode}
     mtspr   {pid}, 29
     lis     29, 0x400
@@ -400,11 +479,11 @@ bulkhead_system_call:                       // r27 to r31 are stored
     lwz     30, {count_calls}(1)
     addi    30, 30, 1
     stw     30, {count_calls}(1)
-    mtcr    31
+    mtcr    27
     lmw     27, 108(1)
     mfspr   1, {own_r1}
     rfi
-5:  mtcr    31
+5:  mtcr    27
     lmw     27, 108(1)
     stw     0, 0(1)
     li      0, {system_call}
@@ -417,17 +496,16 @@ bulkhead_system_call:                       // r27 to r31 are stored
     syndrome = const offset_of!(Context, cpu.syndrome),
     data_address = const offset_of!(Context, cpu.data_address),
     vectors = const offset_of!(Context, cpu.vectors),
-    careful = const offset_of!(Context, short.careful),
-    serves = const offset_of!(Context, short.serves),
-    stops = const offset_of!(Context, short.stops),
+    careful = const offset_of!(Context, short.words.careful),
+    serves = const offset_of!(Context, short.words.serves),
+    stops = const offset_of!(Context, short.words.stops),
     may_change = const offset_of!(Context, short.may_change),
     zones = const offset_of!(Context, short.zones),
     instructions = const offset_of!(Context, short.instructions),
     count_calls = const offset_of!(Context, short.calls),
     all_high = const msr::ALL >> 16,
     all_low = const msr::ALL & 0xFFFF,
-    kept_high = const KEPT >> 16,
-    kept_low = const KEPT & 0xFFFF,
+    kept = const offset_of!(Context, short.words.kept),
     mode = const MODE,
     translations = const msr::IR | msr::DR,
     real_mode = const REAL_MODE,
@@ -436,7 +514,6 @@ bulkhead_system_call:                       // r27 to r31 are stored
     srr0 = const SRR0,
     srr1 = const SRR1,
     esr = const ESR,
-    dear = const DEAR,
     pid = const PID,
     zpr = const ZPR,
     sprg0 = const SPRG0,

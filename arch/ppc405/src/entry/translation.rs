@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The short path of translations: misses of a VM's programs, and `tlbwe`.
+//! The short path of translations: misses and storage interrupts of a VM's programs, and `tlbwe`.
 //!
 //! An entry of the guest's with a page of 4K has at most one real one, and its place is known (`Buffer`). So
 //! no code has to look for what becomes invalid. A miss says that the present process has no entry for the
@@ -8,6 +8,10 @@
 //! The short path hands a miss over as long as `may_change` is 0, in other modes than the translated one, for
 //! processes that share a real one, and if the guest's page is not of 4K, is of zone 15, or is outside the
 //! partition's largest stretch. It hands `tlbwe` over if there are other real entries of the guest's entry.
+//!
+//! A storage interrupt is the guest's own if the guest's first entry for the address, and the zones of the
+//! guest's present mode, refuse the access. The real ZPR has these zones, except for zone 15. The short path
+//! hands over everything else, above all an access that the guest allows and the partition's memory does not.
 //!
 //! | register | meaning at a miss |
 //! |---|---|
@@ -21,17 +25,19 @@
 //! | r30, r31 | an entry's number, and its place relative to the first one's, from r1 on |
 //! | r22, r23, r26 | free |
 //!
-//! The registers of `tlbwe` are the same as in [`short`](super::short); r0, r2, r5, r6 and r10 to r12 are
-//! free.
+//! At a storage interrupt r18, r26 and r30 are free later on, r19 is the right that the access needs, r22 the
+//! syndrome, and r23 the vector's offset.
+//!
+//! The registers of `tlbwe` are the same as in [`short`](super::short); r2, r5, r6 and r10 to r12 are free.
 
 use crate::buffer::{Buffer, DIRECT, FIRST_SHARED, NOBODY, REAL_MODE, Used};
 use crate::context::{Context, HOST_STACK};
 use crate::machine::Machine;
-use crate::sysreg::{ESR, PID, SPRG1, SRR0};
-use bulkhead_arch_ppc405_core::exception::{KEPT, vector};
+use crate::sysreg::{DEAR, ESR, PID, SPRG1, SRR0, ZPR};
+use bulkhead_arch_ppc405_core::exception::vector;
 use bulkhead_arch_ppc405_core::fill::OWN_ZONE;
 use bulkhead_arch_ppc405_core::registers::{esr, msr};
-use bulkhead_arch_ppc405_core::tlb::{Entry, OTHERS, Tlb, VALID};
+use bulkhead_arch_ppc405_core::tlb::{EXECUTE, Entry, OTHERS, Tlb, VALID, WRITE};
 use core::arch::global_asm;
 use core::mem::offset_of;
 
@@ -121,8 +127,7 @@ bulkhead_\name\()_miss:                     // r20 to r31 are stored
     .endif
     stw     22, {saved}(1)
     stw     21, {saved} + 4(1)
-    lis     23, {kept_high}
-    ori     23, 23, {kept_low}
+    lwz     23, {kept}(1)
     and     21, 21, 23
     stw     21, {msr}(1)
     li      23, {real_mode}
@@ -193,6 +198,102 @@ bulkhead_missed:
     mfspr   1, {own_r1}
     rfi
 
+bulkhead_data_storage:                      // r18 to r31 are stored
+    mfspr   22, {esr}
+    mfspr   24, {dear}
+    li      23, {data_storage}
+    rlwinm  22, 22, 0, {store}, {store}
+    rlwinm  19, 22, {store_to_write}, {write}, {write}
+    b       1f
+bulkhead_instruction_storage:
+    mfspr   24, {srr0}
+    li      23, {instruction_storage}
+    li      22, 0
+    li      19, {execute}
+1:  mfcr    20
+    lwz     21, {msr}(1)
+    lwz     26, {may_change}(1)
+    lbz     25, {process}(1)
+    rlwinm  27, 21, 28, 30, 31              // MSR.IR and MSR.DR
+    cmplwi  26, 0
+    beq     8f
+    cmplwi  27, 3
+    bne     8f
+    cmplwi  25, {first_shared}
+    bge     8f
+    rlwinm  26, 24, 23, 23, 28
+    add     26, 26, 1
+    lwz     27, {sets}(26)
+    lwz     28, {sets} + 4(26)
+    lwz     29, {others}(1)
+    lwz     30, {others} + 4(1)
+    or      27, 27, 29
+    or      28, 28, 30
+    li      29, 0
+1:  cntlzw  30, 27
+    cmplwi  30, 32
+    beq     3f
+    lis     31, 0x8000
+    srw     31, 31, 30
+    andc    27, 27, 31
+    add     30, 30, 29
+    mulli   31, 30, 12
+    add     31, 31, 1
+    lbz     26, {entries} + {entry_process}(31)
+    lwz     18, {entries}(31)
+    cmplwi  26, 0
+    beq     2f
+    cmplw   26, 25
+    bne     1b
+2:  rlwinm  26, 18, 26, 28, 30
+    addi    26, 26, 10                      // logarithm of the page's size
+    xor     18, 18, 24
+    srw.    18, 18, 26
+    bne     1b
+    lwz     18, {entries} + {entry_low}(31)
+    rlwinm  26, 18, 29, 27, 30              // twice the zone
+    cmplwi  26, 2 * {own_zone}
+    beq     8f
+    mfspr   30, {zpr}                       // of the present mode
+    addi    26, 26, 2
+    rlwnm.  30, 30, 26, 30, 31
+    bne     4f
+    oris    22, 22, {zone} >> 16
+    b       5f
+4:  cmplwi  30, 3
+    beq     8f
+    andc.   18, 19, 18                      // the right that lacks; a load needs none
+    beq     8f
+5:  stw     22, {syndrome}(1)
+    cmplwi  23, {instruction_storage}
+    beq     6f
+    stw     24, {data_address}(1)
+6:  mfspr   22, {srr0}
+    stw     22, {saved}(1)
+    stw     21, {saved} + 4(1)
+    lwz     22, {kept}(1)
+    and     21, 21, 22
+    stw     21, {msr}(1)
+    li      22, {real_mode}
+    mtspr   {pid}, 22
+    lis     22, 0x400
+    stw     22, {serves}(1)
+    lwz     22, {vectors}(1)
+    add     22, 22, 23
+    mtspr   {srr0}, 22
+    lwz     18, 72(1)
+    lwz     19, 76(1)
+    b       bulkhead_missed
+3:  cmplwi  29, 0
+    li      29, 32
+    mr      27, 28
+    beq     1b
+8:  stw     0, 0(1)
+    mr      0, 23
+    mtcr    20
+    lmw     18, 72(1)
+    b       bulkhead_trap
+
     // The word of the set that an entry with this high word is in. r2 is the word's place in the set.
     .macro  find_set into, high
     rlwinm  \into, \high, 0, 22, 24
@@ -214,11 +315,9 @@ short_write_entry:                          // CR0 is not ours here, see `short`
     bgt     1, short_slow
     lwz     6, {host_stack}(1)
     lwz     6, 8(6)
-    rlwinm  5, 11, 3, 23, 28
-    add     5, 5, 6
-    lwz     12, {made_of}(5)
-    lwz     0, {made_of} + 4(5)
-    or      12, 12, 0
+    rlwinm  2, 11, 1, 25, 30
+    add     2, 2, 6
+    lhz     12, {made_of}(2)
     cmplwi  1, 12, 0
     bne     1, short_slow
     add     2, 6, 11
@@ -246,9 +345,9 @@ short_write_entry:                          // CR0 is not ours here, see `short`
     rlwinm  2, 11, 29, 29, 29               // place of its word
     lwz     11, {entries}(5)
     find_set 10, 11
-    lwz     0, {sets}(10)
-    andc    0, 0, 6
-    stw     0, {sets}(10)
+    lwz     11, {sets}(10)
+    andc    11, 11, 6
+    stw     11, {sets}(10)
     rlwinm  12, 12, 0, 0, 27
     stw     12, {entries}(5)
     lbz     10, {process}(1)
@@ -257,9 +356,9 @@ short_write_entry:                          // CR0 is not ours here, see `short`
     cmplwi  1, 10, 0
     beq     1, short_done
     find_set 10, 12
-    lwz     0, {sets}(10)
-    or      0, 0, 6
-    stw     0, {sets}(10)
+    lwz     12, {sets}(10)
+    or      12, 12, 6
+    stw     12, {sets}(10)
     b       short_done
 "#,
     msr = const offset_of!(Context, cpu.msr),
@@ -268,7 +367,7 @@ short_write_entry:                          // CR0 is not ours here, see `short`
     syndrome = const offset_of!(Context, cpu.syndrome),
     data_address = const offset_of!(Context, cpu.data_address),
     vectors = const offset_of!(Context, cpu.vectors),
-    serves = const offset_of!(Context, short.serves),
+    serves = const offset_of!(Context, short.words.serves),
     may_change = const offset_of!(Context, short.may_change),
     first = const offset_of!(Context, short.main.guest),
     last = const offset_of!(Context, short.main.last),
@@ -294,14 +393,21 @@ short_write_entry:                          // CR0 is not ours here, see `short`
     own_zone = const OWN_ZONE,
     valid_4k = const VALID | 0x80,
     store = const esr::DST.leading_zeros(),
-    kept_high = const KEPT >> 16,
-    kept_low = const KEPT & 0xFFFF,
+    store_to_write = const WRITE.trailing_zeros() + 32 - esr::DST.trailing_zeros(),
+    write = const WRITE.leading_zeros(),
+    execute = const EXECUTE,
+    zone = const esr::DIZ,
+    kept = const offset_of!(Context, short.words.kept),
     real_mode = const REAL_MODE,
     first_shared = const FIRST_SHARED,
     own_r1 = const SPRG1,
     srr0 = const SRR0,
     esr = const ESR,
+    dear = const DEAR,
     pid = const PID,
+    zpr = const ZPR,
+    data_storage = const vector::DATA_STORAGE,
+    instruction_storage = const vector::INSTRUCTION_STORAGE,
     data_miss = const vector::DATA_MISS,
     instruction_miss = const vector::INSTRUCTION_MISS,
 );

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs one instruction with registers of choice, and catches all that comes of it.
+//! Runs one instruction, or a row of them, with registers of choice, and catches all that comes of it.
 //!
-//! The state before and after is in the lowest 8K of RAM, where the code reaches it without a register. The
+//! The state before and after is in the lowest 8K of RAM, where the code reaches it without a register. One
 //! instruction is at [`CODE`]. After it is a branch out (supervisor state), or a system call.
 //!
 //! | entry | register | in | out |
@@ -9,6 +9,7 @@
 //! | `suite_run` | r3 | address of the instruction | |
 //! | | r4 | MSR to run with | |
 //! | | r5 | 0: go there by a branch, with the MSR as it is | |
+//! | | r6 | address at which the instruction is with that MSR | |
 //! | vectors | | all registers the instruction's | as at the call |
 
 use core::arch::global_asm;
@@ -85,15 +86,21 @@ suite_run:
     stw     0, 0x1280(0)
     mfcr    0
     stw     0, 0x1284(0)
+    li      7, 32
+    li      8, 64
     dcbst   0, 3
+    dcbst   7, 3
+    dcbst   8, 3
     sync
     icbi    0, 3
+    icbi    7, 3
+    icbi    8, 3
     sync
     isync
     mtlr    3
     cmpwi   5, 0
     beq     1f
-    mtspr   26, 3
+    mtspr   26, 6
     mtspr   27, 4
 1:  lwz     0, 0x1084(0)
     mtxer   0
@@ -115,7 +122,7 @@ suite_run:
 );
 
 unsafe extern "C" {
-    fn suite_run(code: u32, state: u32, returns: u32);
+    fn suite_run(code: u32, state: u32, returns: u32, pc: u32);
     fn suite_after();
     fn suite_vectors();
 }
@@ -139,21 +146,61 @@ pub fn vectors() -> u32 {
     suite_vectors as *const () as usize as u32
 }
 
+/// The place of a row, and the way there.
+pub struct Place {
+    /// Its address in RAM, the start of a word.
+    pub code: u32,
+    /// Its address with the MSR that it runs with.
+    pub pc: u32,
+    /// MSR to run with, by `rfi`. `None`: as it is, in supervisor state.
+    pub state: Option<u32>,
+}
+
+impl Place {
+    /// Returns an address without translation, in supervisor state.
+    pub const fn real(code: u32) -> Self {
+        Self {
+            code,
+            pc: code,
+            state: None,
+        }
+    }
+}
+
 /// Runs an instruction in supervisor state, with the MSR as it is, or by `rfi` with another one.
 pub fn run(instruction: u32, input: &Input, state: Option<u32>) -> State {
+    let place = Place {
+        state,
+        ..Place::real(CODE)
+    };
+    run_row(&[instruction], input, &place)
+}
+
+/// Runs a row of at most sixteen instructions.
+pub fn run_row(row: &[u32], input: &Input, place: &Place) -> State {
     let after = suite_after as *const () as usize as u32;
-    let way_out = match state {
-        None => 0x4800_0000 | (after.wrapping_sub(CODE + 4) & 0x03FF_FFFC),
+    let end = place.code + 4 * row.len() as u32;
+    let way_out = match place.state {
+        None => 0x4800_0000 | (after.wrapping_sub(end) & 0x03FF_FFFC),
         Some(_) => SYSTEM_CALL,
     };
-    store(CODE as usize, instruction);
-    store(CODE as usize + 4, way_out);
+    for (number, word) in row.iter().enumerate() {
+        store(place.code as usize + 4 * number, *word);
+    }
+    store(end as usize, way_out);
     for (number, word) in input.iter().enumerate() {
         store(BEFORE + 4 * number, *word);
     }
     // SAFETY: the code puts all registers of a call back after any instruction: its operands keep it
     // from changing memory that the program uses.
-    unsafe { suite_run(CODE, state.unwrap_or(0), state.is_some().into()) }
+    unsafe {
+        suite_run(
+            place.code,
+            place.state.unwrap_or(0),
+            place.state.is_some().into(),
+            place.pc,
+        )
+    }
     let mut after = State([0; WORDS]);
     for (number, word) in after.0.iter_mut().enumerate() {
         *word = load(AFTER + 4 * number);

@@ -2,8 +2,9 @@
 //! A bare-metal program for a PowerPC 405 that looks at the processor from inside and prints what it sees.
 //!
 //! It knows nothing of a hypervisor and judges little: the same binary prints the same text on the bare board
-//! and in a partition, and comparing the two texts is the test. In four parts:
+//! and in a partition, and comparing the two texts is the test. Its parts:
 //! - `privileged`: each privileged instruction with random registers, in supervisor and in problem state;
+//! - `rows`: rows of privileged instructions, up to the end of a page, and fetches by random entries;
 //! - `interrupts`: the programmable interval timer and the controller, critical and not;
 //! - `translation`: random entries of the translation buffer, and accesses in all modes.
 #![no_std]
@@ -13,6 +14,7 @@ mod executor;
 mod interrupts;
 mod privileged;
 mod random;
+mod rows;
 mod translation;
 
 use bulkhead_guest::powerpc::{Machine, cpu};
@@ -27,6 +29,7 @@ fn main(_machine: Machine) {
     let mut random = Random::new(0x405E);
     privileged::in_supervisor_state(&mut random);
     privileged::in_problem_state(&mut random);
+    rows::suite(&mut Random::new(0x405));
     interrupts::suite();
     translation::suite(&mut random);
     println!("suite: done");

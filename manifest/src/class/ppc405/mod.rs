@@ -36,6 +36,9 @@ static DRIVERS: &[&Driver] = &[&PPC405EP_UART, &UIC, &PPC_TIMER];
 /// The address that class binaries are linked for. It is beyond the first 16M, so that a VM can have them: a
 /// page of 16M maps all that a small Linux needs.
 const LOAD_ADDRESS: u64 = 0x0101_0000;
+/// Sizes of pages of the translation buffer. All 64 entries are written by software, one by one, so memory
+/// that needs fewer of them is faster and has more of them left for programs.
+const BLOCKS: &[u64] = &[16 << 20, 4 << 20, 1 << 20, 256 << 10, 64 << 10, 16 << 10];
 /// Lines of a virtual interrupt controller.
 const LINES: u32 = 32;
 
@@ -44,6 +47,10 @@ struct Ppc405;
 impl Host for Ppc405 {
     fn facts(&self) -> &'static ClassFacts {
         &PPC405
+    }
+
+    fn blocks(&self) -> &'static [u64] {
+        BLOCKS
     }
 
     fn board_keys(&self) -> &'static [Key] {
