@@ -19,7 +19,7 @@ use support::firmware;
 use support::firmware::class_binary;
 
 /// Addresses of class binary, system image, log and RAM of the hypervisor on this board.
-const BINARY: u32 = 0x3d_8000;
+const BINARY: u32 = 0x3d_6000;
 const IMAGE: u32 = BINARY + 0x8000;
 const OWN_RAM: Range<u32> = 0x60ff_9000..0x6100_0000;
 const LOG: u32 = OWN_RAM.start;
@@ -100,7 +100,7 @@ fn the_image_says_where_everything_is() {
         .into_iter()
         .find(|row| row.what == "hypervisor, system image");
     let own = own.expect("a row of the map");
-    assert_eq!((own.host, own.size), (BINARY.into(), 160 << 10));
+    assert_eq!((own.host, own.size), (BINARY.into(), 168 << 10));
     let bytes = image(&system);
     let image = Image::check(&bytes, &ARMV7M, &Portable).expect("checked");
     let board = image.board();
