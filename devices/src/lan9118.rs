@@ -12,16 +12,22 @@
 //! wake-up, no flow control, no general-purpose timer, and the CRC at the end of a received frame is zero if
 //! it came from another guest.
 //!
+//! It can have what no chip has: a register by which a driver that knows it takes and gives frames in the
+//! memory itself (module `ring`).
+//!
 //! Invariants: nothing a guest writes moves an index out of its part of the memory; a frame is whole or not
 //! there.
 
 mod mac;
 mod receive;
+mod ring;
 mod transmit;
 
 use mac::Mac;
 use receive::Receive;
 pub use receive::{Arrival, Piece};
+use ring::Ring;
+pub use ring::{CONSUMED, Entry, PRODUCED};
 use transmit::Transmit;
 
 /// Words of memory that a device needs: received frames, then the frame being written.
@@ -70,6 +76,12 @@ const RX_DROP: u64 = 0xA0;
 const MAC_CSR_CMD: u64 = 0xA4;
 const MAC_CSR_DATA: u64 = 0xA8;
 const E2P_CMD: u64 = 0xB0;
+/// Reserved on the chip, which reads as 0. A load gives the address at which the guest sees the memory for
+/// frames, 0 if it does not. A store with bit 0 set lets frames be handed over there, to the next reset: the
+/// received ones in a ring. The port for data to transmit then takes lengths. Each sends the frame of so many
+/// bytes at the start of the transmit part of the memory, which is free again after the store.
+const RING: u64 = 0xC0;
+const RING_ON: u32 = 1;
 
 const CHIP: u32 = 0x0118_0001;
 const BYTE_ORDER: u32 = 0x8765_4321;
@@ -137,6 +149,7 @@ pub struct Lan9118 {
     receive: Receive,
     transmit: Transmit,
     mac: Mac,
+    ring: Ring,
     /// A FIFO for statuses has moved since an interrupt was acknowledged.
     has_moved: bool,
 }
@@ -145,9 +158,10 @@ impl Lan9118 {
     /// Word of the memory at which the frame that is being written begins.
     pub const TRANSMIT_AT: u32 = RECEIVE_WORDS;
 
-    /// Returns the state after a reset. `address` is what its EEPROM would hold.
+    /// Returns the state after a reset. `address` is what its EEPROM would hold. `memory_at` is the address at
+    /// which the guest sees the memory for frames, 0 if it does not.
     #[must_use]
-    pub const fn new(address: [u8; 6]) -> Self {
+    pub const fn new(address: [u8; 6], memory_at: u32) -> Self {
         Self {
             irq_config: 0,
             status: 0,
@@ -160,6 +174,7 @@ impl Lan9118 {
             receive: Receive::new(),
             transmit: Transmit::new(),
             mac: Mac::new(address),
+            ring: Ring::new(memory_at),
             has_moved: false,
         }
     }
@@ -216,6 +231,7 @@ impl Lan9118 {
             MAC_CSR_CMD => self.mac.command(),
             MAC_CSR_DATA => self.mac.data(),
             E2P_CMD => E2P_LOADED,
+            RING => self.ring.address(),
             _ => 0,
         }
     }
@@ -253,6 +269,7 @@ impl Lan9118 {
             RX_DP_CTRL if value & RX_FFWD != 0 => self.receive.skip(),
             MAC_CSR_CMD => self.mac.run(value),
             MAC_CSR_DATA => self.mac.set_data(value),
+            RING if value & RING_ON != 0 && self.ring.start(memory) => self.shut_fifos(),
             _ => {}
         }
         None
@@ -271,8 +288,7 @@ impl Lan9118 {
         let kind = self.mac.wants(head)?;
         let arrival = self.receive.room(bytes, kind);
         if arrival.is_none() {
-            self.dropped = self.dropped.saturating_add(1);
-            self.status |= RSFF_INT;
+            self.lose();
         }
         arrival
     }
@@ -283,6 +299,46 @@ impl Lan9118 {
         self.has_moved = true;
         self.status |= RXD_INT;
         self.look_at_levels();
+    }
+
+    /// Tells whether frames are handed over in memory that the guest sees.
+    #[must_use]
+    pub const fn has_ring(&self) -> bool {
+        self.ring.is_on()
+    }
+
+    /// Returns where in the ring a frame of `bytes` bytes goes, as [`Self::offer`] does for the FIFO.
+    pub fn offer_in_ring(
+        &mut self,
+        head: [u32; 2],
+        bytes: u32,
+        memory: &mut impl FrameMemory,
+    ) -> Option<Entry> {
+        let _kind = self.mac.wants(head)?;
+        let entry = self.ring.room(bytes, memory);
+        if entry.is_none() {
+            self.lose();
+        }
+        entry
+    }
+
+    /// Notes that the frame that was offered for the ring has been copied. Returns true if the guest wants an
+    /// interrupt for it. The level of the line stays: the guest has nothing to acknowledge.
+    pub fn arrived_in_ring(&mut self, entry: Entry, memory: &mut impl FrameMemory) -> bool {
+        self.ring.commit(entry, memory);
+        self.enable & RSFL_INT != 0 && self.irq_config & IRQ_EN != 0
+    }
+
+    /// Counts a frame for which there is no room.
+    const fn lose(&mut self) {
+        self.dropped = self.dropped.saturating_add(1);
+        self.status |= RSFF_INT;
+    }
+
+    /// Keeps frames out of the FIFOs, and takes lengths in the place of frames to send.
+    const fn shut_fifos(&mut self) {
+        self.receive = Receive::shut();
+        self.transmit = Transmit::of_lengths();
     }
 
     /// Clears interrupts (5.3.3). The interrupt of a FIFO above its level stays, as on the chip, but only if
@@ -333,6 +389,9 @@ impl Lan9118 {
         if value & RX_CFG_DUMP != 0 {
             self.receive = Receive::new();
         }
+        if self.ring.is_on() {
+            self.shut_fifos();
+        }
         if !self.mac.receives() {
             self.status |= RXSTOP_INT;
         }
@@ -350,11 +409,14 @@ impl Lan9118 {
             self.transmit_config = 0;
             self.status |= TXSTOP_INT;
         }
+        if self.ring.is_on() {
+            self.shut_fifos();
+        }
     }
 
     /// Does the soft reset of HW_CFG.SRST (5.3.9): all but the address, which is loaded anew.
     fn reset_softly(&mut self) {
-        *self = Self::new(self.mac.loaded());
+        *self = Self::new(self.mac.loaded(), self.ring.address());
     }
 }
 

@@ -63,7 +63,7 @@ proptest! {
 
     #[test]
     fn nothing_leaves_its_part_of_the_memory(events in prop::collection::vec(event(), 0..400)) {
-        let mut device = Lan9118::new(OWN);
+        let mut device = Lan9118::new(OWN, 0);
         let mut memory = Guarded(vec![0; MEMORY_WORDS as usize]);
         receive_all(&mut device, &mut memory);
         for event in events {
@@ -92,7 +92,7 @@ proptest! {
 
     #[test]
     fn frames_are_read_in_the_order_they_came(lengths in prop::collection::vec(64_u32..1519, 1..60), batch in 1_usize..6) {
-        let mut device = Lan9118::new(OWN);
+        let mut device = Lan9118::new(OWN, 0);
         let mut memory = Guarded(vec![0; MEMORY_WORDS as usize]);
         receive_all(&mut device, &mut memory);
         let mut waiting = std::collections::VecDeque::new();

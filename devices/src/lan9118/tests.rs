@@ -26,7 +26,7 @@ struct Chip {
 impl Chip {
     fn new() -> Self {
         let mut chip = Self {
-            device: Lan9118::new(OWN),
+            device: Lan9118::new(OWN, 0),
             ram: Ram(vec![0; MEMORY_WORDS as usize]),
         };
         chip.mac_write(MAC_CR, 0x0000_080C);
@@ -289,4 +289,50 @@ fn a_handler_that_only_acknowledges_comes_to_an_end() {
     chip.read(RX_STATUS);
     chip.write(INT_STS, u32::MAX);
     assert!(!chip.device.level());
+}
+
+#[test]
+fn a_driver_that_knows_the_ring_needs_no_fifo() {
+    const AT: u32 = 0x2000_4000;
+    let mut chip = Chip::new();
+    assert_eq!(chip.read(RING), 0, "as on the chip");
+    chip.write(RING, RING_ON);
+    assert!(!chip.device.has_ring());
+    chip.device = Lan9118::new(OWN, AT);
+    chip.mac_write(MAC_CR, 0x0000_080C);
+    chip.write(IRQ_CFG, IRQ_EN | IRQ_POL | IRQ_TYPE);
+    assert_eq!(chip.read(RING), AT);
+    chip.write(RING, RING_ON);
+    assert!(!chip.deliver(&frame(60)), "the FIFO is shut");
+    chip.write(RX_CFG, RX_CFG_DUMP);
+    assert!(!chip.deliver(&frame(60)), "and stays so");
+    chip.read(RX_DROP);
+    let head = [u32::from_le_bytes([2, 0, 0, 0]), u32::from_le_bytes([0, 7, 0, 0])];
+    let arrive = |chip: &mut Chip, head| {
+        let entry = chip.device.offer_in_ring(head, 64, &mut chip.ram)?;
+        Some((entry.piece.at, chip.device.arrived_in_ring(entry, &mut chip.ram)))
+    };
+    assert_eq!(
+        arrive(&mut chip, head),
+        Some((1, false)),
+        "its interrupt is not enabled"
+    );
+    chip.write(INT_EN, RSFL_INT);
+    assert_eq!(arrive(&mut chip, head), Some((18, true)));
+    assert!(!chip.device.level(), "there is nothing to acknowledge");
+    assert_eq!(
+        arrive(&mut chip, [0x0000_0002, 0x0800]),
+        None,
+        "for another station"
+    );
+    chip.ram.set_word(CONSUMED, u32::MAX);
+    assert_eq!(arrive(&mut chip, head), None);
+    assert_eq!(chip.read(RX_DROP), 1);
+    assert_eq!(chip.write(TX_DATA_FIRST, 60), Some(Sent { bytes: 60 }));
+    assert_eq!(chip.write(TX_DATA_FIRST, FRAME_MAX + 1), None);
+    assert_eq!(chip.read(INT_STS) & TXE_INT, TXE_INT);
+    assert_eq!(chip.read(TX_FIFO_INF), TX_SPACE, "nothing waits");
+    chip.write(HW_CFG, HW_SRST);
+    assert!(!chip.device.has_ring());
+    assert_eq!(chip.read(RING), AT);
 }

@@ -4,6 +4,7 @@
 //! A frame may consist of several buffers, each with an offset in its first word and an alignment of its end,
 //! so its bytes are put together in an accumulator and stored a word at a time.
 
+use super::ring::HAS_RINGS;
 use super::{FRAME_MAX, FrameMemory, Lan9118};
 
 /// Statuses that can wait.
@@ -52,6 +53,9 @@ pub(super) struct Transmit {
     tags: [u32; STATUSES as usize],
     pushed: u8,
     taken: u8,
+    /// The guest writes its frames to the memory itself. All that comes here are their lengths: a length is
+    /// the last word of a frame that has no data.
+    takes_lengths: bool,
 }
 
 impl Transmit {
@@ -68,6 +72,18 @@ impl Transmit {
             tags: [0; STATUSES as usize],
             pushed: 0,
             taken: 0,
+            takes_lengths: false,
+        }
+    }
+
+    /// Returns the state in which lengths of frames come, which are in the memory.
+    pub(super) const fn of_lengths() -> Self {
+        Self {
+            expects: Expects::Data,
+            command: COMMAND_LAST,
+            words: 1,
+            takes_lengths: true,
+            ..Self::new()
         }
     }
 
@@ -133,7 +149,7 @@ impl Transmit {
                     self.expects = Expects::Data;
                     return None;
                 }
-                self.end_of_buffer(memory)
+                self.end_of_buffer(value, memory)
             }
             Expects::Data => {
                 self.add(value, memory);
@@ -141,7 +157,7 @@ impl Transmit {
                 if self.words != 0 {
                     return None;
                 }
-                self.end_of_buffer(memory)
+                self.end_of_buffer(value, memory)
             }
         }
     }
@@ -196,7 +212,8 @@ impl Transmit {
         }
     }
 
-    fn end_of_buffer(&mut self, memory: &mut impl FrameMemory) -> Option<Done> {
+    /// Ends a buffer with its last word, which is `value`.
+    fn end_of_buffer(&mut self, value: u32, memory: &mut impl FrameMemory) -> Option<Done> {
         self.expects = Expects::CommandA;
         if self.command & COMMAND_LAST == 0 {
             return None;
@@ -204,6 +221,8 @@ impl Transmit {
         let bytes = Some(u32::from(self.length)).filter(|length| (1..=FRAME_MAX).contains(length));
         if let Some(bytes) = bytes {
             self.close(bytes, memory);
+        } else if HAS_RINGS && self.takes_lengths {
+            return Some(self.take_length(value, memory));
         }
         self.length = 0;
         self.part = 0;
@@ -221,11 +240,35 @@ impl Transmit {
         })
     }
 
+    /// Takes the length of a frame that is in the memory, and expects another one. The guest is told nothing
+    /// else of the frame.
+    #[cold]
+    fn take_length(&mut self, length: u32, memory: &mut impl FrameMemory) -> Done {
+        *self = Self::of_lengths();
+        let bytes = Some(length).filter(|length| (1..=FRAME_MAX).contains(length));
+        if let Some(bytes) = bytes {
+            let filled = (bytes & 3).wrapping_mul(8);
+            self.part = memory.word(place_after(bytes)) & !u32::MAX.wrapping_shl(filled);
+            self.close(bytes, memory);
+            self.part = 0;
+        }
+        Done {
+            bytes,
+            interrupts: false,
+            overflow: false,
+        }
+    }
+
     /// Stores the last bytes, and zeros where receivers find the CRC: nothing of an earlier frame leaves with
     /// this one.
     fn close(&self, bytes: u32, memory: &mut impl FrameMemory) {
-        let index = Lan9118::TRANSMIT_AT.wrapping_add(bytes >> 2);
+        let index = place_after(bytes);
         memory.set_word(index, if bytes & 3 == 0 { 0 } else { self.part });
         memory.set_word(index.wrapping_add(1), 0);
     }
+}
+
+/// Returns the word of the memory after the last one that a frame of `bytes` bytes fills.
+const fn place_after(bytes: u32) -> u32 {
+    Lan9118::TRANSMIT_AT.wrapping_add(bytes >> 2)
 }

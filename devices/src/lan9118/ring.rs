@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Frames in memory that the guest sees, in the place of the FIFOs.
+//!
+//! The real chip has nothing like this: a driver has to know Bulkhead. The words of the FIFO for received
+//! frames become a ring of entries. An entry is the length of a frame, CRC included, and then the words of the
+//! frame. Each entry is in one piece. A length of 0 means that the next entry is at the start. Two words at
+//! the end of the memory say where the next entry will begin ([`PRODUCED`]), and where the oldest one begins
+//! that the guest has not taken ([`CONSUMED`]). The ring is empty when both are equal.
+//!
+//! Invariants: the guest can write every word of this memory, at any time. The device believes only its own
+//! index. It reads the guest's one when a frame comes: an impossible number is "no room", and no number lets
+//! an entry leave the ring.
+
+use super::receive::Piece;
+use super::{FrameMemory, MEMORY_WORDS, RECEIVE_WORDS};
+use bulkhead_abi::parts::{PARTS, Part};
+
+/// True if this build has rings.
+pub(super) const HAS_RINGS: bool = PARTS.has(Part::FrameRing);
+/// The index word that the device writes.
+pub const PRODUCED: u32 = MEMORY_WORDS - 2;
+/// The index word that the guest writes.
+pub const CONSUMED: u32 = MEMORY_WORDS - 1;
+/// The length that stands for the start of the ring.
+const AT_THE_START: u32 = 0;
+
+/// The place of a frame in the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The words of the frame.
+    pub piece: Piece,
+    bytes: u32,
+}
+
+/// The ring of a guest.
+#[derive(Clone, Debug)]
+pub(super) struct Ring {
+    /// The address of the memory, 0 if the guest does not see it.
+    at: u32,
+    /// The word at which the next entry begins.
+    produced: u32,
+    is_on: bool,
+}
+
+impl Ring {
+    /// Returns a ring that is not used yet.
+    pub(super) const fn new(at: u32) -> Self {
+        Self {
+            at,
+            produced: 0,
+            is_on: false,
+        }
+    }
+
+    /// Returns the address at which the guest sees the memory, 0 if it does not.
+    pub(super) const fn address(&self) -> u32 {
+        if HAS_RINGS { self.at } else { 0 }
+    }
+
+    /// Tells whether frames are handed over here.
+    pub(super) const fn is_on(&self) -> bool {
+        HAS_RINGS && self.is_on
+    }
+
+    /// Begins with an empty ring. Returns false if the guest does not see the memory.
+    pub(super) fn start(&mut self, memory: &mut impl FrameMemory) -> bool {
+        if self.address() == 0 {
+            return false;
+        }
+        self.is_on = true;
+        self.produced = 0;
+        memory.set_word(CONSUMED, 0);
+        memory.set_word(PRODUCED, 0);
+        true
+    }
+
+    /// Returns where a frame of `bytes` bytes goes; none if there is no room for it.
+    pub(super) fn room(&self, bytes: u32, memory: &mut impl FrameMemory) -> Option<Entry> {
+        let consumed = memory.word(CONSUMED);
+        let words = bytes.div_ceil(4);
+        let size = words.checked_add(1)?;
+        let end = self.produced.checked_add(size)?;
+        let at = if self.produced < consumed {
+            // An entry that would end there would make the ring look empty.
+            (consumed < RECEIVE_WORDS && end < consumed).then_some(self.produced)?
+        } else if end < RECEIVE_WORDS || end == RECEIVE_WORDS && consumed != 0 {
+            self.produced
+        } else {
+            (size < consumed).then_some(0)?
+        };
+        Some(Entry {
+            piece: Piece {
+                at: at.wrapping_add(1),
+                words,
+            },
+            bytes,
+        })
+    }
+
+    /// Adds the entry, whose frame is there now.
+    pub(super) fn commit(&mut self, entry: Entry, memory: &mut impl FrameMemory) {
+        let Piece { at, words } = entry.piece;
+        if at == 1 && self.produced != 0 {
+            memory.set_word(self.produced, AT_THE_START);
+        }
+        memory.set_word(at.wrapping_sub(1), entry.bytes);
+        let end = at.wrapping_add(words);
+        self.produced = if end == RECEIVE_WORDS { 0 } else { end };
+        memory.set_word(PRODUCED, self.produced);
+    }
+}
