@@ -512,7 +512,7 @@ fn connect<A: Arch, D: Drivers>(
     let mut partitions = 0;
     for nic in system.nics() {
         let facts = system.nic(nic);
-        *shared.nics.of(nic).lock() = Nic::new(facts.address);
+        *shared.nics.of(nic).lock() = Nic::new(facts);
         if facts.network == OUTSIDE {
             partitions |= bit(facts.partition.0);
         }

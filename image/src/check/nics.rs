@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Interfaces of VMs to networks. Relies on the rules of `memory` and `devices`.
 //!
-//! Frames on their way lie in memory that no partition can reach, and an address stands for one interface: so
-//! a partition sees the frames that are for it, and no other's.
+//! Frames on their way lie in memory that no partition can reach but, if the manifest says so, their own. An
+//! address stands for one interface. So a partition sees the frames that are for it, and no other's.
 
 use super::board::{host_span, in_ram, not_the_hypervisors};
 use super::partitions::machine;
-use super::{at, earlier, require};
+use super::{at, earlier, require, uses};
 use crate::error::{Fault, Table};
-use crate::layout::{NIC_MEMORY, NicRecord};
+use crate::layout::{
+    MEMORY_CLEAR, MEMORY_READ, MEMORY_WRITE, MemoryRecord, NIC_FRAME_RING, NIC_MEMORY, NicRecord,
+};
 use crate::reader::Image;
 use crate::span::Span;
+use bulkhead_abi::parts::Part;
 use bulkhead_arch_api::class::DeviceRole;
 
 /// Networks beside the first, which the board's interface is on.
@@ -26,11 +29,18 @@ pub(super) fn nic(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     });
     require(has_registers, Fault::NoSuch(Table::VirtualDevices))?;
     // As many as could each have one of the interfaces, and the one that has the board's.
-    require(record.network.get() as usize <= NETWORKS, Fault::OutOfRange)?;
+    let network = record.network.get();
+    let number = if uses(image, Part::FrameRing) {
+        network & !NIC_FRAME_RING
+    } else {
+        network
+    };
+    require(number as usize <= NETWORKS, Fault::OutOfRange)?;
     address(record)?;
     memory(image, index, record)?;
     for (other, other_index) in earlier(image.nics(), index) {
-        let same_address = other.network == record.network && other.address == record.address;
+        let same_network = (other.network.get() ^ network) & !NIC_FRAME_RING == 0;
+        let same_address = same_network && other.address == record.address;
         require(
             other.partition != record.partition && !same_address,
             Fault::SameAs(other_index),
@@ -51,18 +61,36 @@ fn address(record: &NicRecord) -> Result<(), Fault> {
     require(first & 1 == 0 && record.address != [0; 8], Fault::OutOfRange)
 }
 
-/// Checks that the memory is RAM that no partition has.
+/// Checks that the memory is RAM that no partition has. Its own has all of it if the frames are in a ring.
 fn memory(image: &Image<'_>, index: u16, record: &NicRecord) -> Result<(), Fault> {
     let span = Span::granules(record.memory.get(), NIC_MEMORY, image.granule())?;
     require(in_ram(image, span), Fault::OutsideRam)?;
     not_the_hypervisors(image, span)?;
+    let is_seen = record.network.get() & NIC_FRAME_RING != 0;
+    let mut mappings = 0_usize;
     for (mapping, other_index) in image.memory().iter().zip(0..) {
+        if is_seen && is_ring_of(record, mapping) {
+            mappings = mappings.saturating_add(1);
+            continue;
+        }
         let apart = !span.overlaps(host_span(image, mapping)?);
         require(apart, Fault::Overlaps(Table::Memory, other_index))?;
     }
+    // No partition has two mappings at one address, so there is no second one.
+    require(!is_seen || mappings == 1, Fault::NoSuch(Table::Memory))?;
     for (other, other_index) in earlier(image.nics(), index) {
         let other = Span::granules(other.memory.get(), NIC_MEMORY, image.granule())?;
         require(!span.overlaps(other), Fault::Overlaps(Table::Nics, other_index))?;
     }
     Ok(())
+}
+
+/// Tells whether a mapping shows a partition the memory for its own frames, all of it, as data that a start
+/// clears.
+fn is_ring_of(record: &NicRecord, mapping: &MemoryRecord) -> bool {
+    mapping.partition == record.partition
+        && mapping.flags.get() == MEMORY_READ | MEMORY_WRITE | MEMORY_CLEAR
+        && mapping.host == record.memory
+        && mapping.guest == record.memory
+        && mapping.size.get() == NIC_MEMORY
 }

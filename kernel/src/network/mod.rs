@@ -6,14 +6,15 @@
 //! where the frames of others go. Frames wait in memory that the system image sets aside for their receiver.
 //! A receiver that does not take its frames loses its own frames, and no frames of others.
 
+mod ring;
 mod switch;
 
-use crate::parts::{Part, entries};
+use crate::parts::{FRAME_RING, Part, entries};
 use crate::table::{Id, Table};
 use crate::time::Timebase;
 use bulkhead_arch_api::{FrameWords, HostPhys, PartitionId, Stored, Ticks, VirtualDevice, Window};
 use bulkhead_devices::nic::{Adapter, FrameMemory, is_counter};
-use bulkhead_image::layout::{BoardRecord, NicRecord};
+use bulkhead_image::layout::{BoardRecord, NIC_FRAME_RING, NicRecord};
 use spin::RelaxStrategy;
 use spin::mutex::TicketMutex;
 
@@ -46,6 +47,9 @@ pub struct NicFacts {
     pub partition: PartitionId,
     /// The network of the interface.
     pub network: u8,
+    /// The same number, but none of a network if the partition sees the memory for the frames. The switch
+    /// compares this number first, and looks for a ring only if it finds no FIFO.
+    pub fifo: u8,
     /// The address of the interface on its network.
     pub address: Address,
     /// The memory for the frames of the interface.
@@ -58,6 +62,7 @@ impl NicFacts {
     pub(crate) const NOTHING: Self = Self {
         partition: PartitionId(0),
         network: u8::MAX,
+        fifo: u8::MAX,
         address: [0; 6],
         memory: HostPhys(0),
         device: VirtualDevice::NOTHING,
@@ -66,12 +71,24 @@ impl NicFacts {
     /// Makes the facts of an interface that has the registers of `device`.
     pub(crate) fn new(record: &NicRecord, device: VirtualDevice) -> Self {
         let [a0, a1, a2, a3, a4, a5, _, _] = record.address;
+        let network = record.network.get() as u8;
+        let is_seen = FRAME_RING && record.network.get() & NIC_FRAME_RING != 0;
         Self {
             partition: PartitionId(record.partition.get() as u8),
-            network: record.network.get() as u8,
+            network,
+            fifo: if is_seen { u8::MAX } else { network },
             address: [a0, a1, a2, a3, a4, a5],
             memory: HostPhys(record.memory.get()),
             device,
+        }
+    }
+
+    /// Returns the address at which the partition sees the memory, 0 if it does not.
+    const fn seen_at(&self) -> u32 {
+        if self.fifo == self.network {
+            0
+        } else {
+            self.memory.0 as u32
         }
     }
 }
@@ -153,9 +170,9 @@ pub(crate) struct Nic {
 }
 
 impl Nic {
-    pub(crate) const fn new(address: Address) -> Self {
+    pub(crate) const fn new(facts: &NicFacts) -> Self {
         Self {
-            device: Adapter::new(address),
+            device: Adapter::new(facts.address, facts.seen_at()),
             refused: 0,
         }
     }

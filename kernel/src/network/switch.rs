@@ -10,7 +10,7 @@
 use crate::dispatch::Pcpu;
 use crate::dispatch::regions::Place;
 use crate::network::{Address, Frames, NicFacts, NicId, NicWindow, OUTSIDE, word_at};
-use crate::parts::{NETWORKS, PartOf, Rest};
+use crate::parts::{FRAME_RING, NETWORKS, PartOf, Rest};
 use bulkhead_abi::PartitionState;
 use bulkhead_abi::log::Kind;
 use bulkhead_arch_api::{
@@ -22,17 +22,17 @@ use bulkhead_sched::PcpuPolicy;
 
 /// Bytes of the header of a frame: destination, source, type (IEEE 802.3, 3.1.1).
 const HEADER: u32 = 14;
-const CRC: u32 = 4;
+pub(super) const CRC: u32 = 4;
 
 /// Consecutive words of memory.
 #[derive(Clone, Copy)]
-struct Run {
-    at: HostPhys,
-    words: u32,
+pub(super) struct Run {
+    pub at: HostPhys,
+    pub words: u32,
 }
 
 impl Run {
-    const EMPTY: Self = Self {
+    pub(super) const EMPTY: Self = Self {
         at: HostPhys(0),
         words: 0,
     };
@@ -47,11 +47,11 @@ impl Run {
 }
 
 /// The place of a frame in memory: at most two runs.
-type Runs = [Run; 2];
+pub(super) type Runs = [Run; 2];
 
 /// The origin of a frame.
 #[derive(Clone, Copy)]
-enum Source {
+pub(super) enum Source {
     Memory(Runs),
     /// The board's interface, which has handed out these words of the frame.
     Outside([u32; 2]),
@@ -134,7 +134,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
 
     /// Changes a virtual interface, then its interrupt line. The change gets the address at which the memory
     /// of the interface begins.
-    fn with_nic<T>(
+    pub(super) fn with_nic<T>(
         &mut self,
         nic: NicId,
         change: impl FnOnce(&mut Adapter, (&mut A, &mut D), HostPhys) -> T,
@@ -222,11 +222,17 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
         for nic in self.pcpu.system.nics() {
             let facts = self.pcpu.system.nic(nic);
             let is_for_it = is_group || facts.address == destination;
-            if facts.network != network || Some(nic) == sender || !is_for_it {
+            let has_ring = FRAME_RING && facts.fifo != network && facts.network == network;
+            if facts.fifo != network && !has_ring || Some(nic) == sender || !is_for_it {
                 continue;
             }
+            let copy = if has_ring {
+                self.hand_to_ring(nic, facts, head, bytes, source)
+            } else {
+                self.hand_over(nic, facts, head, bytes, source)
+            };
             // A frame that has left the board's interface is in memory from then on.
-            if let Some(runs) = self.hand_over(nic, facts, head, bytes, source) {
+            if let Some(runs) = copy {
                 source = Source::Memory(runs);
             }
             if !is_group {
@@ -237,7 +243,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
     }
 
     /// Copies a frame to an interface that wants the frame and has room. Returns the place of the copy.
-    fn hand_over(
+    pub(super) fn hand_over(
         &mut self,
         nic: NicId,
         facts: &NicFacts,
@@ -251,10 +257,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
         self.with_nic(nic, |device, (machine, drivers), base| {
             let arrival = device.offer(head, bytes.wrapping_add(CRC))?;
             let to = runs(base, &arrival);
-            match source {
-                Source::Memory(from) => copy(machine, from, to),
-                Source::Outside(head) => receive(machine, drivers, head, to),
-            }
+            move_frame(machine, drivers, source, to);
             device.arrived(&arrival);
             Some(to)
         })
@@ -304,8 +307,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
 
     /// Puts the interface of a partition that starts anew into its state after a reset.
     fn reset_nic(&mut self, nic: NicId) {
-        let address = self.pcpu.system.nic(nic).address;
-        *self.pcpu.shared.nics.of(nic).lock() = crate::network::Nic::new(address);
+        let fresh = crate::network::Nic::new(self.pcpu.system.nic(nic));
+        *self.pcpu.shared.nics.of(nic).lock() = fresh;
     }
 }
 
@@ -350,6 +353,14 @@ fn runs(base: HostPhys, arrival: &Arrival) -> Runs {
         at: word_at(base, piece.at),
         words: piece.words,
     })
+}
+
+/// Moves a frame to its place.
+pub(super) fn move_frame<A: Arch, D: Drivers>(machine: &mut A, drivers: &mut D, source: Source, to: Runs) {
+    match source {
+        Source::Memory(from) => copy(machine, from, to),
+        Source::Outside(head) => receive(machine, drivers, head, to),
+    }
 }
 
 /// Copies as many words as both places have. Each round finishes a run of one of them.
