@@ -62,6 +62,17 @@ impl Default for Frame {
 }
 
 impl Frame {
+    /// Returns the words.
+    #[must_use]
+    pub const fn words(&self) -> &[u32; FRAME_WORDS] {
+        &self.words
+    }
+
+    /// Returns the words, to change them.
+    pub const fn words_mut(&mut self) -> &mut [u32; FRAME_WORDS] {
+        &mut self.words
+    }
+
     /// Returns an empty frame.
     #[must_use]
     pub const fn new() -> Self {
@@ -97,6 +108,33 @@ impl Frame {
         for (offset, byte) in bytes.iter().enumerate() {
             self.set_byte(index + offset, *byte);
         }
+    }
+}
+
+/// A way to move frames by a controller.
+pub trait Link {
+    /// Returns the MAC address.
+    fn address(&self) -> [u8; 6];
+    /// Takes a received frame. Returns false if there is none.
+    fn receive(&self, frame: &mut Frame) -> bool;
+    /// Sends a frame. Returns false if there is no room.
+    fn send(&self, frame: &Frame) -> bool;
+}
+
+impl Link for Ethernet {
+    #[inline(always)]
+    fn address(&self) -> [u8; 6] {
+        self.address
+    }
+
+    #[inline(always)]
+    fn receive(&self, frame: &mut Frame) -> bool {
+        Self::receive(self, frame)
+    }
+
+    #[inline(always)]
+    fn send(&self, frame: &Frame) -> bool {
+        Self::send(self, frame)
     }
 }
 
@@ -163,7 +201,8 @@ impl Ethernet {
         register::read(self.base + offset)
     }
 
-    fn write(&self, offset: usize, value: u32) {
+    /// Writes the register at an offset.
+    pub fn write(&self, offset: usize, value: u32) {
         register::write(self.base + offset, value);
     }
 

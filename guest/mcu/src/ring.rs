@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Frames by the ring in memory that Bulkhead's virtual LAN9118 can have (docs/devices.md). This is not in the
+//! datasheet: a driver that uses it knows Bulkhead, and finds no ring on the bare board.
+
+use crate::ethernet::{Ethernet, FRAME_WORDS, Frame, Link};
+use core::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
+
+/// A load gives the address of the memory, 0 if there is none; a store of 1 begins.
+const RING: usize = 0xC0;
+/// With the ring: takes the length of the frame to send.
+const TX_DATA: usize = 0x20;
+/// Words of the ring, which the frame to send follows; then the indices at the end of the memory.
+const RING_WORDS: usize = 1664;
+const PRODUCED: usize = 2046;
+const CONSUMED: usize = 2047;
+const WORDS: usize = 2048;
+
+/// The memory that the program shares with the hypervisor. No part of it is the program's own: the linker
+/// knows nothing of it.
+#[derive(Clone, Copy, Debug)]
+struct Memory {
+    at: usize,
+}
+
+impl Memory {
+    fn read(self, index: usize) -> u32 {
+        let place = with_exposed_provenance::<u32>(self.at + 4 * (index % WORDS));
+        // SAFETY: the place is one of the words that the controller has named (`Ring::open`), where no variable
+        // of Rust's is. The hypervisor changes it only while the program is interrupted.
+        unsafe { place.read_volatile() }
+    }
+
+    fn write(self, index: usize, value: u32) {
+        let place = with_exposed_provenance_mut::<u32>(self.at + 4 * (index % WORDS));
+        // SAFETY: as for `read`.
+        unsafe { place.write_volatile(value) }
+    }
+}
+
+/// A controller with a ring.
+#[derive(Clone, Copy, Debug)]
+pub struct Ring {
+    chip: Ethernet,
+    memory: Memory,
+}
+
+impl Ring {
+    /// Uses the ring of a controller that is set up. None if there is none.
+    #[must_use]
+    pub fn open(chip: Ethernet) -> Option<Self> {
+        let at = chip.read(RING) as usize;
+        if at == 0 {
+            return None;
+        }
+        chip.write(RING, 1);
+        Some(Self {
+            chip,
+            memory: Memory { at },
+        })
+    }
+
+    /// Writes a word of the memory, whatever it is for.
+    pub fn spoil(&self, index: usize, value: u32) {
+        self.memory.write(index, value);
+    }
+}
+
+impl Link for Ring {
+    fn address(&self) -> [u8; 6] {
+        self.chip.address
+    }
+
+    fn receive(&self, frame: &mut Frame) -> bool {
+        let memory = self.memory;
+        let mut at = memory.read(CONSUMED) as usize;
+        if at == memory.read(PRODUCED) as usize {
+            return false;
+        }
+        let mut bytes = memory.read(at) as usize;
+        if bytes == 0 {
+            at = 0;
+            bytes = memory.read(at) as usize;
+        }
+        let words = bytes.div_ceil(4);
+        for (place, index) in frame.words_mut().iter_mut().zip(at + 1..at + 1 + words) {
+            *place = memory.read(index);
+        }
+        frame.length = bytes.min(4 * FRAME_WORDS).saturating_sub(4);
+        let end = at + 1 + words;
+        memory.write(CONSUMED, if end == RING_WORDS { 0 } else { end as u32 });
+        true
+    }
+
+    fn send(&self, frame: &Frame) -> bool {
+        let words = frame.words().iter().take(frame.length.div_ceil(4));
+        for (word, index) in words.zip(RING_WORDS..) {
+            self.memory.write(index, *word);
+        }
+        self.chip.write(TX_DATA, frame.length as u32);
+        true
+    }
+}
