@@ -111,33 +111,6 @@ impl Frame {
     }
 }
 
-/// A way to move frames by a controller.
-pub trait Link {
-    /// Returns the MAC address.
-    fn address(&self) -> [u8; 6];
-    /// Takes a received frame. Returns false if there is none.
-    fn receive(&self, frame: &mut Frame) -> bool;
-    /// Sends a frame. Returns false if there is no room.
-    fn send(&self, frame: &Frame) -> bool;
-}
-
-impl Link for Ethernet {
-    #[inline(always)]
-    fn address(&self) -> [u8; 6] {
-        self.address
-    }
-
-    #[inline(always)]
-    fn receive(&self, frame: &mut Frame) -> bool {
-        Self::receive(self, frame)
-    }
-
-    #[inline(always)]
-    fn send(&self, frame: &Frame) -> bool {
-        Self::send(self, frame)
-    }
-}
-
 /// The controller.
 #[derive(Clone, Copy, Debug)]
 pub struct Ethernet {

@@ -2,7 +2,7 @@
 //! The parts of the Internet protocols that a ping needs: ARP (RFC 826), IPv4 without options (RFC 791), ICMP
 //! echo (RFC 792).
 
-use crate::ethernet::{Ethernet, Frame, Link};
+use super::ethernet::{Ethernet, Frame};
 
 /// An IPv4 address.
 pub type Ip = [u8; 4];
@@ -39,8 +39,8 @@ pub enum Heard {
 
 /// A host: an interface with an address.
 #[derive(Debug)]
-pub struct Host<L = Ethernet> {
-    chip: L,
+pub struct Host {
+    chip: Ethernet,
     /// Its address.
     pub ip: Ip,
 }
@@ -61,22 +61,20 @@ fn checksum(frame: &Frame, from: usize, length: usize) -> [u8; 2] {
 }
 
 impl Host {
-    /// Tells whether a frame waits.
-    #[must_use]
-    pub fn has_frame(&self) -> bool {
-        self.chip.has_frame()
-    }
-}
-
-impl<L: Link> Host<L> {
     /// Returns a host in 10.0.2.0/24, at a number that follows from its MAC address.
     #[must_use]
-    pub fn new(chip: L) -> Self {
-        let [.., last] = chip.address();
+    pub fn new(chip: Ethernet) -> Self {
+        let [.., last] = chip.address;
         Self {
             chip,
             ip: [10, 0, 2, number(last)],
         }
+    }
+
+    /// Tells whether a frame waits.
+    #[must_use]
+    pub fn has_frame(&self) -> bool {
+        self.chip.has_frame()
     }
 
     /// Asks which host has `ip`.
@@ -87,11 +85,11 @@ impl<L: Link> Host<L> {
 
     fn arp(&self, frame: &mut Frame, operation: u8, mac: Mac, ip: Ip) {
         frame.set_bytes(0, &mac);
-        frame.set_bytes(6, &self.chip.address());
+        frame.set_bytes(6, &self.chip.address);
         frame.set_bytes(12, &TYPE_ARP);
         frame.set_bytes(14, &ARP_HEAD);
         frame.set_bytes(20, &[0, operation]);
-        frame.set_bytes(22, &self.chip.address());
+        frame.set_bytes(22, &self.chip.address);
         frame.set_bytes(28, &self.ip);
         frame.set_bytes(32, &mac);
         frame.set_bytes(38, &ip);
@@ -101,7 +99,7 @@ impl<L: Link> Host<L> {
     /// Sends an echo request.
     pub fn ping(&self, frame: &mut Frame, ip: Ip, mac: Mac, number: u16) -> bool {
         frame.set_bytes(0, &mac);
-        frame.set_bytes(6, &self.chip.address());
+        frame.set_bytes(6, &self.chip.address);
         frame.set_bytes(12, &TYPE_IP);
         let total = (ECHO_LENGTH - 14) as u16;
         let [high, low] = total.to_be_bytes();
@@ -161,7 +159,7 @@ impl<L: Link> Host<L> {
             ECHO_REQUEST => {
                 let mac: Mac = frame.bytes(6);
                 frame.set_bytes(0, &mac);
-                frame.set_bytes(6, &self.chip.address());
+                frame.set_bytes(6, &self.chip.address);
                 frame.set_bytes(26, &self.ip);
                 frame.set_bytes(30, &from);
                 frame.set_byte(34, ECHO_REPLY);

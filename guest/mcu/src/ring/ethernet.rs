@@ -2,8 +2,10 @@
 //! Frames by the ring in memory that Bulkhead's virtual LAN9118 can have (docs/devices.md). This is not in the
 //! datasheet: a driver that uses it knows Bulkhead, and finds no ring on the bare board.
 
-use crate::ethernet::{Ethernet, FRAME_WORDS, Frame, Link};
+use crate::ethernet as chip;
+pub use chip::{FRAME_WORDS, Frame};
 use core::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
+use cortex_m::peripheral::CPUID;
 
 /// A load gives the address of the memory, 0 if there is none; a store of 1 begins.
 const RING: usize = 0xC0;
@@ -25,7 +27,7 @@ struct Memory {
 impl Memory {
     fn read(self, index: usize) -> u32 {
         let place = with_exposed_provenance::<u32>(self.at + 4 * (index % WORDS));
-        // SAFETY: the place is one of the words that the controller has named (`Ring::open`), where no variable
+        // SAFETY: the place is one of the words that the controller has named (`Ethernet::open`), where no variable
         // of Rust's is. The hypervisor changes it only while the program is interrupted.
         unsafe { place.read_volatile() }
     }
@@ -39,43 +41,45 @@ impl Memory {
 
 /// A controller with a ring.
 #[derive(Clone, Copy, Debug)]
-pub struct Ring {
-    chip: Ethernet,
+pub struct Ethernet {
+    chip: chip::Ethernet,
     memory: Memory,
+    /// Its MAC address.
+    pub address: [u8; 6],
 }
 
-impl Ring {
-    /// Uses the ring of a controller that is set up. None if there is none.
-    #[must_use]
-    pub fn open(chip: Ethernet) -> Option<Self> {
+impl Ethernet {
+    /// Finds the controller, sets it up, and takes the ring; what is wrong if that fails.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn open(cpu: &CPUID) -> Result<Self, &'static str> {
+        let chip = chip::Ethernet::open(cpu)?;
         let at = chip.read(RING) as usize;
         if at == 0 {
-            return None;
+            return Err("no ring of frames");
         }
         chip.write(RING, 1);
-        Some(Self {
+        Ok(Self {
             chip,
             memory: Memory { at },
+            address: chip.address,
         })
     }
 
-    /// Writes a word of the memory, whatever it is for.
-    pub fn spoil(&self, index: usize, value: u32) {
-        self.memory.write(index, value);
-    }
-}
-
-impl Link for Ring {
-    fn address(&self) -> [u8; 6] {
-        self.chip.address
+    /// Tells whether a frame has been received.
+    #[must_use]
+    pub fn has_frame(&self) -> bool {
+        self.memory.read(CONSUMED) != self.memory.read(PRODUCED)
     }
 
-    fn receive(&self, frame: &mut Frame) -> bool {
-        let memory = self.memory;
-        let mut at = memory.read(CONSUMED) as usize;
-        if at == memory.read(PRODUCED) as usize {
+    /// Takes a received frame.
+    pub fn receive(&self, frame: &mut Frame) -> bool {
+        if !self.has_frame() {
             return false;
         }
+        let memory = self.memory;
+        let mut at = memory.read(CONSUMED) as usize;
         let mut bytes = memory.read(at) as usize;
         if bytes == 0 {
             at = 0;
@@ -85,18 +89,25 @@ impl Link for Ring {
         for (place, index) in frame.words_mut().iter_mut().zip(at + 1..at + 1 + words) {
             *place = memory.read(index);
         }
+        // The last four bytes are the check sum.
         frame.length = bytes.min(4 * FRAME_WORDS).saturating_sub(4);
         let end = at + 1 + words;
         memory.write(CONSUMED, if end == RING_WORDS { 0 } else { end as u32 });
         true
     }
 
-    fn send(&self, frame: &Frame) -> bool {
+    /// Sends a frame. There is always room: the frame has left its place when the store is done.
+    pub fn send(&self, frame: &Frame) -> bool {
         let words = frame.words().iter().take(frame.length.div_ceil(4));
         for (word, index) in words.zip(RING_WORDS..) {
             self.memory.write(index, *word);
         }
         self.chip.write(TX_DATA, frame.length as u32);
         true
+    }
+
+    /// Writes any word of the memory, against all rules.
+    pub fn spoil(&self, index: usize, value: u32) {
+        self.memory.write(index, value);
     }
 }
