@@ -269,7 +269,7 @@ impl Lan9118 {
             RX_DP_CTRL if value & RX_FFWD != 0 => self.receive.skip(),
             MAC_CSR_CMD => self.mac.run(value),
             MAC_CSR_DATA => self.mac.set_data(value),
-            RING if value & RING_ON != 0 && self.ring.start(memory) => self.shut_fifos(),
+            RING if value & RING_ON != 0 && self.ring.start() => self.shut_fifos(),
             _ => {}
         }
         None

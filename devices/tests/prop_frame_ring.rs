@@ -51,6 +51,8 @@ impl Chip {
     fn start(&mut self) {
         self.write(MAC_CSR_DATA, 1 << 18 | 1 << 2);
         self.write(MAC_CSR_CMD, 1 << 31 | 1);
+        self.memory.set_word(CONSUMED, 0);
+        self.memory.set_word(PRODUCED, 0);
         self.write(RING, 1);
     }
 

@@ -62,16 +62,12 @@ impl Ring {
         HAS_RINGS && self.is_on
     }
 
-    /// Begins with an empty ring. Returns false if the guest does not see the memory.
-    pub(super) fn start(&mut self, memory: &mut impl FrameMemory) -> bool {
-        if self.address() == 0 {
-            return false;
-        }
-        self.is_on = true;
+    /// Begins at the start. The guest has cleared both indices. Returns false if the guest does not see the
+    /// memory.
+    pub(super) const fn start(&mut self) -> bool {
+        self.is_on = self.address() != 0;
         self.produced = 0;
-        memory.set_word(CONSUMED, 0);
-        memory.set_word(PRODUCED, 0);
-        true
+        self.is_on
     }
 
     /// Returns where a frame of `bytes` bytes goes; none if there is no room for it.

@@ -218,11 +218,19 @@ impl Transmit {
         if self.command & COMMAND_LAST == 0 {
             return None;
         }
-        let bytes = Some(u32::from(self.length)).filter(|length| (1..=FRAME_MAX).contains(length));
+        let is_frame = |length: &u32| (1..=FRAME_MAX).contains(length);
+        let mut bytes = Some(u32::from(self.length)).filter(is_frame);
+        if bytes.is_none() && HAS_RINGS && self.takes_lengths {
+            // The frame is in the memory already. Its status takes the place of the last one.
+            bytes = Some(value).filter(is_frame);
+            (self.expects, self.words, self.taken) = (Expects::Data, 1, self.pushed);
+            if let Some(bytes) = bytes {
+                let filled = (bytes & 3).wrapping_mul(8);
+                self.part = memory.word(place_after(bytes)) & !u32::MAX.wrapping_shl(filled);
+            }
+        }
         if let Some(bytes) = bytes {
             self.close(bytes, memory);
-        } else if HAS_RINGS && self.takes_lengths {
-            return Some(self.take_length(value, memory));
         }
         self.length = 0;
         self.part = 0;
@@ -238,25 +246,6 @@ impl Transmit {
             interrupts: self.command & COMMAND_INTERRUPT != 0,
             overflow: !has_room,
         })
-    }
-
-    /// Takes the length of a frame that is in the memory, and expects another one. The guest is told nothing
-    /// else of the frame.
-    #[cold]
-    fn take_length(&mut self, length: u32, memory: &mut impl FrameMemory) -> Done {
-        *self = Self::of_lengths();
-        let bytes = Some(length).filter(|length| (1..=FRAME_MAX).contains(length));
-        if let Some(bytes) = bytes {
-            let filled = (bytes & 3).wrapping_mul(8);
-            self.part = memory.word(place_after(bytes)) & !u32::MAX.wrapping_shl(filled);
-            self.close(bytes, memory);
-            self.part = 0;
-        }
-        Done {
-            bytes,
-            interrupts: false,
-            overflow: false,
-        }
     }
 
     /// Stores the last bytes, and zeros where receivers find the CRC: nothing of an earlier frame leaves with

@@ -59,10 +59,13 @@ impl Ethernet {
         if at == 0 {
             return Err("no ring of frames");
         }
+        let memory = Memory { at };
+        memory.write(PRODUCED, 0);
+        memory.write(CONSUMED, 0);
         chip.write(RING, 1);
         Ok(Self {
             chip,
-            memory: Memory { at },
+            memory,
             address: chip.address,
         })
     }
