@@ -26,8 +26,8 @@ mod transmit;
 use mac::Mac;
 use receive::Receive;
 pub use receive::{Arrival, Piece};
-use ring::Ring;
-pub use ring::{CONSUMED, Entry, PRODUCED};
+pub use ring::{CONSUMED, PRODUCED};
+use ring::{HAS_RINGS, Ring};
 use transmit::Transmit;
 
 /// Words of memory that a device needs: received frames, then the frame being written.
@@ -269,7 +269,7 @@ impl Lan9118 {
             RX_DP_CTRL if value & RX_FFWD != 0 => self.receive.skip(),
             MAC_CSR_CMD => self.mac.run(value),
             MAC_CSR_DATA => self.mac.set_data(value),
-            RING if value & RING_ON != 0 && self.ring.start() => self.shut_fifos(),
+            RING if HAS_RINGS && value & RING_ON != 0 => self.start_ring(),
             _ => {}
         }
         None
@@ -284,21 +284,32 @@ impl Lan9118 {
     /// Returns where a frame of `bytes` bytes, CRC included, goes whose first bytes are `head`: in at most
     /// two pieces. The switch asks before it copies the frame. None if the guest does not want it, or has no
     /// room for it.
-    pub fn offer(&mut self, head: [u32; 2], bytes: u32) -> Option<Arrival> {
+    pub fn offer(&mut self, head: [u32; 2], bytes: u32, memory: &mut impl FrameMemory) -> Option<Arrival> {
         let kind = self.mac.wants(head)?;
-        let arrival = self.receive.room(bytes, kind);
+        let mut arrival = self.receive.room(bytes, kind);
+        // A FIFO that is shut has no room.
+        if arrival.is_none() && self.ring.is_on() {
+            arrival = self.ring.room(bytes, memory);
+        }
         if arrival.is_none() {
-            self.lose();
+            self.dropped = self.dropped.saturating_add(1);
+            self.status |= RSFF_INT;
         }
         arrival
     }
 
-    /// Notes that the frame that was offered has been copied.
-    pub fn arrived(&mut self, arrival: &Arrival) {
+    /// Notes that the frame that was offered has been copied. Returns true if the guest wants an interrupt
+    /// that the level of the line does not show: a guest with a ring has nothing to acknowledge.
+    pub fn arrived(&mut self, arrival: &Arrival, memory: &mut impl FrameMemory) -> bool {
+        if self.ring.is_on() {
+            self.ring.commit(arrival, memory);
+            return self.enable & RSFL_INT != 0 && self.irq_config & IRQ_EN != 0;
+        }
         self.receive.commit(arrival);
         self.has_moved = true;
         self.status |= RXD_INT;
         self.look_at_levels();
+        false
     }
 
     /// Tells whether frames are handed over in memory that the guest sees.
@@ -307,38 +318,15 @@ impl Lan9118 {
         self.ring.is_on()
     }
 
-    /// Returns where in the ring a frame of `bytes` bytes goes, as [`Self::offer`] does for the FIFO.
-    pub fn offer_in_ring(
-        &mut self,
-        head: [u32; 2],
-        bytes: u32,
-        memory: &mut impl FrameMemory,
-    ) -> Option<Entry> {
-        let _kind = self.mac.wants(head)?;
-        let entry = self.ring.room(bytes, memory);
-        if entry.is_none() {
-            self.lose();
+    /// Hands frames over in the memory, if the guest sees it: keeps them out of the FIFOs, and takes lengths in
+    /// the place of frames to send.
+    #[cold]
+    #[inline(never)]
+    const fn start_ring(&mut self) {
+        if self.ring.start() {
+            self.receive = Receive::shut();
+            self.transmit = Transmit::of_lengths();
         }
-        entry
-    }
-
-    /// Notes that the frame that was offered for the ring has been copied. Returns true if the guest wants an
-    /// interrupt for it. The level of the line stays: the guest has nothing to acknowledge.
-    pub fn arrived_in_ring(&mut self, entry: Entry, memory: &mut impl FrameMemory) -> bool {
-        self.ring.commit(entry, memory);
-        self.enable & RSFL_INT != 0 && self.irq_config & IRQ_EN != 0
-    }
-
-    /// Counts a frame for which there is no room.
-    const fn lose(&mut self) {
-        self.dropped = self.dropped.saturating_add(1);
-        self.status |= RSFF_INT;
-    }
-
-    /// Keeps frames out of the FIFOs, and takes lengths in the place of frames to send.
-    const fn shut_fifos(&mut self) {
-        self.receive = Receive::shut();
-        self.transmit = Transmit::of_lengths();
     }
 
     /// Clears interrupts (5.3.3). The interrupt of a FIFO above its level stays, as on the chip, but only if
@@ -386,11 +374,8 @@ impl Lan9118 {
 
     fn configure_receive(&mut self, value: u32) {
         self.receive_config = value & RX_CFG_WRITABLE;
-        if value & RX_CFG_DUMP != 0 {
+        if value & RX_CFG_DUMP != 0 && !self.ring.is_on() {
             self.receive = Receive::new();
-        }
-        if self.ring.is_on() {
-            self.shut_fifos();
         }
         if !self.mac.receives() {
             self.status |= RXSTOP_INT;
@@ -399,7 +384,7 @@ impl Lan9118 {
 
     fn configure_transmit(&mut self, value: u32) {
         self.transmit_config = value & TX_CFG_WRITABLE;
-        if value & TX_CFG_TXD_DUMP != 0 {
+        if value & TX_CFG_TXD_DUMP != 0 && !self.ring.is_on() {
             self.transmit.forget_frame();
         }
         if value & TX_CFG_TXS_DUMP != 0 {
@@ -409,12 +394,11 @@ impl Lan9118 {
             self.transmit_config = 0;
             self.status |= TXSTOP_INT;
         }
-        if self.ring.is_on() {
-            self.shut_fifos();
-        }
     }
 
     /// Does the soft reset of HW_CFG.SRST (5.3.9): all but the address, which is loaded anew.
+    #[cold]
+    #[inline(never)]
     fn reset_softly(&mut self) {
         *self = Self::new(self.mac.loaded(), self.ring.address());
     }

@@ -3,7 +3,7 @@
 //!
 //! There is one so far. A second one makes [`Adapter`] an enum, as [`crate::uart::Uart`] is.
 
-pub use crate::lan9118::{Arrival, Entry, FRAME_MAX, FrameMemory, Lan9118 as Adapter};
+pub use crate::lan9118::{Arrival, FRAME_MAX, FrameMemory, Lan9118 as Adapter};
 
 /// Tells whether the register at `offset` is a counter that always runs. Such a register is the
 /// clock's, not the device's.

@@ -3,7 +3,7 @@
 //! guest that writes anything anywhere moves no access out of the memory, and no frame out of its part.
 #![forbid(unsafe_code)]
 
-use bulkhead_devices::lan9118::{CONSUMED, Entry, FRAME_MAX, FrameMemory, Lan9118, MEMORY_WORDS, PRODUCED};
+use bulkhead_devices::lan9118::{CONSUMED, FRAME_MAX, FrameMemory, Lan9118, MEMORY_WORDS, PRODUCED};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
@@ -64,26 +64,22 @@ impl Chip {
     /// Does what the switch does with a frame: words `number`, `number` + 1 and so on. False if there is no
     /// room.
     fn deliver(&mut self, bytes: u32, number: u32) -> bool {
-        let Some(entry) = self.device.offer_in_ring(HEAD, bytes, &mut self.memory) else {
+        let Some(arrival) = self.device.offer(HEAD, bytes, &mut self.memory) else {
             return false;
         };
-        self.fill(&entry, number);
-        assert!(
-            !self.device.arrived_in_ring(entry, &mut self.memory),
-            "no interrupt is enabled"
-        );
-        true
-    }
-
-    fn fill(&mut self, entry: &Entry, number: u32) {
-        let places = entry.piece.at..entry.piece.at + entry.piece.words;
+        let [piece, rest] = arrival.pieces;
+        let places = piece.at..piece.at + piece.words;
         assert!(
             places.start > 0 && places.end <= Lan9118::TRANSMIT_AT,
             "{places:?}"
         );
+        assert_eq!(rest.words, 0);
         for (place, index) in places.zip(0..) {
             self.memory.set_word(place, number + index);
         }
+        let interrupts = self.device.arrived(&arrival, &mut self.memory);
+        assert!(!interrupts, "none is enabled");
+        true
     }
 
     /// Takes the oldest frame as the documentation says (docs/devices.md).

@@ -168,7 +168,6 @@ impl Mac {
     }
 
     /// Tells whether a frame with these first bytes passes the filter (3.4), and whom it is for.
-    #[inline(always)]
     pub(super) fn wants(&self, head: [u32; 2]) -> Option<Destination> {
         if !self.receives() {
             return None;

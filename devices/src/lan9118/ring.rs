@@ -11,7 +11,7 @@
 //! index. It reads the guest's one when a frame comes: an impossible number is "no room", and no number lets
 //! an entry leave the ring.
 
-use super::receive::Piece;
+use super::receive::{Arrival, Piece};
 use super::{FrameMemory, MEMORY_WORDS, RECEIVE_WORDS};
 use bulkhead_abi::parts::{PARTS, Part};
 
@@ -21,35 +21,24 @@ pub(super) const HAS_RINGS: bool = PARTS.has(Part::FrameRing);
 pub const PRODUCED: u32 = MEMORY_WORDS - 2;
 /// The index word that the guest writes.
 pub const CONSUMED: u32 = MEMORY_WORDS - 1;
+/// No word of the ring.
+const OFF: u32 = u32::MAX;
 /// The length that stands for the start of the ring.
 const AT_THE_START: u32 = 0;
-
-/// The place of a frame in the ring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// The words of the frame.
-    pub piece: Piece,
-    bytes: u32,
-}
 
 /// The ring of a guest.
 #[derive(Clone, Debug)]
 pub(super) struct Ring {
     /// The address of the memory, 0 if the guest does not see it.
     at: u32,
-    /// The word at which the next entry begins.
+    /// The word at which the next entry begins; [`OFF`] if frames are not handed over here.
     produced: u32,
-    is_on: bool,
 }
 
 impl Ring {
     /// Returns a ring that is not used yet.
     pub(super) const fn new(at: u32) -> Self {
-        Self {
-            at,
-            produced: 0,
-            is_on: false,
-        }
+        Self { at, produced: OFF }
     }
 
     /// Returns the address at which the guest sees the memory, 0 if it does not.
@@ -59,19 +48,21 @@ impl Ring {
 
     /// Tells whether frames are handed over here.
     pub(super) const fn is_on(&self) -> bool {
-        HAS_RINGS && self.is_on
+        HAS_RINGS && self.produced != OFF
     }
 
     /// Begins at the start. The guest has cleared both indices. Returns false if the guest does not see the
     /// memory.
     pub(super) const fn start(&mut self) -> bool {
-        self.is_on = self.address() != 0;
-        self.produced = 0;
-        self.is_on
+        let is_seen = self.address() != 0;
+        if is_seen {
+            self.produced = 0;
+        }
+        is_seen
     }
 
     /// Returns where a frame of `bytes` bytes goes; none if there is no room for it.
-    pub(super) fn room(&self, bytes: u32, memory: &mut impl FrameMemory) -> Option<Entry> {
+    pub(super) fn room(&self, bytes: u32, memory: &mut impl FrameMemory) -> Option<Arrival> {
         let consumed = memory.word(CONSUMED);
         let words = bytes.div_ceil(4);
         let size = words.checked_add(1)?;
@@ -84,22 +75,16 @@ impl Ring {
         } else {
             (size < consumed).then_some(0)?
         };
-        Some(Entry {
-            piece: Piece {
-                at: at.wrapping_add(1),
-                words,
-            },
-            bytes,
-        })
+        Some(Arrival::whole(at.wrapping_add(1), words, bytes))
     }
 
     /// Adds the entry, whose frame is there now.
-    pub(super) fn commit(&mut self, entry: Entry, memory: &mut impl FrameMemory) {
-        let Piece { at, words } = entry.piece;
+    pub(super) fn commit(&mut self, arrival: &Arrival, memory: &mut impl FrameMemory) {
+        let [Piece { at, words }, _] = arrival.pieces;
         if at == 1 && self.produced != 0 {
             memory.set_word(self.produced, AT_THE_START);
         }
-        memory.set_word(at.wrapping_sub(1), entry.bytes);
+        memory.set_word(at.wrapping_sub(1), arrival.bytes());
         let end = at.wrapping_add(words);
         self.produced = if end == RECEIVE_WORDS { 0 } else { end };
         memory.set_word(PRODUCED, self.produced);

@@ -6,7 +6,6 @@
 //! where the frames of others go. Frames wait in memory that the system image sets aside for their receiver.
 //! A receiver that does not take its frames loses its own frames, and no frames of others.
 
-mod ring;
 mod switch;
 
 use crate::parts::{FRAME_RING, Part, entries};
@@ -47,9 +46,8 @@ pub struct NicFacts {
     pub partition: PartitionId,
     /// The network of the interface.
     pub network: u8,
-    /// The same number, but none of a network if the partition sees the memory for the frames. The switch
-    /// compares this number first, and looks for a ring only if it finds no FIFO.
-    pub fifo: u8,
+    /// True if the partition sees the memory.
+    pub is_seen: bool,
     /// The address of the interface on its network.
     pub address: Address,
     /// The memory for the frames of the interface.
@@ -62,7 +60,7 @@ impl NicFacts {
     pub(crate) const NOTHING: Self = Self {
         partition: PartitionId(0),
         network: u8::MAX,
-        fifo: u8::MAX,
+        is_seen: false,
         address: [0; 6],
         memory: HostPhys(0),
         device: VirtualDevice::NOTHING,
@@ -71,12 +69,11 @@ impl NicFacts {
     /// Makes the facts of an interface that has the registers of `device`.
     pub(crate) fn new(record: &NicRecord, device: VirtualDevice) -> Self {
         let [a0, a1, a2, a3, a4, a5, _, _] = record.address;
-        let network = record.network.get() as u8;
-        let is_seen = FRAME_RING && record.network.get() & NIC_FRAME_RING != 0;
+        let network = record.network.get();
         Self {
             partition: PartitionId(record.partition.get() as u8),
-            network,
-            fifo: if is_seen { u8::MAX } else { network },
+            network: network as u8,
+            is_seen: FRAME_RING && network & NIC_FRAME_RING != 0,
             address: [a0, a1, a2, a3, a4, a5],
             memory: HostPhys(record.memory.get()),
             device,
@@ -85,11 +82,7 @@ impl NicFacts {
 
     /// Returns the address at which the partition sees the memory, 0 if it does not.
     const fn seen_at(&self) -> u32 {
-        if self.fifo == self.network {
-            0
-        } else {
-            self.memory.0 as u32
-        }
+        if self.is_seen { self.memory.0 as u32 } else { 0 }
     }
 }
 

@@ -10,7 +10,7 @@
 use crate::dispatch::Pcpu;
 use crate::dispatch::regions::Place;
 use crate::network::{Address, Frames, NicFacts, NicId, NicWindow, OUTSIDE, word_at};
-use crate::parts::{FRAME_RING, NETWORKS, PartOf, Rest};
+use crate::parts::{NETWORKS, PartOf, Rest};
 use bulkhead_abi::PartitionState;
 use bulkhead_abi::log::Kind;
 use bulkhead_arch_api::{
@@ -22,17 +22,17 @@ use bulkhead_sched::PcpuPolicy;
 
 /// Bytes of the header of a frame: destination, source, type (IEEE 802.3, 3.1.1).
 const HEADER: u32 = 14;
-pub(super) const CRC: u32 = 4;
+const CRC: u32 = 4;
 
 /// Consecutive words of memory.
 #[derive(Clone, Copy)]
-pub(super) struct Run {
-    pub at: HostPhys,
-    pub words: u32,
+struct Run {
+    at: HostPhys,
+    words: u32,
 }
 
 impl Run {
-    pub(super) const EMPTY: Self = Self {
+    const EMPTY: Self = Self {
         at: HostPhys(0),
         words: 0,
     };
@@ -47,11 +47,11 @@ impl Run {
 }
 
 /// The place of a frame in memory: at most two runs.
-pub(super) type Runs = [Run; 2];
+type Runs = [Run; 2];
 
 /// The origin of a frame.
 #[derive(Clone, Copy)]
-pub(super) enum Source {
+enum Source {
     Memory(Runs),
     /// The board's interface, which has handed out these words of the frame.
     Outside([u32; 2]),
@@ -134,15 +134,28 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
 
     /// Changes a virtual interface, then its interrupt line. The change gets the address at which the memory
     /// of the interface begins.
-    pub(super) fn with_nic<T>(
+    fn with_nic<T>(
         &mut self,
         nic: NicId,
         change: impl FnOnce(&mut Adapter, (&mut A, &mut D), HostPhys) -> T,
     ) -> T {
+        self.change_nic(nic, |device, backend, base| {
+            (change(device, backend, base), VcpuSet::EMPTY)
+        })
+    }
+
+    /// Does what [`Self::with_nic`] does. The change also says which vCPUs it has interrupted. It does so only
+    /// if it leaves the level of the line.
+    #[inline]
+    fn change_nic<T>(
+        &mut self,
+        nic: NicId,
+        change: impl FnOnce(&mut Adapter, (&mut A, &mut D), HostPhys) -> (T, VcpuSet),
+    ) -> T {
         let facts = self.pcpu.system.nic(nic);
         let mut state = self.pcpu.shared.nics.of(nic).lock();
         let before = state.device.level();
-        let result = change(
+        let (result, interrupted) = change(
             &mut state.device,
             (&mut self.pcpu.machine, &mut self.pcpu.drivers),
             facts.memory,
@@ -154,7 +167,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
                 .set_lines(facts.partition, line, [before, false], [after, false])
         });
         drop(state);
-        self.pcpu.wake_all(woken.unwrap_or(VcpuSet::EMPTY));
+        self.pcpu.wake_all(woken.unwrap_or(interrupted));
         result
     }
 
@@ -222,17 +235,11 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
         for nic in self.pcpu.system.nics() {
             let facts = self.pcpu.system.nic(nic);
             let is_for_it = is_group || facts.address == destination;
-            let has_ring = FRAME_RING && facts.fifo != network && facts.network == network;
-            if facts.fifo != network && !has_ring || Some(nic) == sender || !is_for_it {
+            if facts.network != network || Some(nic) == sender || !is_for_it {
                 continue;
             }
-            let copy = if has_ring {
-                self.hand_to_ring(nic, facts, head, bytes, source)
-            } else {
-                self.hand_over(nic, facts, head, bytes, source)
-            };
             // A frame that has left the board's interface is in memory from then on.
-            if let Some(runs) = copy {
+            if let Some(runs) = self.hand_over(nic, facts, head, bytes, source) {
                 source = Source::Memory(runs);
             }
             if !is_group {
@@ -243,7 +250,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
     }
 
     /// Copies a frame to an interface that wants the frame and has room. Returns the place of the copy.
-    pub(super) fn hand_over(
+    fn hand_over(
         &mut self,
         nic: NicId,
         facts: &NicFacts,
@@ -254,12 +261,25 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
         if self.pcpu.shared.partition(facts.partition).state() != PartitionState::Running {
             return None;
         }
-        self.with_nic(nic, |device, (machine, drivers), base| {
-            let arrival = device.offer(head, bytes.wrapping_add(CRC))?;
+        let line = facts.device.interrupt();
+        self.change_nic(nic, |device, (machine, drivers), base| {
+            let (offered, wanted) = (bytes.wrapping_add(CRC), VcpuSet::EMPTY);
+            let words = &mut machine.frame_words();
+            let Some(arrival) = device.offer(head, offered, &mut Frames { words, base }) else {
+                return (None, wanted);
+            };
             let to = runs(base, &arrival);
-            move_frame(machine, drivers, source, to);
-            device.arrived(&arrival);
-            Some(to)
+            match source {
+                Source::Memory(from) => copy(machine, from, to),
+                Source::Outside(head) => receive(machine, drivers, head, to),
+            }
+            let words = &mut machine.frame_words();
+            let interrupts = device.arrived(&arrival, &mut Frames { words, base });
+            let woken = match line.filter(|_| interrupts) {
+                Some(line) => machine.pulse(facts.partition, line),
+                None => wanted,
+            };
+            (Some(to), woken)
         })
     }
 
@@ -353,14 +373,6 @@ fn runs(base: HostPhys, arrival: &Arrival) -> Runs {
         at: word_at(base, piece.at),
         words: piece.words,
     })
-}
-
-/// Moves a frame to its place.
-pub(super) fn move_frame<A: Arch, D: Drivers>(machine: &mut A, drivers: &mut D, source: Source, to: Runs) {
-    match source {
-        Source::Memory(from) => copy(machine, from, to),
-        Source::Outside(head) => receive(machine, drivers, head, to),
-    }
 }
 
 /// Copies as many words as both places have. Each round finishes a run of one of them.
