@@ -397,10 +397,15 @@ impl Lan9118 {
     }
 
     /// Does the soft reset of HW_CFG.SRST (5.3.9): all but the address, which is loaded anew.
+    fn reset_softly(&mut self) {
+        self.reset(self.mac.loaded(), self.ring.address());
+    }
+
+    /// Becomes a device that [`Self::new`] returns.
     #[cold]
     #[inline(never)]
-    fn reset_softly(&mut self) {
-        *self = Self::new(self.mac.loaded(), self.ring.address());
+    pub const fn reset(&mut self, address: [u8; 6], memory_at: u32) {
+        *self = Self::new(address, memory_at);
     }
 }
 

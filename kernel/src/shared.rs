@@ -18,7 +18,7 @@ use crate::lent::hold::Holds;
 use crate::lent::line::Lines;
 use crate::lock::{self, Lock, PerLock};
 use crate::mailbox::{Mailbox, bit};
-use crate::network::{NIC_ENTRIES, Nic, NicFacts, PerNic};
+use crate::network::{NIC_ENTRIES, Nic, PerNic};
 use crate::partition::Control;
 use crate::parts::HAS_SEATS;
 use crate::port::{self, Messages, PerPort, Port, Seat};
@@ -206,7 +206,7 @@ impl<R: RelaxStrategy> Shared<'_, R> {
             lines: Lines::new(),
             flashes: Table::new([const { TicketMutex::new(Flash::new()) }; FLASHES]),
             services: Services::new(),
-            nics: Table::new([const { TicketMutex::new(Nic::new(&NicFacts::NOTHING)) }; NIC_ENTRIES]),
+            nics: Table::new([const { TicketMutex::new(Nic::NOTHING) }; NIC_ENTRIES]),
             functions: [const { TicketMutex::new(Function::new()) }; MAX_FUNCTIONS],
             starved: AtomicU32::new(0),
             ending: AtomicBool::new(false),

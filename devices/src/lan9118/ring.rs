@@ -65,17 +65,17 @@ impl Ring {
     pub(super) fn room(&self, bytes: u32, memory: &mut impl FrameMemory) -> Option<Arrival> {
         let consumed = memory.word(CONSUMED);
         let words = bytes.div_ceil(4);
-        let size = words.checked_add(1)?;
-        let end = self.produced.checked_add(size)?;
-        let at = if self.produced < consumed {
-            // An entry that would end there would make the ring look empty.
-            (consumed < RECEIVE_WORDS && end < consumed).then_some(self.produced)?
-        } else if end < RECEIVE_WORDS || end == RECEIVE_WORDS && consumed != 0 {
-            self.produced
+        let ends = |at: u32| at.wrapping_add(words).wrapping_add(1);
+        let (at, limit) = if self.produced < consumed {
+            (self.produced, consumed)
+        } else if ends(self.produced) < RECEIVE_WORDS {
+            (self.produced, RECEIVE_WORDS)
         } else {
-            (size < consumed).then_some(0)?
+            (0, consumed)
         };
-        Some(Arrival::whole(at.wrapping_add(1), words, bytes))
+        // An entry that ends at the oldest one would make the ring look empty.
+        let has_room = ends(at) < limit && limit <= RECEIVE_WORDS;
+        has_room.then(|| Arrival::whole(at.wrapping_add(1), words, bytes))
     }
 
     /// Adds the entry, whose frame is there now.
@@ -85,8 +85,7 @@ impl Ring {
             memory.set_word(self.produced, AT_THE_START);
         }
         memory.set_word(at.wrapping_sub(1), arrival.bytes());
-        let end = at.wrapping_add(words);
-        self.produced = if end == RECEIVE_WORDS { 0 } else { end };
+        self.produced = at.wrapping_add(words);
         memory.set_word(PRODUCED, self.produced);
     }
 }

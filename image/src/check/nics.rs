@@ -29,17 +29,11 @@ pub(super) fn nic(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     });
     require(has_registers, Fault::NoSuch(Table::VirtualDevices))?;
     // As many as could each have one of the interfaces, and the one that has the board's.
-    let network = record.network.get();
-    let number = if uses(image, Part::FrameRing) {
-        network & !NIC_FRAME_RING
-    } else {
-        network
-    };
-    require(number as usize <= NETWORKS, Fault::OutOfRange)?;
+    require(number(image, record) as usize <= NETWORKS, Fault::OutOfRange)?;
     address(record)?;
     memory(image, index, record)?;
     for (other, other_index) in earlier(image.nics(), index) {
-        let same_network = (other.network.get() ^ network) & !NIC_FRAME_RING == 0;
+        let same_network = number(image, other) == number(image, record);
         let same_address = same_network && other.address == record.address;
         require(
             other.partition != record.partition && !same_address,
@@ -47,6 +41,16 @@ pub(super) fn nic(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         )?;
     }
     Ok(())
+}
+
+/// Returns the number of a network, with all bits that an image may not have.
+fn number(image: &Image<'_>, record: &NicRecord) -> u32 {
+    let ring = if uses(image, Part::FrameRing) {
+        NIC_FRAME_RING
+    } else {
+        0
+    };
+    record.network.get() & !ring
 }
 
 /// Tells whether a partition has a network interface.
@@ -66,18 +70,16 @@ fn memory(image: &Image<'_>, index: u16, record: &NicRecord) -> Result<(), Fault
     let span = Span::granules(record.memory.get(), NIC_MEMORY, image.granule())?;
     require(in_ram(image, span), Fault::OutsideRam)?;
     not_the_hypervisors(image, span)?;
-    let is_seen = record.network.get() & NIC_FRAME_RING != 0;
-    let mut mappings = 0_usize;
+    let mut is_missing = record.network.get() & NIC_FRAME_RING != 0;
     for (mapping, other_index) in image.memory().iter().zip(0..) {
-        if is_seen && is_ring_of(record, mapping) {
-            mappings = mappings.saturating_add(1);
+        if is_missing && is_ring_of(record, mapping) {
+            is_missing = false;
             continue;
         }
         let apart = !span.overlaps(host_span(image, mapping)?);
         require(apart, Fault::Overlaps(Table::Memory, other_index))?;
     }
-    // No partition has two mappings at one address, so there is no second one.
-    require(!is_seen || mappings == 1, Fault::NoSuch(Table::Memory))?;
+    require(!is_missing, Fault::NoSuch(Table::Memory))?;
     for (other, other_index) in earlier(image.nics(), index) {
         let other = Span::granules(other.memory.get(), NIC_MEMORY, image.granule())?;
         require(!span.overlaps(other), Fault::Overlaps(Table::Nics, other_index))?;

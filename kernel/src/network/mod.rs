@@ -163,11 +163,16 @@ pub(crate) struct Nic {
 }
 
 impl Nic {
-    pub(crate) const fn new(facts: &NicFacts) -> Self {
-        Self {
-            device: Adapter::new(facts.address, facts.seen_at()),
-            refused: 0,
-        }
+    /// An interface that no partition has yet.
+    pub(crate) const NOTHING: Self = Self {
+        device: Adapter::new([0; 6], 0),
+        refused: 0,
+    };
+
+    /// Puts the interface into its state after a reset.
+    pub(crate) const fn reset(&mut self, facts: &NicFacts) {
+        self.device.reset(facts.address, facts.seen_at());
+        self.refused = 0;
     }
 }
 

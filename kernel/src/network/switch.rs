@@ -327,8 +327,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
 
     /// Puts the interface of a partition that starts anew into its state after a reset.
     fn reset_nic(&mut self, nic: NicId) {
-        let fresh = crate::network::Nic::new(self.pcpu.system.nic(nic));
-        *self.pcpu.shared.nics.of(nic).lock() = fresh;
+        let facts = self.pcpu.system.nic(nic);
+        self.pcpu.shared.nics.of(nic).lock().reset(facts);
     }
 }
 

@@ -94,8 +94,7 @@ impl Ethernet {
         }
         // The last four bytes are the check sum.
         frame.length = bytes.min(4 * FRAME_WORDS).saturating_sub(4);
-        let end = at + 1 + words;
-        memory.write(CONSUMED, if end == RING_WORDS { 0 } else { end as u32 });
+        memory.write(CONSUMED, (at + 1 + words) as u32);
         true
     }
 
