@@ -403,7 +403,8 @@ records! {
         /// Its MAC address, and two bytes 0.
         address: [u8; 8],
         /// Bus address of [`NIC_MEMORY`] bytes of RAM for frames, which no partition can reach. With
-        /// [`NIC_FRAME_RING`] its own can, by a mapping of just these bytes at the same address.
+        /// [`NIC_FRAME_RING`] its own can, by a mapping of just these bytes. (No class with
+        /// such a device translates addresses.)
         memory: U64,
     }
     /// A port: a queue of messages.

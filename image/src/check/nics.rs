@@ -93,6 +93,5 @@ fn is_ring_of(record: &NicRecord, mapping: &MemoryRecord) -> bool {
     mapping.partition == record.partition
         && mapping.flags.get() == MEMORY_READ | MEMORY_WRITE | MEMORY_CLEAR
         && mapping.host == record.memory
-        && mapping.guest == record.memory
         && mapping.size.get() == NIC_MEMORY
 }

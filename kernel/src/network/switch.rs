@@ -110,13 +110,15 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
                 let now = self.pcpu.system.time.nanoseconds(self.pcpu.machine.now());
                 Reply::Read(counted(now).into())
             }
+            // No load changes the line.
             AccessKind::Read => {
-                let size = access.size;
-                let value = self.with_nic(nic, |device, (machine, _), base| {
-                    let words = &mut machine.frame_words();
-                    device.read(offset, size, &mut Frames { words, base })
-                });
-                Reply::Read(value.into())
+                let (base, words) = (
+                    self.pcpu.system.nic(nic).memory,
+                    &mut self.pcpu.machine.frame_words(),
+                );
+                let mut state = self.pcpu.shared.nics.of(nic).lock();
+                let memory = &mut Frames { words, base };
+                Reply::Read(state.device.read(offset, access.size, memory).into())
             }
             AccessKind::Write(value) => {
                 let size = access.size;
