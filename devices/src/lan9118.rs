@@ -312,6 +312,16 @@ impl Lan9118 {
         false
     }
 
+    /// Clears what follows a frame of `bytes` bytes that the guest has written to the memory itself, where
+    /// receivers find the CRC: nothing of an earlier frame leaves with this one.
+    pub fn close(bytes: u32, memory: &mut impl FrameMemory) {
+        let index = Self::TRANSMIT_AT.wrapping_add(bytes >> 2);
+        let filled = (bytes & 3).wrapping_mul(8);
+        let last = memory.word(index) & !u32::MAX.wrapping_shl(filled);
+        memory.set_word(index, last);
+        memory.set_word(index.wrapping_add(1), 0);
+    }
+
     /// Tells whether frames are handed over in memory that the guest sees.
     #[must_use]
     pub const fn has_ring(&self) -> bool {

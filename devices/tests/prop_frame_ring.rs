@@ -203,6 +203,9 @@ proptest! {
             prop_assert!(chip.device.would_complete(TX_DATA));
             let sent = chip.write(TX_DATA, length);
             prop_assert_eq!(sent, Some(length).filter(|length| (1..=FRAME_MAX).contains(length)));
+            if let Some(bytes) = sent {
+                Lan9118::close(bytes, &mut chip.memory);
+            }
             let words = &chip.memory.0[transmit..];
             let whole: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
             if let Some(bytes) = sent {

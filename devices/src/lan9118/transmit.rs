@@ -56,6 +56,8 @@ pub(super) struct Transmit {
     /// The guest writes its frames to the memory itself. All that comes here are their lengths: a length is
     /// the last word of a frame that has no data.
     takes_lengths: bool,
+    /// The last word with no byte of a buffer: such a length.
+    unused: u32,
 }
 
 impl Transmit {
@@ -73,6 +75,7 @@ impl Transmit {
             pushed: 0,
             taken: 0,
             takes_lengths: false,
+            unused: 0,
         }
     }
 
@@ -149,7 +152,7 @@ impl Transmit {
                     self.expects = Expects::Data;
                     return None;
                 }
-                self.end_of_buffer(value, memory)
+                self.end_of_buffer(memory)
             }
             Expects::Data => {
                 self.add(value, memory);
@@ -157,7 +160,7 @@ impl Transmit {
                 if self.words != 0 {
                     return None;
                 }
-                self.end_of_buffer(value, memory)
+                self.end_of_buffer(memory)
             }
         }
     }
@@ -189,6 +192,9 @@ impl Transmit {
         let count = self.left.min(4_u16.wrapping_sub(unwanted.into()));
         self.left = self.left.wrapping_sub(count);
         if count == 0 {
+            if HAS_RINGS {
+                self.unused = value;
+            }
             return;
         }
         let all = u64::from(value) >> u32::from(unwanted).wrapping_mul(8);
@@ -212,25 +218,17 @@ impl Transmit {
         }
     }
 
-    /// Ends a buffer with its last word, which is `value`.
-    fn end_of_buffer(&mut self, value: u32, memory: &mut impl FrameMemory) -> Option<Done> {
+    fn end_of_buffer(&mut self, memory: &mut impl FrameMemory) -> Option<Done> {
         self.expects = Expects::CommandA;
         if self.command & COMMAND_LAST == 0 {
             return None;
         }
-        let is_frame = |length: &u32| (1..=FRAME_MAX).contains(length);
         let mut bytes = Some(u32::from(self.length)).filter(is_frame);
-        if bytes.is_none() && HAS_RINGS && self.takes_lengths {
-            // The frame is in the memory already. Its status takes the place of the last one.
-            bytes = Some(value).filter(is_frame);
-            (self.expects, self.words, self.taken) = (Expects::Data, 1, self.pushed);
-            if let Some(bytes) = bytes {
-                let filled = (bytes & 3).wrapping_mul(8);
-                self.part = memory.word(place_after(bytes)) & !u32::MAX.wrapping_shl(filled);
-            }
-        }
         if let Some(bytes) = bytes {
             self.close(bytes, memory);
+        } else if HAS_RINGS && self.takes_lengths {
+            self.expect_length();
+            bytes = Some(self.unused).filter(is_frame);
         }
         self.length = 0;
         self.part = 0;
@@ -248,16 +246,25 @@ impl Transmit {
         })
     }
 
+    /// Expects another length. The status of the last frame is forgotten.
+    #[cold]
+    #[inline(never)]
+    const fn expect_length(&mut self) {
+        self.expects = Expects::Data;
+        self.words = 1;
+        self.taken = self.pushed;
+    }
+
     /// Stores the last bytes, and zeros where receivers find the CRC: nothing of an earlier frame leaves with
     /// this one.
     fn close(&self, bytes: u32, memory: &mut impl FrameMemory) {
-        let index = place_after(bytes);
+        let index = Lan9118::TRANSMIT_AT.wrapping_add(bytes >> 2);
         memory.set_word(index, if bytes & 3 == 0 { 0 } else { self.part });
         memory.set_word(index.wrapping_add(1), 0);
     }
 }
 
-/// Returns the word of the memory after the last one that a frame of `bytes` bytes fills.
-const fn place_after(bytes: u32) -> u32 {
-    Lan9118::TRANSMIT_AT.wrapping_add(bytes >> 2)
+/// Tells whether a frame can have this length.
+fn is_frame(length: &u32) -> bool {
+    (1..=FRAME_MAX).contains(length)
 }

@@ -10,7 +10,7 @@
 use crate::dispatch::Pcpu;
 use crate::dispatch::regions::Place;
 use crate::network::{Address, Frames, NicFacts, NicId, NicWindow, OUTSIDE, word_at};
-use crate::parts::{NETWORKS, PartOf, Rest};
+use crate::parts::{FRAME_RING, NETWORKS, PartOf, Rest};
 use bulkhead_abi::PartitionState;
 use bulkhead_abi::log::Kind;
 use bulkhead_arch_api::{
@@ -176,6 +176,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
     /// Switches a frame that a guest has completed.
     fn switch(&mut self, nic: NicId, bytes: u32) {
         let facts = self.pcpu.system.nic(nic);
+        if FRAME_RING && facts.is_seen {
+            self.close(facts.memory, bytes);
+        }
         let start = word_at(facts.memory, Adapter::TRANSMIT_AT);
         let [first, second, third] =
             [0, 1, 2].map(|index| self.pcpu.machine.frame_words().word(word_at(start, index)));
@@ -202,6 +205,14 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
             let memory = &mut self.pcpu.machine.frame_words();
             let _is_sent = self.pcpu.drivers.send_frame(start, bytes, memory);
         }
+    }
+
+    /// Clears what follows a frame that its sender has perhaps written to the memory itself.
+    #[cold]
+    #[inline(never)]
+    fn close(&mut self, base: HostPhys, bytes: u32) {
+        let words = &mut self.pcpu.machine.frame_words();
+        Adapter::close(bytes, &mut Frames { words, base });
     }
 
     /// Refuses a frame with a foreign address, or with none at all. The log says so once per start of the
