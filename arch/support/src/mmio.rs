@@ -13,6 +13,33 @@ pub struct Mmio {
     size: usize,
 }
 
+/// A register of 32 bits; none outside the window.
+#[derive(Debug, Clone, Copy)]
+pub struct Port(Option<*mut u32>);
+
+impl Port {
+    /// Reads the register.
+    #[inline(always)]
+    #[must_use]
+    pub fn read(self) -> u32 {
+        match self.0 {
+            // SAFETY: `Mmio::register` keeps the access inside the window and aligned; that the window is
+            // mapped device memory is the promise made to `Mmio::new`.
+            Some(register) => unsafe { register.read_volatile() },
+            None => 0,
+        }
+    }
+
+    /// Writes the register.
+    #[inline(always)]
+    pub fn write(self, value: u32) {
+        if let Some(register) = self.0 {
+            // SAFETY: as for the read above.
+            unsafe { register.write_volatile(value) }
+        }
+    }
+}
+
 macro_rules! access {
     ($read:ident, $write:ident, $type:ty) => {
         /// Reads the register at `offset`.
@@ -42,7 +69,7 @@ impl Mmio {
     /// Makes a window of the `size` bytes of registers from `base` on.
     ///
     /// # Safety
-    /// The range is mapped as device memory for as long as the value or a copy of it is used, and no
+    /// The range is mapped as device memory for as long as the value, a copy or a port of it is used, and no
     /// write to it changes memory that Rust code refers to.
     #[must_use]
     pub const unsafe fn new(base: usize, size: usize) -> Self {
@@ -84,7 +111,26 @@ impl Mmio {
 
     access!(read8, write8, u8);
     access!(read16, write16, u16);
-    access!(read32, write32, u32);
+    /// Returns the register of 32 bits at `offset`, for code that accesses it many times: it is looked up once.
+    #[inline]
+    #[must_use]
+    pub fn port(&self, offset: usize) -> Port {
+        Port(self.register(offset))
+    }
+
+    /// Reads the register at `offset`.
+    #[inline]
+    #[must_use]
+    pub fn read32(&self, offset: usize) -> u32 {
+        self.port(offset).read()
+    }
+
+    /// Writes the register at `offset`.
+    #[inline]
+    pub fn write32(&self, offset: usize, value: u32) {
+        self.port(offset).write(value);
+    }
+
     access!(read64, write64, u64);
 }
 
@@ -102,6 +148,8 @@ mod tests {
         mmio.write8(15, 3);
         mmio.write64(16, 4);
         mmio.write32(13, 5);
+        mmio.port(16).write(7);
+        assert_eq!((mmio.port(8).read(), mmio.port(16).read()), (2, 0));
         mmio.write64(usize::MAX, 6);
         assert_eq!(
             (mmio.read64(0), mmio.read32(8), mmio.read8(15), mmio.read32(16)),
