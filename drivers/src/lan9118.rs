@@ -193,7 +193,9 @@ impl Network for Lan9118 {
 
     fn take_frame(&mut self, to: HostPhys, words: u32, memory: &mut impl FrameWords) {
         // Looked up once: this is most of what a frame costs.
-        let port = self.registers.port(RX_DATA);
+        let Some(port) = self.registers.port(RX_DATA) else {
+            return;
+        };
         let taken = words.min(self.left);
         self.left -= taken;
         places(to, taken).for_each(|place| memory.set_word(place, port.read()));
@@ -205,8 +207,7 @@ impl Network for Lan9118 {
 
     fn send_frame(&mut self, from: HostPhys, bytes: u32, memory: &mut impl FrameWords) -> bool {
         let has_room = self.begin(bytes);
-        if has_room {
-            let port = self.registers.port(TX_DATA);
+        if has_room && let Some(port) = self.registers.port(TX_DATA) {
             places(from, bytes.div_ceil(4)).for_each(|place| port.write(memory.word(place)));
         }
         has_room
