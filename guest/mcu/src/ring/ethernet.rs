@@ -70,6 +70,12 @@ impl Ethernet {
         })
     }
 
+    /// Address of its first register.
+    #[must_use]
+    pub const fn base(&self) -> usize {
+        self.chip.base()
+    }
+
     /// Tells whether a frame has been received.
     #[must_use]
     pub fn has_frame(&self) -> bool {
