@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The round trip of a ping, measured with the same program (`guests/bench/mcu-ping`) in several places. The
 //! program runs on the bare board, and with the board's Ethernet controller passed through to it. It also
-//! runs with a virtual controller in front of the hypervisor's switch, alone and beside a second one. At last it
-//! runs with a driver that knows the ring of frames of such a controller (`guests/bench/mcu-ping-ring`, the same
-//! sources).
+//! runs with a virtual controller in front of the hypervisor's switch, alone and beside a second one. At last
+//! it runs with a driver that knows the ring of frames of such a controller (`guests/bench/mcu-ping-ring`,
+//! the same sources).
 //!
 //! The other end is the emulator, which answers at once. The figures therefore count everything that programs
 //! and hypervisor execute.

@@ -158,8 +158,8 @@ impl Lan9118 {
     /// Word of the memory at which the frame that is being written begins.
     pub const TRANSMIT_AT: u32 = RECEIVE_WORDS;
 
-    /// Returns the state after a reset. `address` is what its EEPROM would hold. `memory_at` is the address at
-    /// which the guest sees the memory for frames, 0 if it does not.
+    /// Returns the state after a reset. `address` is what its EEPROM would hold. `memory_at` is the address
+    /// at which the guest sees the memory for frames, 0 if it does not.
     #[must_use]
     pub const fn new(address: [u8; 6], memory_at: u32) -> Self {
         Self {
@@ -328,8 +328,8 @@ impl Lan9118 {
         self.ring.is_on()
     }
 
-    /// Hands frames over in the memory, if the guest sees it: keeps them out of the FIFOs, and takes lengths in
-    /// the place of frames to send.
+    /// Hands frames over in the memory, if the guest sees it: keeps them out of the FIFOs, and takes lengths
+    /// in the place of frames to send.
     #[cold]
     #[inline(never)]
     const fn start_ring(&mut self) {

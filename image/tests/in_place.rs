@@ -310,7 +310,7 @@ fn second_vm(builder: &mut ImageBuilder) {
     }
 }
 
-/// A network as [`connected`]'s whose VM sees the memory for its frames.
+/// Returns the image of [`connected`] with a VM that sees the memory for its frames.
 fn with_ring() -> ImageBuilder {
     let mut builder = connected();
     builder.nics[0].network = NIC_FRAME_RING.into();

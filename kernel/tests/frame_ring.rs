@@ -88,7 +88,7 @@ fn put(number: u8, words: &[u32], bytes: u64) -> Vec<Action> {
     stores.chain([write(TX_DATA, bytes)]).collect()
 }
 
-/// The word of a frame with its content.
+/// Returns the word of a frame with its content.
 fn content(words: &[u32]) -> u64 {
     words[3].into()
 }

@@ -101,8 +101,8 @@ impl Mmio {
         (inside && aligned).then(|| Port((self.base + offset) as *mut T))
     }
 
-    /// Returns the register of 32 bits at `offset`, for code that accesses it many times: it is looked up once.
-    /// None outside the window.
+    /// Returns the register of 32 bits at `offset`, for code that accesses it many times: it is looked up
+    /// once. None outside the window.
     #[inline]
     #[must_use]
     pub fn port(&self, offset: usize) -> Option<Port<u32>> {

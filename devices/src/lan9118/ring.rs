@@ -2,10 +2,10 @@
 //! Frames in memory that the guest sees, in the place of the FIFOs.
 //!
 //! The real chip has nothing like this: a driver has to know Bulkhead. The words of the FIFO for received
-//! frames become a ring of entries. An entry is the length of a frame, CRC included, and then the words of the
-//! frame. Each entry is in one piece. A length of 0 means that the next entry is at the start. Two words at
-//! the end of the memory say where the next entry will begin ([`PRODUCED`]), and where the oldest one begins
-//! that the guest has not taken ([`CONSUMED`]). The ring is empty when both are equal.
+//! frames become a ring of entries. An entry is the length of a frame, CRC included, and then the words of
+//! the frame. Each entry is in one piece. A length of 0 means that the next entry is at the start. Two words
+//! at the end of the memory say where the next entry will begin ([`PRODUCED`]), and where the oldest one
+//! begins that the guest has not taken ([`CONSUMED`]). The ring is empty when both are equal.
 //!
 //! Invariants: the guest can write every word of this memory, at any time. The device believes only its own
 //! index. It reads the guest's one when a frame comes: an impossible number is "no room", and no number lets

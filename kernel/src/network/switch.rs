@@ -146,8 +146,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
         })
     }
 
-    /// Does what [`Self::with_nic`] does. The change also says which vCPUs it has interrupted. It does so only
-    /// if it leaves the level of the line.
+    /// Does what [`Self::with_nic`] does. The change also says which vCPUs it has interrupted. It does so
+    /// only if it leaves the level of the line.
     #[inline]
     fn change_nic<T>(
         &mut self,

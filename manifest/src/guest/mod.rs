@@ -232,7 +232,7 @@ impl Guest {
         Some(found.window.base)
     }
 
-    /// Moves memory that has no place of its own to where it is on the board, because nothing is translated.
+    /// Moves memory to where it is on the board, because nothing is translated.
     pub(crate) fn move_area(&mut self, kind: AreaKind, window: Window) {
         for (index, area) in self.areas.iter_mut().enumerate() {
             if area.kind == kind {

@@ -148,8 +148,8 @@ pub(crate) fn place_channels(board: &Board, manifest: &Manifest, guests: &mut [G
     }
 }
 
-/// Finds places for the frames of partitions that see them: each as one region of the MPU. Frames without room
-/// stay where nothing is, and are reported with the places of everything.
+/// Finds places for the frames of partitions that see them: each as one region of the MPU. Frames without
+/// room stay where nothing is, and are reported with the places of everything.
 pub(crate) fn place_frames(board: &Board, manifest: &Manifest, guests: &mut [Guest], report: &mut Report) {
     let areas = guests.iter().flat_map(|guest| &guest.areas);
     let own = areas.filter(|area| area.kind != AreaKind::Frames);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames by the ring in memory that Bulkhead's virtual LAN9118 can have (docs/devices.md). This is not in the
-//! datasheet: a driver that uses it knows Bulkhead, and finds no ring on the bare board.
+//! Frames by the ring in memory that Bulkhead's virtual LAN9118 can have (docs/devices.md). The datasheet has
+//! no such thing: a driver that uses it knows Bulkhead, and finds no ring on the bare board.
 
 use crate::ethernet as chip;
 pub use chip::{FRAME_WORDS, Frame};
 use core::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 use cortex_m::peripheral::CPUID;
 
-/// A load gives the address of the memory, 0 if there is none; a store of 1 begins.
+/// A load gives the address of the memory, 0 on the bare board; a store of 1 begins.
 const RING: usize = 0xC0;
 /// With the ring: takes the length of the frame to send.
 const TX_DATA: usize = 0x20;
@@ -27,8 +27,8 @@ struct Memory {
 impl Memory {
     fn read(self, index: usize) -> u32 {
         let place = with_exposed_provenance::<u32>(self.at + 4 * (index % WORDS));
-        // SAFETY: the place is one of the words that the controller has named (`Ethernet::open`), where no variable
-        // of Rust's is. The hypervisor changes it only while the program is interrupted.
+        // SAFETY: the place is one of the words that the controller has named (`Ethernet::open`), where no
+        // variable of Rust's is. The hypervisor changes them only while the program is interrupted.
         unsafe { place.read_volatile() }
     }
 
