@@ -89,6 +89,8 @@ parts! {
     EarlyHandlers = 16, "early-handlers";
     /// Masks of a VM in words of its memory; class armv7m.
     MaskWords = 17, "mask-words";
+    /// Frames of a VM's interface in memory that the VM sees; class armv7m.
+    FrameRing = 18, "frame-ring";
 }
 
 impl Part {
@@ -97,6 +99,7 @@ impl Part {
     pub const fn needs(self) -> Parts {
         match self {
             Self::Functions => Parts::of(&[Self::Channels]),
+            Self::FrameRing => Parts::of(&[Self::Networks]),
             Self::Lent => Parts::of(&[Self::Channels, Self::Ports]),
             _ => Parts::NONE,
         }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The round trip of a ping, measured with the same program (`guests/bench/mcu-ping`) in several places. The
 //! program runs on the bare board, and with the board's Ethernet controller passed through to it. It also
-//! runs with a virtual controller in front of the hypervisor's switch, alone and beside a second one.
+//! runs with a virtual controller in front of the hypervisor's switch, alone and beside a second one. At last
+//! it runs with a driver that knows the ring of frames of such a controller (`guests/bench/mcu-ping-ring`,
+//! the same sources).
 //!
 //! The other end is the emulator, which answers at once. The figures therefore count everything that programs
 //! and hypervisor execute.
@@ -22,9 +24,12 @@ const PASSED_THROUGH: &str = "ping-passed-through";
 const BRIDGED: &str = "ping-bridged";
 const BRIDGED_PAIR: &str = "ping-bridged-pair";
 const NEIGHBOUR: &str = "ping-neighbour";
+const RING: &str = "ping-ring";
+const RING_PAIR: &str = "ping-ring-pair";
+const RING_NEIGHBOUR: &str = "ping-ring-neighbour";
 
 /// The measured operations. The bar of a bridged ping is 15 % of the figure of the bare board.
-pub(crate) const ROWS: [Row; 4] = [
+pub(crate) const ROWS: [Row; 7] = [
     row(PASSED_THROUGH, "ping, controller passed through", None),
     row(BRIDGED, "ping, virtual controller", Some(306)),
     row(BRIDGED_PAIR, "ping, virtual controller beside a second one", None),
@@ -33,37 +38,80 @@ pub(crate) const ROWS: [Row; 4] = [
         "ping from one virtual controller to a second one",
         None,
     ),
+    row(RING, "ping, virtual controller with a ring of frames", Some(3000)),
+    row(
+        RING_PAIR,
+        "ping, virtual controller with a ring of frames beside a second one",
+        None,
+    ),
+    row(
+        RING_NEIGHBOUR,
+        "ping from one ring of frames to a second one",
+        None,
+    ),
 ];
 
 /// Nanoseconds, and so instructions, of a tick of the program's clock.
 const TICK: u64 = 40;
+
+/// A program with its part of a manifest.
+struct Program<'a> {
+    image: &'a str,
+    /// The line that gives the program its controller.
+    controller: &'a str,
+}
+
 /// Returns the system with the partition that pings.
-fn manifest(board: &str, controller: &str, more: &str) -> String {
+fn manifest(board: &str, program: &Program<'_>, more: &str) -> String {
+    let Program { image, controller } = program;
     format!(
         "board = \"{board}\"\n[pcpu.0]\npolicy = \"fixed-priority\"\n[emulator]\nnetworks = [{{ device = \"ethernet\" }}]\n\
-         [partition.ping]\nkind = \"vm\"\nimage = \"@guests/mcu-ping\"\nmemory = \"16K\"\n{controller}\
+         [partition.ping]\nkind = \"vm\"\nimage = \"@guests/{image}\"\nmemory = \"16K\"\n{controller}\
          vcpus = [{{ pcpu = 0, priority = 10 }}]\n{more}"
+    )
+}
+
+/// Returns the neighbour that answers pings.
+fn neighbour(image: &str, more: &str) -> String {
+    format!(
+        "[partition.echo]\nkind = \"vm\"\nimage = \"@guests/{image}\"\nmemory = \"16K\"\n{more}\
+         network = \"lan\"\nmac = \"02:00:00:00:00:11\"\nvcpus = [{{ pcpu = 0, priority = 12 }}]\n"
     )
 }
 
 /// Returns the systems: the key of a ping of the gateway, the key of a ping of the neighbour if there is one,
 /// and the manifest.
-fn systems(board: &str) -> [(&'static str, Option<&'static str>, String); 3] {
+fn systems(board: &str) -> [(&'static str, Option<&'static str>, String); 5] {
     const LAN: &str = "[network.lan]\nuplink = \"ethernet\"\n";
+    const SEEN: &str = "frame-ring = true\n";
     let virtual_one = "network = \"lan\"\nmac = \"02:00:00:00:00:10\"\n";
-    let neighbour = "[partition.echo]\nkind = \"vm\"\nimage = \"@guests/mcu-echo\"\nmemory = \"16K\"\n\
-                     network = \"lan\"\nmac = \"02:00:00:00:00:11\"\nvcpus = [{ pcpu = 0, priority = 12 }]\n";
+    let ping = |controller| Program {
+        image: "mcu-ping",
+        controller,
+    };
+    let by_ring = format!("{virtual_one}{SEEN}");
+    let ring = Program {
+        image: "mcu-ping-ring",
+        controller: &by_ring,
+    };
+    let pair = |other: String| format!("{LAN}{other}");
     [
         (
             PASSED_THROUGH,
             None,
-            manifest(board, "devices = [\"ethernet\"]\n", ""),
+            manifest(board, &ping("devices = [\"ethernet\"]\n"), ""),
         ),
-        (BRIDGED, None, manifest(board, virtual_one, LAN)),
+        (BRIDGED, None, manifest(board, &ping(virtual_one), LAN)),
         (
             BRIDGED_PAIR,
             Some(NEIGHBOUR),
-            manifest(board, virtual_one, &format!("{LAN}{neighbour}")),
+            manifest(board, &ping(virtual_one), &pair(neighbour("mcu-echo", ""))),
+        ),
+        (RING, None, manifest(board, &ring, LAN)),
+        (
+            RING_PAIR,
+            Some(RING_NEIGHBOUR),
+            manifest(board, &ring, &pair(neighbour("mcu-echo-ring", SEEN))),
         ),
     ]
 }
@@ -91,8 +139,8 @@ pub(crate) fn measure(
             .first()
             .ok_or_else(|| Problem::new("nothing to measure"))?;
         let alone = on_board(emulator, plugged)?.gateway()?;
-        for key in [PASSED_THROUGH, BRIDGED, BRIDGED_PAIR, NEIGHBOUR] {
-            results.bare.insert(key.to_owned(), alone);
+        for row in ROWS {
+            results.bare.insert(row.key.to_owned(), alone);
         }
         Ok(())
     })

@@ -12,16 +12,22 @@
 //! wake-up, no flow control, no general-purpose timer, and the CRC at the end of a received frame is zero if
 //! it came from another guest.
 //!
+//! It can have what no chip has: a register by which a driver that knows it takes and gives frames in the
+//! memory itself (module `ring`).
+//!
 //! Invariants: nothing a guest writes moves an index out of its part of the memory; a frame is whole or not
 //! there.
 
 mod mac;
 mod receive;
+mod ring;
 mod transmit;
 
 use mac::Mac;
 use receive::Receive;
 pub use receive::{Arrival, Piece};
+pub use ring::{CONSUMED, PRODUCED};
+use ring::{HAS_RINGS, Ring};
 use transmit::Transmit;
 
 /// Words of memory that a device needs: received frames, then the frame being written.
@@ -70,6 +76,12 @@ const RX_DROP: u64 = 0xA0;
 const MAC_CSR_CMD: u64 = 0xA4;
 const MAC_CSR_DATA: u64 = 0xA8;
 const E2P_CMD: u64 = 0xB0;
+/// Reserved on the chip, which reads as 0. A load gives the address at which the guest sees the memory for
+/// frames, 0 if it does not. A store with bit 0 set lets frames be handed over there, to the next reset: the
+/// received ones in a ring. The port for data to transmit then takes lengths. Each sends the frame of so many
+/// bytes at the start of the transmit part of the memory, which is free again after the store.
+const RING: u64 = 0xC0;
+const RING_ON: u32 = 1;
 
 const CHIP: u32 = 0x0118_0001;
 const BYTE_ORDER: u32 = 0x8765_4321;
@@ -137,6 +149,7 @@ pub struct Lan9118 {
     receive: Receive,
     transmit: Transmit,
     mac: Mac,
+    ring: Ring,
     /// A FIFO for statuses has moved since an interrupt was acknowledged.
     has_moved: bool,
 }
@@ -145,9 +158,10 @@ impl Lan9118 {
     /// Word of the memory at which the frame that is being written begins.
     pub const TRANSMIT_AT: u32 = RECEIVE_WORDS;
 
-    /// Returns the state after a reset. `address` is what its EEPROM would hold.
+    /// Returns the state after a reset. `address` is what its EEPROM would hold. `memory_at` is the address
+    /// at which the guest sees the memory for frames, 0 if it does not.
     #[must_use]
-    pub const fn new(address: [u8; 6]) -> Self {
+    pub const fn new(address: [u8; 6], memory_at: u32) -> Self {
         Self {
             irq_config: 0,
             status: 0,
@@ -160,6 +174,7 @@ impl Lan9118 {
             receive: Receive::new(),
             transmit: Transmit::new(),
             mac: Mac::new(address),
+            ring: Ring::new(memory_at),
             has_moved: false,
         }
     }
@@ -216,6 +231,7 @@ impl Lan9118 {
             MAC_CSR_CMD => self.mac.command(),
             MAC_CSR_DATA => self.mac.data(),
             E2P_CMD => E2P_LOADED,
+            RING => self.ring.address(),
             _ => 0,
         }
     }
@@ -253,6 +269,7 @@ impl Lan9118 {
             RX_DP_CTRL if value & RX_FFWD != 0 => self.receive.skip(),
             MAC_CSR_CMD => self.mac.run(value),
             MAC_CSR_DATA => self.mac.set_data(value),
+            RING if HAS_RINGS && value & RING_ON != 0 => self.start_ring(),
             _ => {}
         }
         None
@@ -267,9 +284,13 @@ impl Lan9118 {
     /// Returns where a frame of `bytes` bytes, CRC included, goes whose first bytes are `head`: in at most
     /// two pieces. The switch asks before it copies the frame. None if the guest does not want it, or has no
     /// room for it.
-    pub fn offer(&mut self, head: [u32; 2], bytes: u32) -> Option<Arrival> {
+    pub fn offer(&mut self, head: [u32; 2], bytes: u32, memory: &mut impl FrameMemory) -> Option<Arrival> {
         let kind = self.mac.wants(head)?;
-        let arrival = self.receive.room(bytes, kind);
+        let mut arrival = self.receive.room(bytes, kind);
+        // A FIFO that is shut has no room.
+        if arrival.is_none() && self.ring.is_on() {
+            arrival = self.ring.room(bytes, memory);
+        }
         if arrival.is_none() {
             self.dropped = self.dropped.saturating_add(1);
             self.status |= RSFF_INT;
@@ -277,12 +298,45 @@ impl Lan9118 {
         arrival
     }
 
-    /// Notes that the frame that was offered has been copied.
-    pub fn arrived(&mut self, arrival: &Arrival) {
+    /// Notes that the frame that was offered has been copied. Returns true if the guest wants an interrupt
+    /// that the level of the line does not show: a guest with a ring has nothing to acknowledge.
+    pub fn arrived(&mut self, arrival: &Arrival, memory: &mut impl FrameMemory) -> bool {
+        if self.ring.is_on() {
+            self.ring.commit(arrival, memory);
+            return self.enable & RSFL_INT != 0 && self.irq_config & IRQ_EN != 0;
+        }
         self.receive.commit(arrival);
         self.has_moved = true;
         self.status |= RXD_INT;
         self.look_at_levels();
+        false
+    }
+
+    /// Clears what follows a frame of `bytes` bytes that the guest has written to the memory itself, where
+    /// receivers find the CRC: nothing of an earlier frame leaves with this one.
+    pub fn close(bytes: u32, memory: &mut impl FrameMemory) {
+        let index = Self::TRANSMIT_AT.wrapping_add(bytes >> 2);
+        let filled = (bytes & 3).wrapping_mul(8);
+        let last = memory.word(index) & !u32::MAX.wrapping_shl(filled);
+        memory.set_word(index, last);
+        memory.set_word(index.wrapping_add(1), 0);
+    }
+
+    /// Tells whether frames are handed over in memory that the guest sees.
+    #[must_use]
+    pub const fn has_ring(&self) -> bool {
+        self.ring.is_on()
+    }
+
+    /// Hands frames over in the memory, if the guest sees it: keeps them out of the FIFOs, and takes lengths
+    /// in the place of frames to send.
+    #[cold]
+    #[inline(never)]
+    const fn start_ring(&mut self) {
+        if self.ring.start() {
+            self.receive = Receive::shut();
+            self.transmit = Transmit::of_lengths();
+        }
     }
 
     /// Clears interrupts (5.3.3). The interrupt of a FIFO above its level stays, as on the chip, but only if
@@ -330,7 +384,7 @@ impl Lan9118 {
 
     fn configure_receive(&mut self, value: u32) {
         self.receive_config = value & RX_CFG_WRITABLE;
-        if value & RX_CFG_DUMP != 0 {
+        if value & RX_CFG_DUMP != 0 && !self.ring.is_on() {
             self.receive = Receive::new();
         }
         if !self.mac.receives() {
@@ -340,7 +394,7 @@ impl Lan9118 {
 
     fn configure_transmit(&mut self, value: u32) {
         self.transmit_config = value & TX_CFG_WRITABLE;
-        if value & TX_CFG_TXD_DUMP != 0 {
+        if value & TX_CFG_TXD_DUMP != 0 && !self.ring.is_on() {
             self.transmit.forget_frame();
         }
         if value & TX_CFG_TXS_DUMP != 0 {
@@ -354,7 +408,14 @@ impl Lan9118 {
 
     /// Does the soft reset of HW_CFG.SRST (5.3.9): all but the address, which is loaded anew.
     fn reset_softly(&mut self) {
-        *self = Self::new(self.mac.loaded());
+        self.reset(self.mac.loaded(), self.ring.address());
+    }
+
+    /// Becomes a device that [`Self::new`] returns.
+    #[cold]
+    #[inline(never)]
+    pub const fn reset(&mut self, address: [u8; 6], memory_at: u32) {
+        *self = Self::new(address, memory_at);
     }
 }
 

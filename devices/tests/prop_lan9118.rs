@@ -63,7 +63,7 @@ proptest! {
 
     #[test]
     fn nothing_leaves_its_part_of_the_memory(events in prop::collection::vec(event(), 0..400)) {
-        let mut device = Lan9118::new(OWN);
+        let mut device = Lan9118::new(OWN, 0);
         let mut memory = Guarded(vec![0; MEMORY_WORDS as usize]);
         receive_all(&mut device, &mut memory);
         for event in events {
@@ -77,13 +77,13 @@ proptest! {
                     }
                 }
                 Event::Arrive(bytes) => {
-                    if let Some(arrival) = device.offer([0x0000_0002, 0x0700], bytes) {
+                    if let Some(arrival) = device.offer([0x0000_0002, 0x0700], bytes, &mut memory) {
                         let words: u32 = arrival.pieces.iter().map(|piece| piece.words).sum();
                         prop_assert_eq!(words, bytes.div_ceil(4));
                         for piece in arrival.pieces {
                             prop_assert!(piece.at + piece.words <= Lan9118::TRANSMIT_AT);
                         }
-                        device.arrived(&arrival);
+                        device.arrived(&arrival, &mut memory);
                     }
                 }
             }
@@ -92,17 +92,17 @@ proptest! {
 
     #[test]
     fn frames_are_read_in_the_order_they_came(lengths in prop::collection::vec(64_u32..1519, 1..60), batch in 1_usize..6) {
-        let mut device = Lan9118::new(OWN);
+        let mut device = Lan9118::new(OWN, 0);
         let mut memory = Guarded(vec![0; MEMORY_WORDS as usize]);
         receive_all(&mut device, &mut memory);
         let mut waiting = std::collections::VecDeque::new();
         for (number, length) in (1_u32..).zip(lengths) {
-            if let Some(arrival) = device.offer([2, 0x0700], length) {
+            if let Some(arrival) = device.offer([2, 0x0700], length, &mut memory) {
                 let places = arrival.pieces.iter().flat_map(|piece| piece.at..piece.at + piece.words);
                 for (place, index) in places.zip(0_u32..) {
                     memory.0[place as usize] = number << 16 | index;
                 }
-                device.arrived(&arrival);
+                device.arrived(&arrival, &mut memory);
                 waiting.push_back((number, length));
             }
             if waiting.len() >= batch {

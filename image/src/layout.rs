@@ -398,11 +398,13 @@ records! {
     NicRecord {
         /// The partition.
         partition: U32,
-        /// Its network, counted from 0.
+        /// Its network, counted from 0, and [`NIC_FRAME_RING`] or not.
         network: U32,
         /// Its MAC address, and two bytes 0.
         address: [u8; 8],
-        /// Bus address of [`NIC_MEMORY`] bytes of RAM for frames, which no partition can reach.
+        /// Bus address of [`NIC_MEMORY`] bytes of RAM for frames, which no partition can reach. With
+        /// [`NIC_FRAME_RING`] its own can, by a mapping of just these bytes. (No class with
+        /// such a device translates addresses.)
         memory: U64,
     }
     /// A port: a queue of messages.
@@ -648,6 +650,8 @@ pub const CONTROLLER_ACPI_TIMER: u32 = driver::ACPI_TIMER.number;
 
 /// Bytes of memory for the frames of a network interface.
 pub const NIC_MEMORY: u64 = 8192;
+/// The VM sees the memory for its frames.
+pub const NIC_FRAME_RING: u32 = 1 << 8;
 
 /// A VM partition.
 pub const PARTITION_VM: u32 = 1;

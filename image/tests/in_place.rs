@@ -5,6 +5,7 @@
 mod common;
 
 use bulkhead_abi::log::SMALL_AREA_SIZE;
+use bulkhead_abi::parts::{Part, Parts};
 use bulkhead_arch_api::class::{AARCH64, ARMV7M};
 use bulkhead_image::layout::*;
 use bulkhead_image::{Fault, Image, ImageBuilder, ImageError, Payload, Portable, Sha256, Table};
@@ -280,5 +281,91 @@ fn rules_of_networks() {
         let mut builder = connected();
         change(&mut builder);
         assert_eq!(builder.build().map(drop), Err(ImageError::Record { table, index, fault }));
+    }
+}
+
+/// Adds a VM that has nothing but code and RAM.
+fn second_vm(builder: &mut ImageBuilder) {
+    let [first, ..] = &builder.partitions[..] else {
+        return;
+    };
+    builder.partitions.push(PartitionRecord {
+        name: name("other"),
+        uuid: [1; 16],
+        entry: (CODE + 0x1101).into(),
+        argument: (CODE + 0x1000).into(),
+        stack: (RAM + 0x9000).into(),
+        first_vcpu: 1.into(),
+        ..*first
+    });
+    builder.vcpus.push(VcpuRecord::plain(1, 0, 5));
+    for (base, size, flags) in [
+        (CODE + 0x1000, 0x400, MEMORY_READ | MEMORY_EXECUTE),
+        (RAM + 0x8000, 0x1000, MEMORY_READ | MEMORY_WRITE | MEMORY_CLEAR),
+    ] {
+        builder.memory.push(MemoryRecord {
+            partition: 1.into(),
+            ..mapping(base, size, flags)
+        });
+    }
+}
+
+/// Returns the image of [`connected`] with a VM that sees the memory for its frames.
+fn with_ring() -> ImageBuilder {
+    let mut builder = connected();
+    builder.nics[0].network = NIC_FRAME_RING.into();
+    let flags = MEMORY_READ | MEMORY_WRITE | MEMORY_CLEAR;
+    builder.memory.push(mapping(RAM + 0x2000, NIC_MEMORY, flags));
+    builder
+}
+
+#[test]
+fn a_vm_may_see_the_memory_for_its_own_frames_and_all_of_it() {
+    type Change = fn(&mut ImageBuilder, usize);
+    let bytes = with_ring().build().unwrap();
+    assert!(Image::check(&bytes, &ARMV7M, &Portable).is_ok());
+    let ring = with_ring().memory.len() - 1;
+    let overlaps = Fault::Overlaps(Table::Memory, ring as u16);
+    let cases: [(Change, Fault); 9] = [
+        (|b, _| b.nics[0].network = 0.into(), overlaps),
+        (|b, ring| b.memory.truncate(ring), Fault::NoSuch(Table::Memory)),
+        (|b, ring| b.memory[ring].size = 0x1000.into(), overlaps),
+        (
+            |b, ring| b.memory[ring] = mapping(RAM + 0x2000, 0x4000, b.memory[ring].flags.get()),
+            overlaps,
+        ),
+        (
+            |b, ring| b.memory[ring].flags = (MEMORY_READ | MEMORY_CLEAR).into(),
+            overlaps,
+        ),
+        (
+            |b, ring| b.memory[ring].flags = (MEMORY_READ | MEMORY_WRITE).into(),
+            overlaps,
+        ),
+        (
+            |b, ring| b.memory[ring].flags = (b.memory[ring].flags.get() | MEMORY_EXECUTE).into(),
+            overlaps,
+        ),
+        (
+            |b, ring| {
+                second_vm(b);
+                b.memory[ring].partition = 1.into();
+            },
+            overlaps,
+        ),
+        (
+            |b, _| b.board.parts = Parts::ALL.without(Parts::of(&[Part::FrameRing])).0.into(),
+            Fault::OutOfRange,
+        ),
+    ];
+    for (change, fault) in cases {
+        let mut builder = with_ring();
+        change(&mut builder, ring);
+        let refused = ImageError::Record {
+            table: Table::Nics,
+            index: 0,
+            fault,
+        };
+        assert_eq!(builder.build().map(drop), Err(refused));
     }
 }

@@ -12,7 +12,7 @@ use crate::cap::Capability;
 use crate::dispatch::{Pcpu, Seat};
 use crate::log::{Entries, LogLine, numbered};
 use crate::mailbox::bit;
-use crate::network::{Nic, OUTSIDE};
+use crate::network::OUTSIDE;
 use crate::partition::{Launch, Request};
 use crate::parts::{EARLY_HANDLERS, MASK_WORDS, NETWORKS};
 use crate::port::PortId;
@@ -512,7 +512,7 @@ fn connect<A: Arch, D: Drivers>(
     let mut partitions = 0;
     for nic in system.nics() {
         let facts = system.nic(nic);
-        *shared.nics.of(nic).lock() = Nic::new(facts.address);
+        shared.nics.of(nic).lock().reset(facts);
         if facts.network == OUTSIDE {
             partitions |= bit(facts.partition.0);
         }

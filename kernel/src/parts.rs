@@ -35,6 +35,8 @@ pub(crate) const FLASH: bool = PARTS.has(Part::Flash);
 /// As [`PORTS`].
 pub(crate) const NETWORKS: bool = PARTS.has(Part::Networks);
 /// As [`PORTS`].
+pub(crate) const FRAME_RING: bool = PARTS.has(Part::FrameRing);
+/// As [`PORTS`].
 pub(crate) const SEMIHOSTING: bool = PARTS.has(Part::Semihosting);
 /// As [`PORTS`].
 pub(crate) const TRACE: bool = PARTS.has(Part::Trace);

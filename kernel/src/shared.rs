@@ -206,7 +206,7 @@ impl<R: RelaxStrategy> Shared<'_, R> {
             lines: Lines::new(),
             flashes: Table::new([const { TicketMutex::new(Flash::new()) }; FLASHES]),
             services: Services::new(),
-            nics: Table::new([const { TicketMutex::new(Nic::new([0; 6])) }; NIC_ENTRIES]),
+            nics: Table::new([const { TicketMutex::new(Nic::NOTHING) }; NIC_ENTRIES]),
             functions: [const { TicketMutex::new(Function::new()) }; MAX_FUNCTIONS],
             starved: AtomicU32::new(0),
             ending: AtomicBool::new(false),

@@ -12,6 +12,7 @@ mod classes;
 mod control;
 mod device;
 mod explore_port;
+mod frame_ring;
 mod health;
 mod hold;
 mod host;

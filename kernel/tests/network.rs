@@ -9,18 +9,18 @@ use bulkhead_image::ImageBuilder;
 use bulkhead_image::layout::{NicRecord, VIRTUAL_LAN9118, VirtualDeviceRecord};
 
 /// The address at which every VM finds the controller. The next constant is the line of the controller.
-const NIC: u64 = 0x0a00_0000;
-const NIC_LINE: u32 = 40;
+pub(crate) const NIC: u64 = 0x0a00_0000;
+pub(crate) const NIC_LINE: u32 = 40;
 /// The address of the memory for frames on the bus.
-const FRAMES: u64 = 0x4800_0000;
-const FRAMES_EACH: u64 = 8192;
+pub(crate) const FRAMES: u64 = 0x4800_0000;
+pub(crate) const FRAMES_EACH: u64 = 8192;
 /// Registers (LAN9118 datasheet, 5.3) and bits of theirs.
 const RX_DATA: u64 = 0x00;
-const TX_DATA: u64 = 0x20;
+pub(crate) const TX_DATA: u64 = 0x20;
 const RX_STATUS: u64 = 0x40;
 /// The value 0x11 makes the output active high and push-pull. The line is low then.
-const IRQ_CFG: u64 = 0x54;
-const RX_DROP: u64 = 0xA0;
+pub(crate) const IRQ_CFG: u64 = 0x54;
+pub(crate) const RX_DROP: u64 = 0xA0;
 const MAC_CSR_CMD: u64 = 0xA4;
 const MAC_CSR_DATA: u64 = 0xA8;
 const FIRST_AND_LAST: u64 = 0x3000;
@@ -28,14 +28,14 @@ const RECEIVE: u64 = 1 << 2;
 /// Bits of the RX status: group addresses (3.13.3).
 const BROADCAST: u64 = 1 << 13 | 1 << 10;
 
-const ALL: [u8; 6] = [0xFF; 6];
+pub(crate) const ALL: [u8; 6] = [0xFF; 6];
 /// An address that the manifest does not know.
-const STRANGER: [u8; 6] = [2, 9, 9, 9, 9, 9];
+pub(crate) const STRANGER: [u8; 6] = [2, 9, 9, 9, 9, 9];
 /// The time at which receivers look for frames.
-const LATER: u64 = 20_000;
+pub(crate) const LATER: u64 = 20_000;
 
 /// Returns the address of VM `number`.
-fn mac(number: u8) -> [u8; 6] {
+pub(crate) fn mac(number: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, number]
 }
 
@@ -45,7 +45,7 @@ fn bench(networks: &[u32]) -> Bench {
     Bench::with_image(1, image(networks).build().unwrap())
 }
 
-fn image(networks: &[u32]) -> ImageBuilder {
+pub(crate) fn image(networks: &[u32]) -> ImageBuilder {
     let names = ["a", "b", "c", "d"];
     let parts: Vec<_> = (1_u32..)
         .zip(names.iter().take(networks.len()))
@@ -73,7 +73,7 @@ fn image(networks: &[u32]) -> ImageBuilder {
 }
 
 /// Does the actions one after the other, marks the values read, then idles.
-fn accesses(actions: Vec<Action>) -> impl FnMut(Outcome, u64) -> Action {
+pub(crate) fn accesses(actions: Vec<Action>) -> impl FnMut(Outcome, u64) -> Action {
     // The line is low from then on, as each driver makes it.
     let mut actions = [write(IRQ_CFG, 0x11)].into_iter().chain(actions);
     move |last, _| match last {
@@ -82,7 +82,7 @@ fn accesses(actions: Vec<Action>) -> impl FnMut(Outcome, u64) -> Action {
     }
 }
 
-fn write(offset: u64, value: u64) -> Action {
+pub(crate) fn write(offset: u64, value: u64) -> Action {
     Action::Write {
         address: NIC + offset,
         size: 4,
@@ -90,7 +90,7 @@ fn write(offset: u64, value: u64) -> Action {
     }
 }
 
-fn read(offset: u64) -> Action {
+pub(crate) fn read(offset: u64) -> Action {
     Action::Read {
         address: NIC + offset,
         size: 4,
@@ -98,7 +98,7 @@ fn read(offset: u64) -> Action {
 }
 
 /// Returns a frame of 64 bytes. Its receiver finds `content` at the end of the fourth word.
-fn frame(to: [u8; 6], from: [u8; 6], content: u16) -> Vec<u32> {
+pub(crate) fn frame(to: [u8; 6], from: [u8; 6], content: u16) -> Vec<u32> {
     let [c, d] = content.to_be_bytes();
     let bytes = [&to[..], &from, &[8, 0, c, d]].concat();
     let mut words: Vec<u32> = bytes
@@ -110,7 +110,7 @@ fn frame(to: [u8; 6], from: [u8; 6], content: u16) -> Vec<u32> {
 }
 
 /// Returns the actions of a driver that sends a frame.
-fn send(words: &[u32]) -> Vec<Action> {
+pub(crate) fn send(words: &[u32]) -> Vec<Action> {
     let bytes = 4 * words.len() as u64;
     let data = words.iter().map(|word| write(TX_DATA, u64::from(*word)));
     [write(TX_DATA, FIRST_AND_LAST | bytes), write(TX_DATA, bytes)]
@@ -119,19 +119,19 @@ fn send(words: &[u32]) -> Vec<Action> {
         .collect()
 }
 
-fn start_receiver() -> Vec<Action> {
+pub(crate) fn start_receiver() -> Vec<Action> {
     vec![write(MAC_CSR_DATA, RECEIVE), write(MAC_CSR_CMD, 1 << 31 | 1)]
 }
 
 /// Returns the actions that read the status of the oldest frame, its first four words, and the rest.
-fn take() -> Vec<Action> {
+pub(crate) fn take() -> Vec<Action> {
     let words = (0..4).map(|_| read(RX_DATA));
     let rest = (0..13).map(|_| read(RX_DATA));
     [read(RX_STATUS)].into_iter().chain(words).chain(rest).collect()
 }
 
 /// Receives, and looks later whether there are so many frames.
-fn receiver(frames: usize) -> Vec<Action> {
+pub(crate) fn receiver(frames: usize) -> Vec<Action> {
     let mut actions = start_receiver();
     actions.extend([
         Action::SetTimer(Some(LATER)),
@@ -147,7 +147,7 @@ fn receiver(frames: usize) -> Vec<Action> {
 }
 
 /// Returns the marks of [`receiver`]: status and content of each frame, without frames that are not there.
-fn received(bench: &Bench, vcpu: u8) -> Vec<(u64, u16)> {
+pub(crate) fn received(bench: &Bench, vcpu: u8) -> Vec<(u64, u16)> {
     let marks = bench.marks(vcpu);
     let (last, frames) = marks
         .split_last_chunk::<2>()
@@ -162,7 +162,7 @@ fn received(bench: &Bench, vcpu: u8) -> Vec<(u64, u16)> {
 }
 
 /// The status of an undamaged frame of [`frame`], its CRC included.
-const WHOLE: u64 = 68 << 16;
+pub(crate) const WHOLE: u64 = 68 << 16;
 
 /// Starts VM 0 with these actions, and the others as receivers. Then runs.
 fn exchange(networks: &[u32], actions: Vec<Action>) -> Bench {

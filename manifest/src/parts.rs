@@ -43,6 +43,7 @@ pub fn of_class(class: Class) -> Parts {
         (Part::Semihosting, facts.semihosting),
         (Part::EarlyHandlers, facts.delays_interrupts),
         (Part::MaskWords, facts.runs_in_place()),
+        (Part::FrameRing, has(DeviceRole::Network)),
     ];
     let lacked = limited.into_iter().filter(|(_, can)| !can);
     Parts::ALL.without(lacked.fold(Parts::NONE, |set, (part, _)| set.with(part)))
@@ -135,6 +136,10 @@ impl Found {
             if let Some(words) = &partition.machine.mask_words {
                 let why = format!("partition `{}` has `machine.mask-words`", partition.name.value);
                 self.add(Part::MaskWords, Some(words.place), why);
+            }
+            if let Some(place) = partition.frame_ring.key.filter(|_| *partition.frame_ring) {
+                let why = format!("partition `{}` has `frame-ring`", partition.name.value);
+                self.add(Part::FrameRing, Some(place), why);
             }
             if let Some(flash) = &partition.flash {
                 let why = format!("partition `{}` has a flash", partition.name.value);

@@ -7,8 +7,7 @@ use bulkhead_arch_support::physical;
 /// Reads a word of a frame.
 #[inline]
 pub(crate) fn load(at: u64) -> u32 {
-    // SAFETY: memory for frames (the kernel's promise), which is RAM of the hypervisor without any Rust
-    // reference.
+    // SAFETY: memory for frames (the kernel's promise), which is RAM without any Rust reference.
     unsafe { physical::read_word32(at as usize) }
 }
 

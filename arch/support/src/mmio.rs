@@ -13,6 +13,28 @@ pub struct Mmio {
     size: usize,
 }
 
+/// A register that has been looked up.
+#[derive(Debug, Clone, Copy)]
+pub struct Port<T>(*mut T);
+
+impl<T> Port<T> {
+    /// Reads the register.
+    #[inline(always)]
+    #[must_use]
+    pub fn read(&self) -> T {
+        // SAFETY: `Mmio::register` keeps the access inside the window and aligned; that the window is mapped
+        // device memory is the promise made to `Mmio::new`.
+        unsafe { self.0.read_volatile() }
+    }
+
+    /// Writes the register.
+    #[inline(always)]
+    pub fn write(&self, value: T) {
+        // SAFETY: as for the read above.
+        unsafe { self.0.write_volatile(value) }
+    }
+}
+
 macro_rules! access {
     ($read:ident, $write:ident, $type:ty) => {
         /// Reads the register at `offset`.
@@ -20,9 +42,7 @@ macro_rules! access {
         #[must_use]
         pub fn $read(&self, offset: usize) -> $type {
             match self.register::<$type>(offset) {
-                // SAFETY: `register` keeps the access inside the window and aligned; that the window is
-                // mapped device memory is the promise made to `Mmio::new`.
-                Some(register) => unsafe { register.read_volatile() },
+                Some(register) => register.read(),
                 None => 0,
             }
         }
@@ -30,9 +50,8 @@ macro_rules! access {
         /// Writes the register at `offset`.
         #[inline]
         pub fn $write(&self, offset: usize, value: $type) {
-            if let Some(register) = self.register::<$type>(offset) {
-                // SAFETY: as for the read above.
-                unsafe { register.write_volatile(value) }
+            if let Some(register) = self.register(offset) {
+                register.write(value);
             }
         }
     };
@@ -42,7 +61,7 @@ impl Mmio {
     /// Makes a window of the `size` bytes of registers from `base` on.
     ///
     /// # Safety
-    /// The range is mapped as device memory for as long as the value or a copy of it is used, and no
+    /// The range is mapped as device memory for as long as the value, a copy or a port of it is used, and no
     /// write to it changes memory that Rust code refers to.
     #[must_use]
     pub const unsafe fn new(base: usize, size: usize) -> Self {
@@ -75,11 +94,19 @@ impl Mmio {
     }
 
     #[inline]
-    fn register<T>(&self, offset: usize) -> Option<*mut T> {
+    fn register<T>(&self, offset: usize) -> Option<Port<T>> {
         let width = size_of::<T>();
         let inside = offset.checked_add(width).is_some_and(|end| end <= self.size);
         let aligned = offset & (width - 1) == 0;
-        (inside && aligned).then(|| (self.base + offset) as *mut T)
+        (inside && aligned).then(|| Port((self.base + offset) as *mut T))
+    }
+
+    /// Returns the register of 32 bits at `offset`, for code that accesses it many times: it is looked up
+    /// once. None outside the window.
+    #[inline]
+    #[must_use]
+    pub fn port(&self, offset: usize) -> Option<Port<u32>> {
+        self.register(offset)
     }
 
     access!(read8, write8, u8);
@@ -102,6 +129,8 @@ mod tests {
         mmio.write8(15, 3);
         mmio.write64(16, 4);
         mmio.write32(13, 5);
+        assert_eq!(mmio.port(8).map(|port| port.read()), Some(2));
+        assert!(mmio.port(16).is_none());
         mmio.write64(usize::MAX, 6);
         assert_eq!(
             (mmio.read64(0), mmio.read32(8), mmio.read8(15), mmio.read32(16)),

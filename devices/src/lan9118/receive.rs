@@ -36,6 +36,22 @@ pub struct Arrival {
     entry: u16,
 }
 
+impl Arrival {
+    /// Returns a place in one piece for a frame of `bytes` bytes.
+    pub(super) const fn whole(at: u32, words: u32, bytes: u32) -> Self {
+        let after = Piece { at: 0, words: 0 };
+        Self {
+            pieces: [Piece { at, words }, after],
+            entry: bytes as u16,
+        }
+    }
+
+    /// Returns the length of the frame, CRC included.
+    pub(super) const fn bytes(&self) -> u32 {
+        (self.entry & LENGTH) as u32
+    }
+}
+
 /// All that wait. The counters count frames and wrap around.
 #[derive(Clone, Debug)]
 pub(super) struct Receive {
@@ -92,6 +108,14 @@ impl Receive {
             head: 0,
             used: 0,
             position: 0,
+        }
+    }
+
+    /// Returns a FIFO whose memory is used otherwise: it has no room.
+    pub(super) const fn shut() -> Self {
+        Self {
+            used: RING,
+            ..Self::new()
         }
     }
 

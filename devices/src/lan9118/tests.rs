@@ -26,7 +26,7 @@ struct Chip {
 impl Chip {
     fn new() -> Self {
         let mut chip = Self {
-            device: Lan9118::new(OWN),
+            device: Lan9118::new(OWN, 0),
             ram: Ram(vec![0; MEMORY_WORDS as usize]),
         };
         chip.mac_write(MAC_CR, 0x0000_080C);
@@ -64,7 +64,9 @@ impl Chip {
             })
             .collect();
         words.push(0);
-        let Some(arrival) = self.device.offer([words[0], words[1]], frame.len() as u32 + 4) else {
+        let head = [words[0], words[1]];
+        let bytes = frame.len() as u32 + 4;
+        let Some(arrival) = self.device.offer(head, bytes, &mut self.ram) else {
             return false;
         };
         let mut words = words.into_iter();
@@ -73,7 +75,7 @@ impl Chip {
                 self.ram.set_word(index, words.next().unwrap());
             }
         }
-        self.device.arrived(&arrival);
+        assert!(!self.device.arrived(&arrival, &mut self.ram));
         true
     }
 
@@ -289,4 +291,53 @@ fn a_handler_that_only_acknowledges_comes_to_an_end() {
     chip.read(RX_STATUS);
     chip.write(INT_STS, u32::MAX);
     assert!(!chip.device.level());
+}
+
+#[test]
+fn a_driver_that_knows_the_ring_needs_no_fifo() {
+    const AT: u32 = 0x2000_4000;
+    let mut chip = Chip::new();
+    assert_eq!(chip.read(RING), 0, "as on the chip");
+    chip.write(RING, RING_ON);
+    assert!(!chip.device.has_ring());
+    chip.device = Lan9118::new(OWN, AT);
+    chip.mac_write(MAC_CR, 0x0000_080C);
+    chip.write(IRQ_CFG, IRQ_EN | IRQ_POL | IRQ_TYPE);
+    assert_eq!(chip.read(RING), AT);
+    chip.write(RING, RING_ON);
+    chip.write(RX_CFG, RX_CFG_DUMP);
+    chip.write(TX_CFG, TX_CFG_TXD_DUMP | TX_CFG_TXS_DUMP);
+    assert!(chip.device.has_ring(), "its memory is no FIFO's to dump");
+    let head = [u32::from_le_bytes([2, 0, 0, 0]), u32::from_le_bytes([0, 7, 0, 0])];
+    let arrive = |chip: &mut Chip, head| {
+        let arrival = chip.device.offer(head, 64, &mut chip.ram)?;
+        Some((arrival.pieces[0].at, chip.device.arrived(&arrival, &mut chip.ram)))
+    };
+    assert_eq!(
+        arrive(&mut chip, head),
+        Some((1, false)),
+        "its interrupt is not enabled"
+    );
+    chip.write(INT_EN, RSFL_INT);
+    assert_eq!(arrive(&mut chip, head), Some((18, true)));
+    assert!(!chip.device.level(), "there is nothing to acknowledge");
+    assert_eq!(
+        arrive(&mut chip, [0x0000_0002, 0x0800]),
+        None,
+        "for another station"
+    );
+    chip.ram.set_word(CONSUMED, u32::MAX);
+    assert_eq!(arrive(&mut chip, head), None);
+    assert_eq!(chip.read(RX_DROP), 1);
+    assert_eq!(chip.write(TX_DATA_FIRST, 60), Some(Sent { bytes: 60 }));
+    assert_eq!(chip.write(TX_DATA_FIRST, FRAME_MAX + 1), None);
+    assert_eq!(chip.read(INT_STS) & TXE_INT, TXE_INT);
+    assert_eq!(
+        chip.read(TX_FIFO_INF),
+        1 << 16 | TX_SPACE,
+        "the status of the last one"
+    );
+    chip.write(HW_CFG, HW_SRST);
+    assert!(!chip.device.has_ring());
+    assert_eq!(chip.read(RING), AT);
 }

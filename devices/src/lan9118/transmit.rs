@@ -4,6 +4,7 @@
 //! A frame may consist of several buffers, each with an offset in its first word and an alignment of its end,
 //! so its bytes are put together in an accumulator and stored a word at a time.
 
+use super::ring::HAS_RINGS;
 use super::{FRAME_MAX, FrameMemory, Lan9118};
 
 /// Statuses that can wait.
@@ -52,6 +53,11 @@ pub(super) struct Transmit {
     tags: [u32; STATUSES as usize],
     pushed: u8,
     taken: u8,
+    /// The guest writes its frames to the memory itself. All that comes here are their lengths: a length is
+    /// the last word of a frame that has no data.
+    takes_lengths: bool,
+    /// The last word with no byte of a buffer: such a length.
+    unused: u32,
 }
 
 impl Transmit {
@@ -68,6 +74,19 @@ impl Transmit {
             tags: [0; STATUSES as usize],
             pushed: 0,
             taken: 0,
+            takes_lengths: false,
+            unused: 0,
+        }
+    }
+
+    /// Returns the state in which lengths of frames come, which are in the memory.
+    pub(super) const fn of_lengths() -> Self {
+        Self {
+            expects: Expects::Data,
+            command: COMMAND_LAST,
+            words: 1,
+            takes_lengths: true,
+            ..Self::new()
         }
     }
 
@@ -173,6 +192,9 @@ impl Transmit {
         let count = self.left.min(4_u16.wrapping_sub(unwanted.into()));
         self.left = self.left.wrapping_sub(count);
         if count == 0 {
+            if HAS_RINGS {
+                self.unused = value;
+            }
             return;
         }
         let all = u64::from(value) >> u32::from(unwanted).wrapping_mul(8);
@@ -201,9 +223,12 @@ impl Transmit {
         if self.command & COMMAND_LAST == 0 {
             return None;
         }
-        let bytes = Some(u32::from(self.length)).filter(|length| (1..=FRAME_MAX).contains(length));
+        let mut bytes = Some(u32::from(self.length)).filter(is_frame);
         if let Some(bytes) = bytes {
             self.close(bytes, memory);
+        } else if HAS_RINGS && self.takes_lengths {
+            self.expect_length();
+            bytes = Some(self.unused).filter(is_frame);
         }
         self.length = 0;
         self.part = 0;
@@ -221,6 +246,15 @@ impl Transmit {
         })
     }
 
+    /// Expects another length. The status of the last frame is forgotten.
+    #[cold]
+    #[inline(never)]
+    const fn expect_length(&mut self) {
+        self.expects = Expects::Data;
+        self.words = 1;
+        self.taken = self.pushed;
+    }
+
     /// Stores the last bytes, and zeros where receivers find the CRC: nothing of an earlier frame leaves with
     /// this one.
     fn close(&self, bytes: u32, memory: &mut impl FrameMemory) {
@@ -228,4 +262,9 @@ impl Transmit {
         memory.set_word(index, if bytes & 3 == 0 { 0 } else { self.part });
         memory.set_word(index.wrapping_add(1), 0);
     }
+}
+
+/// Tells whether a frame can have this length.
+fn is_frame(length: &u32) -> bool {
+    (1..=FRAME_MAX).contains(length)
 }

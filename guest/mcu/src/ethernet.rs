@@ -62,6 +62,17 @@ impl Default for Frame {
 }
 
 impl Frame {
+    /// Returns the words.
+    #[must_use]
+    pub const fn words(&self) -> &[u32; FRAME_WORDS] {
+        &self.words
+    }
+
+    /// Returns the words, to change them.
+    pub const fn words_mut(&mut self) -> &mut [u32; FRAME_WORDS] {
+        &mut self.words
+    }
+
     /// Returns an empty frame.
     #[must_use]
     pub const fn new() -> Self {
@@ -163,7 +174,8 @@ impl Ethernet {
         register::read(self.base + offset)
     }
 
-    fn write(&self, offset: usize, value: u32) {
+    /// Writes the register at an offset.
+    pub fn write(&self, offset: usize, value: u32) {
         register::write(self.base + offset, value);
     }
 

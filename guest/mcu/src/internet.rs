@@ -2,7 +2,7 @@
 //! The parts of the Internet protocols that a ping needs: ARP (RFC 826), IPv4 without options (RFC 791), ICMP
 //! echo (RFC 792).
 
-use crate::ethernet::{Ethernet, Frame};
+use super::ethernet::{Ethernet, Frame};
 
 /// An IPv4 address.
 pub type Ip = [u8; 4];

@@ -14,6 +14,7 @@ pub mod ethernet;
 pub mod internet;
 pub mod interrupts;
 pub mod register;
+pub mod ring;
 pub mod timer;
 pub mod uart;
 pub mod wake;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // As its vendor's driver uses it: FIFOs, a word at a time. Sections are those of the LAN9118's datasheet,
-// revision 1.5.
+// revision 1.5. With `WITH_RING` it also knows the ring of frames that Bulkhead's virtual controller can have
+// (docs/devices.md), and uses it where there is one.
 
 #include "ethernet.h"
 
@@ -41,6 +42,13 @@ enum { MAC_CR = 1, ADDRH = 2, ADDRL = 3 };
 #define FIRST_AND_LAST (1u << 13 | 1u << 12)
 
 static uintptr_t base;
+
+#ifdef WITH_RING
+// Reserved on the chip, and 0 there: the address of the memory for frames. A store of 1 takes the ring.
+enum { RING = 0xc0 };
+enum { TRANSMIT = 1664, PRODUCED = 2046, CONSUMED = 2047 };
+static volatile uint32_t *memory;
+#endif
 
 static uint32_t read(uint32_t offset)
 {
@@ -82,16 +90,59 @@ bool ethernet_start(uint8_t address[6])
     }
     write(INT_EN, RECEIVED);
     write(IRQ_CFG, 1u << 8 | 1u << 4 | 1);
+#ifdef WITH_RING
+    memory = (volatile uint32_t *)(uintptr_t)read(RING);
+    if (memory) {
+        memory[PRODUCED] = memory[CONSUMED] = 0;
+        write(RING, 1);
+    }
+#endif
     return true;
 }
 
+#ifdef WITH_RING
+static bool receive_from_ring(struct frame *frame)
+{
+    while (memory[CONSUMED] != memory[PRODUCED]) {
+        uint32_t at = memory[CONSUMED];
+        if (memory[at] == 0)
+            at = 0;
+        uint32_t length = memory[at], words = (length + 3) / 4;
+        bool fits = length >= 4 && length <= FRAME_BYTES;
+        for (uint32_t word = 0; fits && word < words; word++)
+            frame->words[word] = memory[at + 1 + word];
+        memory[CONSUMED] = at + 1 + words;
+        frame->length = length - 4;
+        if (fits)
+            return true;
+    }
+    return false;
+}
+
+static void send_from_memory(const struct frame *frame)
+{
+    for (uint32_t word = 0; word < (frame->length + 3) / 4; word++)
+        memory[TRANSMIT + word] = frame->words[word];
+    write(TX_DATA, frame->length);
+}
+#endif
+
 void ethernet_hold(void)
 {
+#ifdef WITH_RING
+    // Its interrupt comes once for each frame, and has no level.
+    if (memory)
+        return;
+#endif
     write(INT_EN, 0);
 }
 
 bool ethernet_receive(struct frame *frame)
 {
+#ifdef WITH_RING
+    if (memory)
+        return receive_from_ring(frame);
+#endif
     while (read(RX_FIFO_INF) >> 16 & 0xff) {
         uint32_t status = read(RX_STATUS), length = status >> 16 & 0x3fff;
         for (uint32_t word = 0; word < (length + 3) / 4; word++) {
@@ -111,6 +162,12 @@ bool ethernet_receive(struct frame *frame)
 
 void ethernet_send(const struct frame *frame)
 {
+#ifdef WITH_RING
+    if (memory) {
+        send_from_memory(frame);
+        return;
+    }
+#endif
     while ((read(TX_FIFO_INF) & 0xffff) < frame->length + 16) {
     }
     write(TX_DATA, FIRST_AND_LAST | frame->length);

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Interfaces of VMs to networks. Relies on the rules of `memory` and `devices`.
 //!
-//! Frames on their way lie in memory that no partition can reach, and an address stands for one interface: so
-//! a partition sees the frames that are for it, and no other's.
+//! Frames on their way lie in memory that no partition can reach but, if the manifest says so, their own. An
+//! address stands for one interface. So a partition sees the frames that are for it, and no other's.
 
 use super::board::{host_span, in_ram, not_the_hypervisors};
 use super::partitions::machine;
-use super::{at, earlier, require};
+use super::{at, earlier, require, uses};
 use crate::error::{Fault, Table};
-use crate::layout::{NIC_MEMORY, NicRecord};
+use crate::layout::{
+    MEMORY_CLEAR, MEMORY_READ, MEMORY_WRITE, MemoryRecord, NIC_FRAME_RING, NIC_MEMORY, NicRecord,
+};
 use crate::reader::Image;
 use crate::span::Span;
+use bulkhead_abi::parts::Part;
 use bulkhead_arch_api::class::DeviceRole;
 
 /// Networks beside the first, which the board's interface is on.
@@ -26,17 +29,28 @@ pub(super) fn nic(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     });
     require(has_registers, Fault::NoSuch(Table::VirtualDevices))?;
     // As many as could each have one of the interfaces, and the one that has the board's.
-    require(record.network.get() as usize <= NETWORKS, Fault::OutOfRange)?;
+    require(number(image, record) as usize <= NETWORKS, Fault::OutOfRange)?;
     address(record)?;
     memory(image, index, record)?;
     for (other, other_index) in earlier(image.nics(), index) {
-        let same_address = other.network == record.network && other.address == record.address;
+        let same_network = number(image, other) == number(image, record);
+        let same_address = same_network && other.address == record.address;
         require(
             other.partition != record.partition && !same_address,
             Fault::SameAs(other_index),
         )?;
     }
     Ok(())
+}
+
+/// Returns the number of a network, with all bits that an image may not have.
+fn number(image: &Image<'_>, record: &NicRecord) -> u32 {
+    let ring = if uses(image, Part::FrameRing) {
+        NIC_FRAME_RING
+    } else {
+        0
+    };
+    record.network.get() & !ring
 }
 
 /// Tells whether a partition has a network interface.
@@ -51,18 +65,33 @@ fn address(record: &NicRecord) -> Result<(), Fault> {
     require(first & 1 == 0 && record.address != [0; 8], Fault::OutOfRange)
 }
 
-/// Checks that the memory is RAM that no partition has.
+/// Checks that the memory is RAM that no partition has. Its own has all of it if the frames are in a ring.
 fn memory(image: &Image<'_>, index: u16, record: &NicRecord) -> Result<(), Fault> {
     let span = Span::granules(record.memory.get(), NIC_MEMORY, image.granule())?;
     require(in_ram(image, span), Fault::OutsideRam)?;
     not_the_hypervisors(image, span)?;
+    let mut is_missing = record.network.get() & NIC_FRAME_RING != 0;
     for (mapping, other_index) in image.memory().iter().zip(0..) {
+        if is_missing && is_ring_of(record, mapping) {
+            is_missing = false;
+            continue;
+        }
         let apart = !span.overlaps(host_span(image, mapping)?);
         require(apart, Fault::Overlaps(Table::Memory, other_index))?;
     }
+    require(!is_missing, Fault::NoSuch(Table::Memory))?;
     for (other, other_index) in earlier(image.nics(), index) {
         let other = Span::granules(other.memory.get(), NIC_MEMORY, image.granule())?;
         require(!span.overlaps(other), Fault::Overlaps(Table::Nics, other_index))?;
     }
     Ok(())
+}
+
+/// Tells whether a mapping shows a partition the memory for its own frames, all of it, as data that a start
+/// clears.
+fn is_ring_of(record: &NicRecord, mapping: &MemoryRecord) -> bool {
+    mapping.partition == record.partition
+        && mapping.flags.get() == MEMORY_READ | MEMORY_WRITE | MEMORY_CLEAR
+        && mapping.host == record.memory
+        && mapping.size.get() == NIC_MEMORY
 }

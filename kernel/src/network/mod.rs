@@ -8,12 +8,12 @@
 
 mod switch;
 
-use crate::parts::{Part, entries};
+use crate::parts::{FRAME_RING, Part, entries};
 use crate::table::{Id, Table};
 use crate::time::Timebase;
 use bulkhead_arch_api::{FrameWords, HostPhys, PartitionId, Stored, Ticks, VirtualDevice, Window};
 use bulkhead_devices::nic::{Adapter, FrameMemory, is_counter};
-use bulkhead_image::layout::{BoardRecord, NicRecord};
+use bulkhead_image::layout::{BoardRecord, NIC_FRAME_RING, NicRecord};
 use spin::RelaxStrategy;
 use spin::mutex::TicketMutex;
 
@@ -46,6 +46,8 @@ pub struct NicFacts {
     pub partition: PartitionId,
     /// The network of the interface.
     pub network: u8,
+    /// True if the partition sees the memory.
+    pub is_seen: bool,
     /// The address of the interface on its network.
     pub address: Address,
     /// The memory for the frames of the interface.
@@ -58,6 +60,7 @@ impl NicFacts {
     pub(crate) const NOTHING: Self = Self {
         partition: PartitionId(0),
         network: u8::MAX,
+        is_seen: false,
         address: [0; 6],
         memory: HostPhys(0),
         device: VirtualDevice::NOTHING,
@@ -66,13 +69,20 @@ impl NicFacts {
     /// Makes the facts of an interface that has the registers of `device`.
     pub(crate) fn new(record: &NicRecord, device: VirtualDevice) -> Self {
         let [a0, a1, a2, a3, a4, a5, _, _] = record.address;
+        let network = record.network.get();
         Self {
             partition: PartitionId(record.partition.get() as u8),
-            network: record.network.get() as u8,
+            network: network as u8,
+            is_seen: FRAME_RING && network & NIC_FRAME_RING != 0,
             address: [a0, a1, a2, a3, a4, a5],
             memory: HostPhys(record.memory.get()),
             device,
         }
+    }
+
+    /// Returns the address at which the partition sees the memory, 0 if it does not.
+    const fn seen_at(&self) -> u32 {
+        if self.is_seen { self.memory.0 as u32 } else { 0 }
     }
 }
 
@@ -153,11 +163,16 @@ pub(crate) struct Nic {
 }
 
 impl Nic {
-    pub(crate) const fn new(address: Address) -> Self {
-        Self {
-            device: Adapter::new(address),
-            refused: 0,
-        }
+    /// An interface that no partition has yet.
+    pub(crate) const NOTHING: Self = Self {
+        device: Adapter::new([0; 6], 0),
+        refused: 0,
+    };
+
+    /// Puts the interface into its state after a reset.
+    pub(crate) const fn reset(&mut self, facts: &NicFacts) {
+        self.device.reset(facts.address, facts.seen_at());
+        self.refused = 0;
     }
 }
 

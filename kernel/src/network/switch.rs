@@ -10,7 +10,7 @@
 use crate::dispatch::Pcpu;
 use crate::dispatch::regions::Place;
 use crate::network::{Address, Frames, NicFacts, NicId, NicWindow, OUTSIDE, word_at};
-use crate::parts::{NETWORKS, PartOf, Rest};
+use crate::parts::{FRAME_RING, NETWORKS, PartOf, Rest};
 use bulkhead_abi::PartitionState;
 use bulkhead_abi::log::Kind;
 use bulkhead_arch_api::{
@@ -110,13 +110,15 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
                 let now = self.pcpu.system.time.nanoseconds(self.pcpu.machine.now());
                 Reply::Read(counted(now).into())
             }
+            // No load changes the line.
             AccessKind::Read => {
-                let size = access.size;
-                let value = self.with_nic(nic, |device, (machine, _), base| {
-                    let words = &mut machine.frame_words();
-                    device.read(offset, size, &mut Frames { words, base })
-                });
-                Reply::Read(value.into())
+                let (base, words) = (
+                    self.pcpu.system.nic(nic).memory,
+                    &mut self.pcpu.machine.frame_words(),
+                );
+                let mut state = self.pcpu.shared.nics.of(nic).lock();
+                let memory = &mut Frames { words, base };
+                Reply::Read(state.device.read(offset, access.size, memory).into())
             }
             AccessKind::Write(value) => {
                 let size = access.size;
@@ -139,10 +141,23 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
         nic: NicId,
         change: impl FnOnce(&mut Adapter, (&mut A, &mut D), HostPhys) -> T,
     ) -> T {
+        self.change_nic(nic, |device, backend, base| {
+            (change(device, backend, base), VcpuSet::EMPTY)
+        })
+    }
+
+    /// Does what [`Self::with_nic`] does. The change also says which vCPUs it has interrupted. It does so
+    /// only if it leaves the level of the line.
+    #[inline]
+    fn change_nic<T>(
+        &mut self,
+        nic: NicId,
+        change: impl FnOnce(&mut Adapter, (&mut A, &mut D), HostPhys) -> (T, VcpuSet),
+    ) -> T {
         let facts = self.pcpu.system.nic(nic);
         let mut state = self.pcpu.shared.nics.of(nic).lock();
         let before = state.device.level();
-        let result = change(
+        let (result, interrupted) = change(
             &mut state.device,
             (&mut self.pcpu.machine, &mut self.pcpu.drivers),
             facts.memory,
@@ -154,13 +169,16 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
                 .set_lines(facts.partition, line, [before, false], [after, false])
         });
         drop(state);
-        self.pcpu.wake_all(woken.unwrap_or(VcpuSet::EMPTY));
+        self.pcpu.wake_all(woken.unwrap_or(interrupted));
         result
     }
 
     /// Switches a frame that a guest has completed.
     fn switch(&mut self, nic: NicId, bytes: u32) {
         let facts = self.pcpu.system.nic(nic);
+        if FRAME_RING && facts.is_seen {
+            self.close(facts.memory, bytes);
+        }
         let start = word_at(facts.memory, Adapter::TRANSMIT_AT);
         let [first, second, third] =
             [0, 1, 2].map(|index| self.pcpu.machine.frame_words().word(word_at(start, index)));
@@ -187,6 +205,14 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
             let memory = &mut self.pcpu.machine.frame_words();
             let _is_sent = self.pcpu.drivers.send_frame(start, bytes, memory);
         }
+    }
+
+    /// Clears what follows a frame that its sender has perhaps written to the memory itself.
+    #[cold]
+    #[inline(never)]
+    fn close(&mut self, base: HostPhys, bytes: u32) {
+        let words = &mut self.pcpu.machine.frame_words();
+        Adapter::close(bytes, &mut Frames { words, base });
     }
 
     /// Refuses a frame with a foreign address, or with none at all. The log says so once per start of the
@@ -248,15 +274,25 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
         if self.pcpu.shared.partition(facts.partition).state() != PartitionState::Running {
             return None;
         }
-        self.with_nic(nic, |device, (machine, drivers), base| {
-            let arrival = device.offer(head, bytes.wrapping_add(CRC))?;
+        let line = facts.device.interrupt();
+        self.change_nic(nic, |device, (machine, drivers), base| {
+            let (offered, wanted) = (bytes.wrapping_add(CRC), VcpuSet::EMPTY);
+            let words = &mut machine.frame_words();
+            let Some(arrival) = device.offer(head, offered, &mut Frames { words, base }) else {
+                return (None, wanted);
+            };
             let to = runs(base, &arrival);
             match source {
                 Source::Memory(from) => copy(machine, from, to),
                 Source::Outside(head) => receive(machine, drivers, head, to),
             }
-            device.arrived(&arrival);
-            Some(to)
+            let words = &mut machine.frame_words();
+            let interrupts = device.arrived(&arrival, &mut Frames { words, base });
+            let woken = match line.filter(|_| interrupts) {
+                Some(line) => machine.pulse(facts.partition, line),
+                None => wanted,
+            };
+            (Some(to), woken)
         })
     }
 
@@ -304,8 +340,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Switching<'_, '_, '_, A, D, P> {
 
     /// Puts the interface of a partition that starts anew into its state after a reset.
     fn reset_nic(&mut self, nic: NicId) {
-        let address = self.pcpu.system.nic(nic).address;
-        *self.pcpu.shared.nics.of(nic).lock() = crate::network::Nic::new(address);
+        let facts = self.pcpu.system.nic(nic);
+        self.pcpu.shared.nics.of(nic).lock().reset(facts);
     }
 }
 

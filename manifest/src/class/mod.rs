@@ -95,9 +95,9 @@ pub(crate) trait Host: Sync {
     fn own_tables(&self) -> usize {
         usize::MAX
     }
-    /// Moves the memory of channels to where it is on the board, if no address is translated. Channels
-    /// without room are reported.
-    fn place_channels(
+    /// Moves the memory of channels, and of frames that partitions see, to where it is on the board, if no
+    /// address is translated. Memory without room is reported.
+    fn place_shared(
         &self,
         _board: &Board,
         _manifest: &Manifest,

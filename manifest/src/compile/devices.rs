@@ -4,7 +4,7 @@
 use bulkhead_abi::hypercall::DEVICE_EVENT;
 use bulkhead_image::ImageBuilder;
 use bulkhead_image::layout::{
-    INTERRUPT_CRITICAL, INTERRUPT_EARLY, InterruptRecord, MAX_LATENCY_NS, NONE, NicRecord,
+    INTERRUPT_CRITICAL, INTERRUPT_EARLY, InterruptRecord, MAX_LATENCY_NS, NIC_FRAME_RING, NONE, NicRecord,
     REGISTERS_FORWARDED, REGISTERS_QUIESCED, RegistersRecord, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_CFI_FLASH,
     VIRTUAL_EVENT_GATE, VIRTUAL_LAN9118, VIRTUAL_PCI_BRIDGE, VirtualDeviceRecord,
 };
@@ -180,9 +180,10 @@ fn interface(system: &System, number: u32, builder: &mut ImageBuilder) {
     let memory = frames
         .find(|(owner, _)| *owner == number as usize)
         .map_or(0, |(_, base)| *base);
+    let ring = if *spec.frame_ring { NIC_FRAME_RING } else { 0 };
     builder.nics.push(NicRecord {
         partition: number.into(),
-        network: network.into(),
+        network: (network | ring).into(),
         address: [a, b, c, d, e, f, 0, 0],
         memory: memory.into(),
     });

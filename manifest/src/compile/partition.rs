@@ -81,7 +81,7 @@ pub(super) fn memory_record(partition: u32, mapping: &Mapping) -> MemoryRecord {
         (
             matches!(
                 mapping.kind,
-                MappingKind::Ram | MappingKind::Region | MappingKind::Startup
+                MappingKind::Ram | MappingKind::Region | MappingKind::Startup | MappingKind::Frames
             ),
             MEMORY_CLEAR,
         ),

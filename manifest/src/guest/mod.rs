@@ -18,6 +18,7 @@ pub(crate) mod startup;
 pub(crate) mod task;
 
 use bulkhead_arch_api::EntryState;
+use bulkhead_image::layout::NIC_MEMORY;
 
 use crate::board::Board;
 use crate::diagnostic::{Place, Report};
@@ -43,6 +44,8 @@ pub(crate) enum AreaKind {
     Channel(usize),
     /// The registers of the device that the channel with this number lends.
     Lent(usize),
+    /// The memory in which the frames of the partition wait.
+    Frames,
 }
 
 /// A stretch of the partition's memory that is contiguous on the board too.
@@ -199,10 +202,40 @@ impl Guest {
 }
 
 impl Guest {
-    /// Moves the memory of a channel to where it is on the board, because nothing is translated.
-    pub(crate) fn move_channel(&mut self, number: usize, window: Window) {
+    /// Adds the memory in which the frames of the partition wait, if the partition sees this memory.
+    pub(crate) fn join_frames(&mut self, spec: &PartitionSpec) {
+        let Some(place) = spec.frame_ring.key.filter(|_| *spec.frame_ring) else {
+            return;
+        };
+        let window = Window {
+            base: 0,
+            size: NIC_MEMORY,
+        };
+        self.parts.push(Part {
+            area: self.areas.len(),
+            window,
+            access: Access::DATA,
+        });
+        self.areas.push(Area {
+            kind: AreaKind::Frames,
+            window,
+            access: Access::DATA,
+            at: None,
+            place,
+        });
+    }
+
+    /// Returns the place of the memory in which the frames of the partition wait, if the partition sees it.
+    pub(crate) fn frames(&self) -> Option<u64> {
+        let mut areas = self.areas.iter();
+        let found = areas.find(|area| area.kind == AreaKind::Frames)?;
+        Some(found.window.base)
+    }
+
+    /// Moves memory to where it is on the board, because nothing is translated.
+    pub(crate) fn move_area(&mut self, kind: AreaKind, window: Window) {
         for (index, area) in self.areas.iter_mut().enumerate() {
-            if area.kind == AreaKind::Channel(number) {
+            if area.kind == kind {
                 area.window = window;
                 let mut parts = self.parts.iter_mut();
                 if let Some(part) = parts.find(|part| part.area == index) {

@@ -65,6 +65,12 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
             base: 0,
             size: NIC_MEMORY,
         };
+        // The memory that the partition sees has its place already.
+        let seen = input.guests.get(number).and_then(Guest::frames);
+        if let Some(base) = seen {
+            frames.push((number, base));
+            continue;
+        }
         let Some(base) = lowest(board, wanted, NIC_MEMORY, &taken) else {
             report.push(no_room_for_frames(spec, network));
             continue;
@@ -101,7 +107,7 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
 /// all sides. A channel without room stays where nothing is, and is reported with the places of everything.
 pub(crate) fn place_channels(board: &Board, manifest: &Manifest, guests: &mut [Guest], report: &mut Report) {
     let areas = guests.iter().flat_map(|guest| &guest.areas);
-    let own = areas.filter(|area| !matches!(area.kind, AreaKind::Channel(_)));
+    let own = areas.filter(|area| !matches!(area.kind, AreaKind::Channel(_) | AreaKind::Frames));
     let mut taken: Vec<Window> = own.map(|area| area.window).collect();
     taken.push(board.own_ram);
     let given = manifest.channels.iter().filter_map(|channel| {
@@ -137,8 +143,32 @@ pub(crate) fn place_channels(board: &Board, manifest: &Manifest, guests: &mut [G
             taken.push(window);
         }
         for guest in &mut *guests {
-            guest.move_channel(number, window);
+            guest.move_area(AreaKind::Channel(number), window);
         }
+    }
+}
+
+/// Finds places for the frames of partitions that see them: each as one region of the MPU. Frames without
+/// room stay where nothing is, and are reported with the places of everything.
+pub(crate) fn place_frames(board: &Board, manifest: &Manifest, guests: &mut [Guest], report: &mut Report) {
+    let areas = guests.iter().flat_map(|guest| &guest.areas);
+    let own = areas.filter(|area| area.kind != AreaKind::Frames);
+    let mut taken: Vec<Window> = own.map(|area| area.window).collect();
+    taken.push(board.own_ram);
+    for (spec, guest) in manifest.partitions.iter().zip(guests) {
+        let Some(network) = spec.network.as_ref().filter(|_| *spec.frame_ring) else {
+            continue;
+        };
+        let Some(base) = free(&board.ram, NIC_MEMORY, &taken) else {
+            report.push(no_room_for_frames(spec, network));
+            continue;
+        };
+        let window = Window {
+            base,
+            size: NIC_MEMORY,
+        };
+        taken.push(window);
+        guest.move_area(AreaKind::Frames, window);
     }
 }
 

@@ -41,6 +41,7 @@ fn mapped(board: &Board, spec: &PartitionSpec, guest: &Guest) -> Vec<Mapped> {
             AreaKind::Code => "code",
             AreaKind::Region | AreaKind::Flash => "a region",
             AreaKind::Channel(_) | AreaKind::Lent(_) => "a channel",
+            AreaKind::Frames => "the ring of frames",
             AreaKind::Ram | AreaKind::Startup => "RAM",
         };
         one(

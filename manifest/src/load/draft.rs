@@ -45,7 +45,7 @@ impl Draft<'_> {
     fn system(&mut self, report: &mut Report) -> Option<System> {
         let mut guests = self.guests(report)?;
         let class = class::host(self.board.class);
-        class.place_channels(&self.board, &self.manifest, &mut guests, report);
+        class.place_shared(&self.board, &self.manifest, &mut guests, report);
         if report.has_errors() {
             return None;
         }

@@ -48,6 +48,7 @@ pub(crate) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
     }
     if let Some(guest) = &mut guest {
         guest.join(context.sides);
+        guest.join_frames(context.spec);
     }
     guest.filter(|_| report.error_count() == errors)
 }
@@ -63,6 +64,7 @@ fn registers_are_apart(context: &Context<'_>, areas: &[Area], report: &mut Repor
             AreaKind::Region | AreaKind::Flash => "region",
             AreaKind::Code => "code",
             AreaKind::Channel(_) | AreaKind::Lent(_) => "a channel",
+            AreaKind::Frames => "frames",
         };
         all.insert(0, memory::Area::new(what, own.window, own.place, true));
         memory::areas_are_apart(spec, &all, board, report);

@@ -67,6 +67,9 @@ tables! {
         /// address of the virtual Ethernet controller, as in "02:00:00:00:00:01"; without this key the
         /// address follows from the partition's number
         mac "mac": Option<Placed<String>>, optional;
+        /// true if the VM sees the 8K of memory in which its frames wait. A driver that knows Bulkhead then
+        /// takes and gives frames there instead of a word at a time; others run as before
+        frame_ring "frame-ring": Given<bool>, default(false);
         /// those devices of the partition whose interrupts are handled in the first domain of the pCPU,
         /// whichever domain has its turn; policy `domains`
         critical "critical": Vec<Placed<String>>, default([]);

@@ -57,6 +57,7 @@ fn budgeted(network: &NetworkSpec, report: &mut Report) {
 pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
     for partition in &manifest.partitions {
         addressed(partition, report);
+        ring_has_network(partition, report);
         let Some(network) = &partition.network else {
             continue;
         };
@@ -131,6 +132,19 @@ fn addressed(partition: &PartitionSpec, report: &mut Report) {
         Some(_) => return,
     };
     report.push(Diagnostic::at(Code::BadMac, mac.place, message).help(help));
+}
+
+/// Reports a ring of frames without a network.
+fn ring_has_network(partition: &PartitionSpec, report: &mut Report) {
+    let Some(key) = partition.frame_ring.key.filter(|_| partition.network.is_none()) else {
+        return;
+    };
+    let message = format!("`{}` has `frame-ring`, but no network", partition.name.value);
+    report.push(
+        Diagnostic::at(Code::BadNetwork, key, message)
+            .label("there are no frames")
+            .help("name its `network`, or remove `frame-ring`"),
+    );
 }
 
 fn addresses_differ(manifest: &Manifest, report: &mut Report) {

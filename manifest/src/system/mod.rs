@@ -40,6 +40,8 @@ pub enum MappingKind {
     Channel,
     /// The registers of a device that is lent.
     Lent,
+    /// The memory in which the partition's frames wait.
+    Frames,
     /// Registers of a device passed through.
     Device,
     /// Registers of a device in a page with registers of others. The page is not mapped; the hypervisor

@@ -227,6 +227,7 @@ impl<'a> Partition<'a> {
                     AreaKind::Code => MappingKind::Code,
                     AreaKind::Channel(_) => MappingKind::Channel,
                     AreaKind::Lent(_) => MappingKind::Lent,
+                    AreaKind::Frames => MappingKind::Frames,
                 },
                 guest: part.window.base,
                 host: host.checked_add(offset)?,

@@ -124,7 +124,11 @@ impl System {
                 .into_iter()
                 .map(|(name, window)| row(name, window, "rw")),
         );
-        for (number, base) in &self.plan.frames {
+        let unseen = |number: usize| {
+            let partitions = &self.manifest.partitions;
+            partitions.get(number).is_some_and(|spec| !*spec.frame_ring)
+        };
+        for (number, base) in self.plan.frames.iter().filter(|(number, _)| unseen(*number)) {
             let window = Window {
                 base: *base,
                 size: NIC_MEMORY,
@@ -152,6 +156,7 @@ impl System {
                     MappingKind::Code => "code".to_owned(),
                     MappingKind::Startup => "startup page".to_owned(),
                     MappingKind::Channel => self.channel_at(mapping),
+                    MappingKind::Frames => "frames".to_owned(),
                     MappingKind::Lent => format!("{}, lent", self.devices_at(mapping).join(", ")),
                     MappingKind::Device => self.devices_at(mapping).join(", "),
                     MappingKind::Forwarded => format!("{}, by trap", self.devices_at(mapping).join(", ")),

@@ -102,6 +102,9 @@ pub(super) const ROWS: &[Row] = &[
     ping::ROWS[1],
     ping::ROWS[2],
     ping::ROWS[3],
+    ping::ROWS[4],
+    ping::ROWS[5],
+    ping::ROWS[6],
 ];
 
 /// The images, and the address of the mask words of each: the end of its 64 KiB of RAM, which it leaves free.

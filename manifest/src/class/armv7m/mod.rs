@@ -137,8 +137,9 @@ impl Host for Armv7m {
         104 << 10
     }
 
-    fn place_channels(&self, board: &Board, manifest: &Manifest, guests: &mut [Guest], report: &mut Report) {
+    fn place_shared(&self, board: &Board, manifest: &Manifest, guests: &mut [Guest], report: &mut Report) {
         places::place_channels(board, manifest, guests, report);
+        places::place_frames(board, manifest, guests, report);
     }
 
     fn plan(&self, input: &Input<'_>, report: &mut Report) -> Option<Plan> {
