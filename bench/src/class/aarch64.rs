@@ -137,12 +137,12 @@ const WAIVERS: &[Waiver] = &[
     waiver("cold:switch-domains-32", 1137, FIRST),
     waiver(
         "reset",
-        163912,
+        163935,
         "all rules of the system image are checked, and all memory is cleared",
     ),
     waiver(
         SIZE,
-        201393,
+        201461,
         "the variant for one VM has all rules of the image and all of its class",
     ),
 ];
