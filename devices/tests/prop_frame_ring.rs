@@ -77,8 +77,8 @@ impl Chip {
         for (place, index) in places.zip(0..) {
             self.memory.set_word(place, number + index);
         }
-        let interrupts = self.device.arrived(&arrival, &mut self.memory);
-        assert!(!interrupts, "none is enabled");
+        // A guest that writes anything may have enabled the interrupt.
+        let _interrupts = self.device.arrived(&arrival, &mut self.memory);
         true
     }
 
