@@ -336,6 +336,9 @@ impl Lan9118 {
         if self.ring.start() {
             self.receive = Receive::shut();
             self.transmit = Transmit::of_lengths();
+            // Nothing of the FIFO is left that an interrupt could stand for.
+            self.status &= !(RXD_INT | RSFL_INT | RSFF_INT);
+            self.has_moved = false;
         }
     }
 

@@ -23,7 +23,7 @@ use std::path::Path;
 const CODE: u32 = 0x3_0000;
 const RAM: u32 = 0x2001_0000;
 /// The class binary and its RAM on this board.
-const BINARY: u32 = 0x3d_8000;
+const BINARY: u32 = 0x3d_6000;
 const OWN_RAM: std::ops::Range<u32> = 0x60ff_9000..0x6100_0000;
 /// Bytes of the small file's header and segments, and of its section headers at the end.
 const HEADERS: usize = 52 + 2 * 32;

@@ -326,7 +326,15 @@ fn a_vm_may_see_the_memory_for_its_own_frames_and_all_of_it() {
     assert!(Image::check(&bytes, &ARMV7M, &Portable).is_ok());
     let ring = with_ring().memory.len() - 1;
     let overlaps = Fault::Overlaps(Table::Memory, ring as u16);
-    let cases: [(Change, Fault); 9] = [
+    let cases: [(Change, Fault); 10] = [
+        (
+            |b, _| {
+                let early = b.interrupts.first_mut().expect("a line");
+                early.flags = INTERRUPT_EARLY.into();
+                early.latency = 20_000.into();
+            },
+            Fault::BadFlags,
+        ),
         (|b, _| b.nics[0].network = 0.into(), overlaps),
         (|b, ring| b.memory.truncate(ring), Fault::NoSuch(Table::Memory)),
         (|b, ring| b.memory[ring].size = 0x1000.into(), overlaps),

@@ -85,3 +85,18 @@ fn pages_of_a_ppc405_are_as_large_as_its_memory_allows() {
         }
     }
 }
+
+#[test]
+fn areas_that_only_fit_with_smaller_pages_are_placed() {
+    let mut text = "board = \"ref405ep\"\n".to_owned();
+    for (name, memory) in [("a", "60M"), ("b", "40M")] {
+        text.push_str(&format!("[partition.{name}]\nkind = \"vm\"\nimage = \"payloads/raw.bin\"\nmemory = \"{memory}\"\nvcpus = [{{ pcpu = 0 }}]\n"));
+    }
+    let path = support::root().join("tests/config-bad/system.toml");
+    let report = load_text(&path, &text, &support::resolve).err();
+    let is_exhausted = |report: &bulkhead_manifest::Report| {
+        let mut codes = report.diagnostics.iter().map(|diagnostic| diagnostic.code);
+        codes.any(|code| code == Code::RamExhausted)
+    };
+    assert!(!report.as_ref().is_some_and(is_exhausted), "{report:?}");
+}

@@ -179,7 +179,8 @@ impl<'p> Combination<'p> {
         }
     }
 
-    /// Tells whether the combination needs no more than `available` regions.
+    /// Tells whether the combination needs no more than `available` regions, and has no more pieces than are
+    /// looked at.
     #[must_use]
     pub fn fits(&self, available: u8) -> bool {
         self.whole(available.into()).is_some()

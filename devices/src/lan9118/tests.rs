@@ -294,6 +294,21 @@ fn a_handler_that_only_acknowledges_comes_to_an_end() {
 }
 
 #[test]
+fn a_frame_that_came_before_the_ring_keeps_no_interrupt_up() {
+    let mut chip = Chip::new();
+    chip.device = Lan9118::new(OWN, 0x2000_4000);
+    chip.mac_write(MAC_CR, 0x0000_080C);
+    chip.write(IRQ_CFG, IRQ_EN | IRQ_POL | IRQ_TYPE);
+    chip.write(INT_EN, RSFL_INT);
+    assert!(chip.deliver(&frame(60)));
+    assert!(chip.device.level());
+    chip.write(RING, RING_ON);
+    assert!(!chip.device.level());
+    chip.write(INT_STS, 0);
+    assert!(!chip.device.level());
+}
+
+#[test]
 fn a_driver_that_knows_the_ring_needs_no_fifo() {
     const AT: u32 = 0x2000_4000;
     let mut chip = Chip::new();

@@ -9,7 +9,8 @@ use super::partitions::machine;
 use super::{at, earlier, require, uses};
 use crate::error::{Fault, Table};
 use crate::layout::{
-    MEMORY_CLEAR, MEMORY_READ, MEMORY_WRITE, MemoryRecord, NIC_FRAME_RING, NIC_MEMORY, NicRecord,
+    INTERRUPT_EARLY, InterruptRecord, MEMORY_CLEAR, MEMORY_READ, MEMORY_WRITE, MemoryRecord, NIC_FRAME_RING,
+    NIC_MEMORY, NicRecord,
 };
 use crate::reader::Image;
 use crate::span::Span;
@@ -32,6 +33,9 @@ pub(super) fn nic(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     require(number(image, record) as usize <= NETWORKS, Fault::OutOfRange)?;
     address(record)?;
     memory(image, index, record)?;
+    if uses(image, Part::FrameRing) && record.network.get() & NIC_FRAME_RING != 0 {
+        no_early_start(image, record)?;
+    }
     for (other, other_index) in earlier(image.nics(), index) {
         let same_network = number(image, other) == number(image, record);
         let same_address = same_network && other.address == record.address;
@@ -85,6 +89,15 @@ fn memory(image: &Image<'_>, index: u16, record: &NicRecord) -> Result<(), Fault
         require(!span.overlaps(other), Fault::Overlaps(Table::Nics, other_index))?;
     }
     Ok(())
+}
+
+/// Checks that no handler of the partition runs while the hypervisor copies a frame that the partition sees.
+fn no_early_start(image: &Image<'_>, record: &NicRecord) -> Result<(), Fault> {
+    let mut lines = image.interrupts().iter();
+    let is_early = |line: &InterruptRecord| {
+        line.partition == record.partition && line.flags.get() & INTERRUPT_EARLY != 0
+    };
+    require(!lines.any(is_early), Fault::BadFlags)
 }
 
 /// Tells whether a mapping shows a partition the memory for its own frames, all of it, as data that a start

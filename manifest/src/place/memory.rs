@@ -79,6 +79,24 @@ pub(crate) struct TraceWish {
     pub asked: Option<Place>,
 }
 
+/// Returns the sizes of blocks of the class without the largest ones, as many as it takes to find a place for
+/// each area. The work grows with the sizes times the square of the areas.
+fn sizes_with_room<'s>(input: &Input<'s>, areas: &[Block<'_>], taken: &[Window]) -> &'s [u64] {
+    let has_room = |sizes: &&[u64]| {
+        let mut taken = taken.to_vec();
+        areas.iter().all(|area| {
+            let base = area.lowest(input.board, sizes, &taken);
+            taken.extend(base.map(|base| Window {
+                base,
+                size: area.size,
+            }));
+            base.is_some()
+        })
+    };
+    let mut smaller = (0..input.blocks.len()).filter_map(|largest| input.blocks.get(largest..));
+    smaller.find(has_room).unwrap_or(input.blocks)
+}
+
 /// An area to place.
 struct Block<'a> {
     partition: usize,
@@ -159,8 +177,9 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
     place_fixed(input, &blocks, own, &mut hosts, &mut taken, report);
     blocks.retain(|block| block.wish.is_none());
     blocks.sort_by_key(|block| std::cmp::Reverse(block.size));
+    let sizes = sizes_with_room(input, &blocks, &taken);
     for block in &blocks {
-        match block.lowest(input.board, input.blocks, &taken) {
+        match block.lowest(input.board, sizes, &taken) {
             Some(base) => {
                 hosts[block.partition][block.area] = base;
                 taken.push(Window {

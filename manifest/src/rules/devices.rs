@@ -145,6 +145,11 @@ fn early_handlers_are_possible(
             "a handler that starts early is not limited by the budget of its vCPU",
             "remove it, or `budget`",
         ))
+    } else if partition.frame_ring.value {
+        Some((
+            "a handler that starts early could change frames while the hypervisor copies them",
+            "remove it, or `frame-ring`",
+        ))
     } else {
         None
     };
