@@ -138,8 +138,10 @@ impl Piece {
 #[derive(Debug)]
 pub struct Combination<'p> {
     partition: &'p [Region],
-    /// The partition's regions that are seen where the guest's unit says nothing: a bit for each.
-    below: u8,
+    /// True if the partition's regions are seen where the guest's unit says nothing.
+    background: bool,
+    /// The partition's regions that the guest's do not have all of: a bit for each.
+    seen: u8,
     /// The pieces above them, the guest's last region first. No piece is within one before.
     pieces: [Piece; MOST],
     count: usize,
@@ -151,7 +153,8 @@ impl<'p> Combination<'p> {
     /// A combination of nothing. A combination is long, so it is made in its place.
     pub const NOTHING: Self = Self {
         partition: &[],
-        below: 0,
+        background: false,
+        seen: 0,
         pieces: [Piece::NOTHING; MOST],
         count: 0,
         is_cut: false,
@@ -161,21 +164,16 @@ impl<'p> Combination<'p> {
     /// nothing.
     pub fn combine(&mut self, partition: &'p [Region], guest: &GuestView<'_>) {
         self.partition = partition;
-        let all = u8::MAX
-            .checked_shl(partition.len() as u32)
-            .map_or(u8::MAX, |others| !others);
-        let mut seen = all;
+        self.background = guest.background;
+        self.seen = self.all();
         for (number, region) in guest.regions.iter().enumerate().rev() {
             let Some(wanted) = region.decode(guest.privileged) else {
                 continue;
             };
-            seen &= !self.add(&wanted, number as u8, seen);
+            self.seen &= !self.add(&wanted, number as u8);
             if self.is_cut {
                 break;
             }
-        }
-        if guest.background {
-            self.below = seen;
         }
     }
 
@@ -192,22 +190,25 @@ impl<'p> Combination<'p> {
     /// on gets its partition's rights there instead, which are what it has where its unit says nothing.
     pub fn regions(&self, available: u8) -> impl Iterator<Item = &Region> {
         let available = available.into();
-        let chosen = self.whole(available).unwrap_or_else(|| self.cut(available));
+        let whole = self
+            .whole(available)
+            .map(|chosen| (self.below(self.seen), chosen));
+        let (below, chosen) = whole.unwrap_or_else(|| self.cut(available));
         let pieces = self.pieces.iter().enumerate().rev();
         let pieces = pieces.filter_map(move |(index, piece)| chosen.has(index).then_some(&piece.region));
         let background = self.partition.iter().zip(0_u8..);
         let background =
-            background.filter_map(|(region, own)| (self.below & bit(own) != 0).then_some(region));
+            background.filter_map(move |(region, own)| (below & bit(own) != 0).then_some(region));
         background.chain(pieces)
     }
 
-    /// Adds what a region of the guest shares with the partition's regions in `seen`, where no later region
-    /// of the guest counts. Says of which of the partition's regions the guest's has all.
-    fn add(&mut self, wanted: &Region, number: u8, seen: u8) -> u8 {
+    /// Adds what a region of the guest shares with the partition's regions that are still seen, where no
+    /// later region of the guest counts. Says of which of the partition's regions the guest's has all.
+    fn add(&mut self, wanted: &Region, number: u8) -> u8 {
         let before = self.count;
         let mut all = 0;
         for (region, own) in self.partition.iter().zip(0_u8..) {
-            if seen & bit(own) == 0 {
+            if self.seen & bit(own) == 0 {
                 continue;
             }
             let Some((block, disabled)) = shared(region, wanted) else {
@@ -240,14 +241,20 @@ impl<'p> Combination<'p> {
         self.pieces.get(..self.count).unwrap_or(&[])
     }
 
-    /// Returns how many regions there are beside the background's.
-    const fn room(&self, available: usize) -> Option<usize> {
-        available.checked_sub(self.below.count_ones() as usize)
+    /// Returns a bit for each region of the partition.
+    fn all(&self) -> u8 {
+        let others = u8::MAX.checked_shl(self.partition.len() as u32);
+        others.map_or(u8::MAX, |others| !others)
+    }
+
+    /// Returns the regions of the partition that the background shows.
+    const fn below(&self, seen: u8) -> u8 {
+        if self.background { seen } else { 0 }
     }
 
     /// Returns the pieces that make a difference, if there is room for them.
     fn whole(&self, available: usize) -> Option<Chosen> {
-        let room = self.room(available)?;
+        let room = available.checked_sub(self.below(self.seen).count_ones() as usize)?;
         if self.is_cut {
             None
         } else if self.count <= room {
@@ -257,9 +264,12 @@ impl<'p> Combination<'p> {
         }
     }
 
-    /// Returns the pieces of the guest's last regions that there is room for.
-    fn cut(&self, available: usize) -> Chosen {
-        let mut kept = self.room(available).unwrap_or(0).min(self.count);
+    /// Returns the background, and the pieces of the guest's last regions that there is room for beside it. A
+    /// region that is left out may be one that hid the background, so all of the background counts.
+    fn cut(&self, available: usize) -> (u8, Chosen) {
+        let below = self.below(self.all());
+        let room = available.saturating_sub(below.count_ones() as usize);
+        let mut kept = room.min(self.count);
         // A region is left out with all of its pieces.
         while let Some([last, next]) = kept
             .checked_sub(1)
@@ -268,7 +278,7 @@ impl<'p> Combination<'p> {
         {
             kept = kept.wrapping_sub(1);
         }
-        Chosen::first(kept)
+        (below, Chosen::first(kept))
     }
 
     /// Returns the pieces without which something would be different.
@@ -300,7 +310,7 @@ impl<'p> Combination<'p> {
             }
         }
         match self.partition.get(usize::from(piece.own)) {
-            Some(own) if self.below & bit(piece.own) != 0 => own.kind() != piece.kind,
+            Some(own) if self.below(self.seen) & bit(piece.own) != 0 => own.kind() != piece.kind,
             // Memory that no region gives rights to needs no region that says so.
             _ => !piece.region.rights.is_none(),
         }

@@ -10,6 +10,7 @@
 #![no_std]
 
 pub mod device;
+pub mod draws;
 pub mod ethernet;
 pub mod internet;
 pub mod interrupts;

@@ -56,21 +56,22 @@ global_asm!(
     r#"
     .section .text.entry, "ax", @progbits
 
-    .macro  miss name, register, offset, is_data
-    .global bulkhead_\name\()_miss
-bulkhead_\name\()_miss:                     // r20 to r31 are stored
+    // Finds the guest's first entry for the address in r24, for a guest that translates and whose buffer may
+    // change. r20 becomes CR, r21 MSR, r25 the process, r26 the logarithm of the page's size, r30 the entry's
+    // number, r31 what is added to its place. Goes to 3 without an entry, to 8 if another way has to be
+    // taken.
+    .macro  find_entry scratch
     mfcr    20
     lwz     21, {msr}(1)
-    lwz     22, {may_change}(1)
+    lwz     26, {may_change}(1)
     lbz     25, {process}(1)
-    rlwinm  23, 21, 28, 30, 31              // MSR.IR and MSR.DR
-    cmplwi  22, 0
+    rlwinm  27, 21, 28, 30, 31              // MSR.IR and MSR.DR
+    cmplwi  26, 0
     beq     8f
-    cmplwi  23, 3
+    cmplwi  27, 3
     bne     8f
     cmplwi  25, {first_shared}
     bge     8f
-    mfspr   24, \register
     rlwinm  26, 24, 23, 23, 28
     add     26, 26, 1
     lwz     27, {sets}(26)
@@ -90,16 +91,39 @@ bulkhead_\name\()_miss:                     // r20 to r31 are stored
     mulli   31, 30, 12
     add     31, 31, 1
     lbz     26, {entries} + {entry_process}(31)
-    lwz     22, {entries}(31)
+    lwz     \scratch, {entries}(31)
     cmplwi  26, 0
     beq     2f
     cmplw   26, 25
     bne     1b
-2:  rlwinm  26, 22, 26, 28, 30
+2:  rlwinm  26, \scratch, 26, 28, 30
     addi    26, 26, 10                      // logarithm of the page's size
-    xor     23, 22, 24
-    srw.    23, 23, 26
+    xor     \scratch, \scratch, 24
+    srw.    \scratch, \scratch, 26
     bne     1b
+    .endm
+
+    // Enters a handler of the guest in real mode, from the PC and the MSR in r21. r22 becomes the address of
+    // the guest's vectors.
+    .macro  enter_handler
+    mfspr   22, {srr0}
+    stw     22, {saved}(1)
+    stw     21, {saved} + 4(1)
+    lwz     22, {kept}(1)
+    and     21, 21, 22
+    stw     21, {msr}(1)
+    li      22, {real_mode}
+    mtspr   {pid}, 22
+    lis     22, 0x400
+    stw     22, {serves}(1)
+    lwz     22, {vectors}(1)
+    .endm
+
+    .macro  miss name, register, offset, is_data
+    .global bulkhead_\name\()_miss
+bulkhead_\name\()_miss:                     // r20 to r31 are stored
+    mfspr   24, \register
+    find_entry 22
     cmplwi  26, 12
     bne     8f
     lwz     22, {entries} + {entry_low}(31)
@@ -118,23 +142,13 @@ bulkhead_\name\()_miss:                     // r20 to r31 are stored
     li      29, 32
     mr      27, 28
     beq     1b
-    mfspr   22, {srr0}
     .if     \is_data
     mfspr   23, {esr}
     rlwinm  23, 23, 0, {store}, {store}
     stw     23, {syndrome}(1)
     stw     24, {data_address}(1)
     .endif
-    stw     22, {saved}(1)
-    stw     21, {saved} + 4(1)
-    lwz     23, {kept}(1)
-    and     21, 21, 23
-    stw     21, {msr}(1)
-    li      23, {real_mode}
-    mtspr   {pid}, 23
-    lis     23, 0x400
-    stw     23, {serves}(1)
-    lwz     22, {vectors}(1)
+    enter_handler
     addi    22, 22, \offset
     mtspr   {srr0}, 22
     b       bulkhead_missed
@@ -210,46 +224,7 @@ bulkhead_instruction_storage:
     li      23, {instruction_storage}
     li      22, 0
     li      19, {execute}
-1:  mfcr    20
-    lwz     21, {msr}(1)
-    lwz     26, {may_change}(1)
-    lbz     25, {process}(1)
-    rlwinm  27, 21, 28, 30, 31              // MSR.IR and MSR.DR
-    cmplwi  26, 0
-    beq     8f
-    cmplwi  27, 3
-    bne     8f
-    cmplwi  25, {first_shared}
-    bge     8f
-    rlwinm  26, 24, 23, 23, 28
-    add     26, 26, 1
-    lwz     27, {sets}(26)
-    lwz     28, {sets} + 4(26)
-    lwz     29, {others}(1)
-    lwz     30, {others} + 4(1)
-    or      27, 27, 29
-    or      28, 28, 30
-    li      29, 0
-1:  cntlzw  30, 27
-    cmplwi  30, 32
-    beq     3f
-    lis     31, 0x8000
-    srw     31, 31, 30
-    andc    27, 27, 31
-    add     30, 30, 29
-    mulli   31, 30, 12
-    add     31, 31, 1
-    lbz     26, {entries} + {entry_process}(31)
-    lwz     18, {entries}(31)
-    cmplwi  26, 0
-    beq     2f
-    cmplw   26, 25
-    bne     1b
-2:  rlwinm  26, 18, 26, 28, 30
-    addi    26, 26, 10                      // logarithm of the page's size
-    xor     18, 18, 24
-    srw.    18, 18, 26
-    bne     1b
+1:  find_entry 18
     lwz     18, {entries} + {entry_low}(31)
     rlwinm  26, 18, 29, 27, 30              // twice the zone
     cmplwi  26, 2 * {own_zone}
@@ -268,17 +243,7 @@ bulkhead_instruction_storage:
     cmplwi  23, {instruction_storage}
     beq     6f
     stw     24, {data_address}(1)
-6:  mfspr   22, {srr0}
-    stw     22, {saved}(1)
-    stw     21, {saved} + 4(1)
-    lwz     22, {kept}(1)
-    and     21, 21, 22
-    stw     21, {msr}(1)
-    li      22, {real_mode}
-    mtspr   {pid}, 22
-    lis     22, 0x400
-    stw     22, {serves}(1)
-    lwz     22, {vectors}(1)
+6:  enter_handler
     add     22, 22, 23
     mtspr   {srr0}, 22
     lwz     18, 72(1)

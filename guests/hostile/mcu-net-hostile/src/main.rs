@@ -9,6 +9,7 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
+use bulkhead_guest_mcu::draws::Draws;
 use bulkhead_guest_mcu::ethernet::{Ethernet, Frame};
 use bulkhead_guest_mcu::internet::{Host, Ip, Mac};
 use bulkhead_guest_mcu::interrupts::Line;
@@ -37,22 +38,10 @@ struct Attacker {
     chip: Ethernet,
     host: Host,
     frame: Frame,
-    state: u32,
+    draws: Draws,
 }
 
 impl Attacker {
-    /// Draws the next number (xorshift).
-    fn draw(&mut self) -> u32 {
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 17;
-        self.state ^= self.state << 5;
-        self.state
-    }
-
-    fn below(&mut self, limit: u32) -> u32 {
-        self.draw() % limit
-    }
-
     fn write(&self, offset: usize, value: u32) {
         register::write(self.chip.base() + offset, value);
     }
@@ -65,18 +54,13 @@ impl Attacker {
     /// Sends a frame of so many words. The receiver is `last`, the end of a neighbour's address, or all. With
     /// `own` it is in its own name.
     fn frame(&mut self, words: u32, own: bool) {
-        let [a, b, c, d, e, f] = self.chip.address;
-        let to = match self.below(4) {
-            0 => [0xFF; 6],
-            1 => [2, 9, 9, 9, 9, 9],
-            neighbour => [a, b, c, d, e, f.wrapping_sub(neighbour as u8 - 1)],
-        };
-        let from = if own { [a, b, c, d, e, f] } else { to };
+        let to = self.draws.receiver(self.chip.address);
+        let from = if own { self.chip.address } else { to };
         self.write(TX_DATA, u32::from_le_bytes([to[0], to[1], to[2], to[3]]));
         self.write(TX_DATA, u32::from_le_bytes([to[4], to[5], from[0], from[1]]));
         self.write(TX_DATA, u32::from_le_bytes([from[2], from[3], from[4], from[5]]));
         for _ in 3..words {
-            let word = self.draw();
+            let word = self.draws.any();
             self.write(TX_DATA, word);
         }
     }
@@ -92,12 +76,12 @@ impl Attacker {
     }
 
     fn one(&mut self) {
-        if self.below(FLOOD) == 0 {
+        if self.draws.below(FLOOD) == 0 {
             self.flood();
         }
-        let offset = self.below(REGISTERS) as usize;
-        let (value, place) = (self.draw(), self.chip.base() + offset);
-        match self.below(10) {
+        let offset = self.draws.below(REGISTERS) as usize;
+        let (value, place) = (self.draws.any(), self.chip.base() + offset);
+        match self.draws.below(10) {
             0 => self.write(offset & !3, value),
             1 => register::write8(place, value as u8),
             2 => register::write16(place & !1, value as u16),
@@ -111,13 +95,13 @@ impl Attacker {
             }
             7 => {
                 // A frame that says another length than it has, or stops in the middle.
-                let (bytes, words, more) = (self.below(256), self.below(64), self.below(3));
+                let (bytes, words, more) = (self.draws.below(256), self.draws.below(64), self.draws.below(3));
                 self.write(TX_DATA, 0x3000 | bytes);
                 self.write(TX_DATA, bytes + more);
                 self.frame(words, true);
             }
             8 => {
-                let words = 4 + self.below(60);
+                let words = 4 + self.draws.below(60);
                 self.write(HW_CFG, 1);
                 self.receive_everything();
                 self.write(TX_DATA, 0x3000 | (4 * words));
@@ -149,7 +133,7 @@ fn main() -> ! {
         chip,
         host: Host::new(chip),
         frame: Frame::new(),
-        state: 0x9E37_79B9,
+        draws: Draws::FIRST,
     };
     println!("hostile: begins");
     for attacks in 1_u32.. {

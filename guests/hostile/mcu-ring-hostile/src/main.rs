@@ -7,6 +7,7 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
+use bulkhead_guest_mcu::draws::Draws;
 use bulkhead_guest_mcu::interrupts::Line;
 use bulkhead_guest_mcu::ring::ethernet::{Ethernet, Frame};
 use bulkhead_guest_mcu::wake::Wake;
@@ -32,22 +33,10 @@ const INDICES: [u32; 2] = [2046, 2047];
 struct Attacker {
     ring: Ethernet,
     frame: Frame,
-    state: u32,
+    draws: Draws,
 }
 
 impl Attacker {
-    /// Draws the next number (xorshift).
-    fn draw(&mut self) -> u32 {
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 17;
-        self.state ^= self.state << 5;
-        self.state
-    }
-
-    fn below(&mut self, limit: u32) -> u32 {
-        self.draw() % limit
-    }
-
     fn write(&self, offset: usize, value: u32) {
         register::write(self.ring.base() + offset, value);
     }
@@ -62,32 +51,27 @@ impl Attacker {
 
     /// Draws an index: one that can be, one just beyond, or any.
     fn index(&mut self) -> u32 {
-        match self.below(4) {
-            0 => self.draw(),
-            1 => RING_WORDS - 1 + self.below(3),
-            _ => self.below(RING_WORDS),
+        match self.draws.below(4) {
+            0 => self.draws.any(),
+            1 => RING_WORDS - 1 + self.draws.below(3),
+            _ => self.draws.below(RING_WORDS),
         }
     }
 
     /// Sends a frame to a neighbour, to all, or to an unknown address; one in eight in the receiver's name.
     fn send(&mut self) {
         let own = self.ring.address;
-        let [a, b, c, d, e, f] = own;
-        let to = match self.below(4) {
-            0 => [0xFF; 6],
-            1 => [2, 9, 9, 9, 9, 9],
-            neighbour => [a, b, c, d, e, f.wrapping_sub(neighbour as u8 - 1)],
-        };
+        let to = self.draws.receiver(own);
         self.frame.set_bytes(0, &to);
-        let from = if self.below(8) == 0 { to } else { own };
+        let from = if self.draws.below(8) == 0 { to } else { own };
         self.frame.set_bytes(6, &from);
-        self.frame.length = 14 + self.below(200) as usize;
+        self.frame.length = 14 + self.draws.below(200) as usize;
         self.ring.send(&self.frame);
     }
 
     fn one(&mut self) {
-        let value = self.draw();
-        match self.below(9) {
+        let value = self.draws.any();
+        match self.draws.below(9) {
             0 => {
                 let index = self.index();
                 let [produced, consumed] = INDICES;
@@ -95,16 +79,16 @@ impl Attacker {
                 self.ring.spoil(word as usize, index);
             }
             1 => {
-                let index = self.below(WORDS);
+                let index = self.draws.below(WORDS);
                 self.ring.spoil(index as usize, value);
             }
             2 => self.write(TX_DATA, value),
             3 => {
-                let bytes = self.below(1600);
+                let bytes = self.draws.below(1600);
                 self.write(TX_DATA, bytes);
             }
             4 => {
-                let offset = self.below(REGISTERS) as usize & !3;
+                let offset = self.draws.below(REGISTERS) as usize & !3;
                 self.write(offset, value);
             }
             5 => self.begin_anew(),
@@ -128,7 +112,7 @@ fn main() -> ! {
     let mut attacker = Attacker {
         ring,
         frame: Frame::new(),
-        state: 0x9E37_79B9,
+        draws: Draws::FIRST,
     };
     println!("hostile: begins");
     for attacks in 1_u32.. {
