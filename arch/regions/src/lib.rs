@@ -9,7 +9,7 @@
 //! - [`cover`]: the fewest regions that are exactly a range of memory.
 //! - [`plan`]: the regions of a partition, or why they do not fit; [`smallest_fix`]: the smallest change that
 //!   makes them fit. The host tool and the backend use the same function, so what was checked is what runs.
-//! - [`combine`]: a partition's regions and those its guest wrote into its own virtual unit: the guest's
+//! - [`Combination`]: a partition's regions and those its guest wrote into its own virtual unit: the guest's
 //!   can only take rights away. Two blocks are nested or disjoint, so what two regions share is always a
 //!   region again.
 //!

@@ -111,6 +111,18 @@ impl Frame {
     }
 }
 
+/// A way to the network.
+pub trait Adapter {
+    /// Returns the MAC address.
+    fn address(&self) -> [u8; 6];
+    /// Tells whether a frame has been received.
+    fn has_frame(&self) -> bool;
+    /// Takes a received frame. Returns false if no frame waits.
+    fn receive(&self, frame: &mut Frame) -> bool;
+    /// Sends a frame. Returns false if there is no room.
+    fn send(&self, frame: &Frame) -> bool;
+}
+
 /// The controller.
 #[derive(Clone, Copy, Debug)]
 pub struct Ethernet {
@@ -210,15 +222,19 @@ impl Ethernet {
         self.set_mac(MII_ACC, 1 << 11 | 1 << 1 | 1);
         (0..1000).any(|_| self.phy(1) & 1 << 2 != 0)
     }
+}
 
-    /// Tells whether a frame has been received.
-    #[must_use]
-    pub fn has_frame(&self) -> bool {
+impl Adapter for Ethernet {
+    fn address(&self) -> [u8; 6] {
+        self.address
+    }
+
+    fn has_frame(&self) -> bool {
         self.read(RX_FIFO_INF) >> 16 & 0xFF != 0
     }
 
     /// Takes a received frame; its interrupt is over when there is none.
-    pub fn receive(&self, frame: &mut Frame) -> bool {
+    fn receive(&self, frame: &mut Frame) -> bool {
         while self.has_frame() {
             let status = self.read(RX_STATUS);
             let bytes = (status >> 16 & 0x3FFF) as usize;
@@ -237,8 +253,7 @@ impl Ethernet {
         false
     }
 
-    /// Sends a frame; false if there is no room.
-    pub fn send(&self, frame: &Frame) -> bool {
+    fn send(&self, frame: &Frame) -> bool {
         let length = frame.length as u32;
         if self.read(TX_FIFO_INF) & 0xFFFF < length + 16 {
             return false;

@@ -2,7 +2,7 @@
 //! The parts of the Internet protocols that a ping needs: ARP (RFC 826), IPv4 without options (RFC 791), ICMP
 //! echo (RFC 792).
 
-use super::ethernet::{Ethernet, Frame};
+use crate::ethernet::{Adapter, Ethernet, Frame};
 
 /// An IPv4 address.
 pub type Ip = [u8; 4];
@@ -39,8 +39,8 @@ pub enum Heard {
 
 /// A host: an interface with an address.
 #[derive(Debug)]
-pub struct Host {
-    chip: Ethernet,
+pub struct Host<A = Ethernet> {
+    chip: A,
     /// Its address.
     pub ip: Ip,
 }
@@ -60,11 +60,11 @@ fn checksum(frame: &Frame, from: usize, length: usize) -> [u8; 2] {
     (!sum as u16).to_be_bytes()
 }
 
-impl Host {
+impl<A: Adapter> Host<A> {
     /// Returns a host in 10.0.2.0/24, at a number that follows from its MAC address.
     #[must_use]
-    pub fn new(chip: Ethernet) -> Self {
-        let [.., last] = chip.address;
+    pub fn new(chip: A) -> Self {
+        let [.., last] = chip.address();
         Self {
             chip,
             ip: [10, 0, 2, number(last)],
@@ -85,11 +85,11 @@ impl Host {
 
     fn arp(&self, frame: &mut Frame, operation: u8, mac: Mac, ip: Ip) {
         frame.set_bytes(0, &mac);
-        frame.set_bytes(6, &self.chip.address);
+        frame.set_bytes(6, &self.chip.address());
         frame.set_bytes(12, &TYPE_ARP);
         frame.set_bytes(14, &ARP_HEAD);
         frame.set_bytes(20, &[0, operation]);
-        frame.set_bytes(22, &self.chip.address);
+        frame.set_bytes(22, &self.chip.address());
         frame.set_bytes(28, &self.ip);
         frame.set_bytes(32, &mac);
         frame.set_bytes(38, &ip);
@@ -99,7 +99,7 @@ impl Host {
     /// Sends an echo request.
     pub fn ping(&self, frame: &mut Frame, ip: Ip, mac: Mac, number: u16) -> bool {
         frame.set_bytes(0, &mac);
-        frame.set_bytes(6, &self.chip.address);
+        frame.set_bytes(6, &self.chip.address());
         frame.set_bytes(12, &TYPE_IP);
         let total = (ECHO_LENGTH - 14) as u16;
         let [high, low] = total.to_be_bytes();
@@ -159,7 +159,7 @@ impl Host {
             ECHO_REQUEST => {
                 let mac: Mac = frame.bytes(6);
                 frame.set_bytes(0, &mac);
-                frame.set_bytes(6, &self.chip.address);
+                frame.set_bytes(6, &self.chip.address());
                 frame.set_bytes(26, &self.ip);
                 frame.set_bytes(30, &from);
                 frame.set_byte(34, ECHO_REPLY);

@@ -8,19 +8,19 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
+#[cfg(not(feature = "ring"))]
+use bulkhead_guest_mcu::ethernet;
+use bulkhead_guest_mcu::internet::{Heard, Host, Ip, Mac};
 use bulkhead_guest_mcu::interrupts::Line;
 use bulkhead_guest_mcu::println;
 #[cfg(feature = "ring")]
-use bulkhead_guest_mcu::ring::{ethernet, internet};
+use bulkhead_guest_mcu::ring as ethernet;
 use bulkhead_guest_mcu::wake::Wake;
-#[cfg(not(feature = "ring"))]
-use bulkhead_guest_mcu::{ethernet, internet};
 use cortex_m::Peripherals;
 use cortex_m::peripheral::syst::SystClkSource;
 use cortex_m::peripheral::{SCB, SYST};
 use cortex_m_rt::entry;
 use ethernet::{Ethernet, Frame};
-use internet::{Heard, Host, Ip, Mac};
 
 /// The host side of QEMU's user network.
 const GATEWAY: Ip = [10, 0, 2, 2];
@@ -30,7 +30,7 @@ const RELOAD: u32 = 249_999;
 
 /// A host that waits for answers.
 struct Pinger {
-    host: Host,
+    host: Host<Ethernet>,
     frame: Frame,
     wake: Wake,
 }

@@ -4,17 +4,17 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
+#[cfg(not(feature = "ring"))]
+use bulkhead_guest_mcu::ethernet;
+use bulkhead_guest_mcu::internet::{Heard, Host};
 use bulkhead_guest_mcu::interrupts::Line;
 use bulkhead_guest_mcu::println;
 #[cfg(feature = "ring")]
-use bulkhead_guest_mcu::ring::{ethernet, internet};
+use bulkhead_guest_mcu::ring as ethernet;
 use bulkhead_guest_mcu::wake::Wake;
-#[cfg(not(feature = "ring"))]
-use bulkhead_guest_mcu::{ethernet, internet};
 use cortex_m::Peripherals;
 use cortex_m_rt::entry;
 use ethernet::{Ethernet, Frame};
-use internet::{Heard, Host};
 
 #[entry]
 fn main() -> ! {

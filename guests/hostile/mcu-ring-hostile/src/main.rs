@@ -9,7 +9,7 @@
 
 use bulkhead_guest_mcu::draws::Draws;
 use bulkhead_guest_mcu::interrupts::Line;
-use bulkhead_guest_mcu::ring::ethernet::{Ethernet, Frame};
+use bulkhead_guest_mcu::ring::{Adapter, Ethernet, Frame};
 use bulkhead_guest_mcu::wake::Wake;
 use bulkhead_guest_mcu::{println, register};
 use cortex_m::Peripherals;

@@ -3,7 +3,7 @@
 //! no such thing: a driver that uses it knows Bulkhead, and finds no ring on the bare board.
 
 use crate::ethernet as chip;
-pub use chip::{FRAME_WORDS, Frame};
+pub use chip::{Adapter, FRAME_WORDS, Frame};
 use core::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 use cortex_m::peripheral::CPUID;
 
@@ -76,14 +76,22 @@ impl Ethernet {
         self.chip.base()
     }
 
-    /// Tells whether a frame has been received.
-    #[must_use]
-    pub fn has_frame(&self) -> bool {
+    /// Writes any word of the memory, against all rules.
+    pub fn spoil(&self, index: usize, value: u32) {
+        self.memory.write(index, value);
+    }
+}
+
+impl Adapter for Ethernet {
+    fn address(&self) -> [u8; 6] {
+        self.address
+    }
+
+    fn has_frame(&self) -> bool {
         self.memory.read(CONSUMED) != self.memory.read(PRODUCED)
     }
 
-    /// Takes a received frame.
-    pub fn receive(&self, frame: &mut Frame) -> bool {
+    fn receive(&self, frame: &mut Frame) -> bool {
         if !self.has_frame() {
             return false;
         }
@@ -105,17 +113,12 @@ impl Ethernet {
     }
 
     /// Sends a frame. There is always room: the frame has left its place when the store is done.
-    pub fn send(&self, frame: &Frame) -> bool {
+    fn send(&self, frame: &Frame) -> bool {
         let words = frame.words().iter().take(frame.length.div_ceil(4));
         for (word, index) in words.zip(RING_WORDS..) {
             self.memory.write(index, *word);
         }
         self.chip.write(TX_DATA, frame.length as u32);
         true
-    }
-
-    /// Writes any word of the memory, against all rules.
-    pub fn spoil(&self, index: usize, value: u32) {
-        self.memory.write(index, value);
     }
 }
