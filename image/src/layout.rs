@@ -13,7 +13,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// First bytes of a system image.
 pub const MAGIC: [u8; 8] = *b"BULKHEAD";
 /// Revision of this layout; a reader accepts its own only.
-pub const FORMAT: u32 = 11;
+pub const FORMAT: u32 = 12;
 /// "No such record".
 pub const NONE: u32 = u32::MAX;
 /// Bytes of a name, NUL padded UTF-8.
@@ -133,7 +133,8 @@ records! {
         /// Its type, `CONTROLLER_*`.
         compatible: U32,
         /// Register windows: bus addresses (GICv3: distributor, redistributors; GICv2: see
-        /// [`CONTROLLER_GIC_V2`]; UART: registers).
+        /// [`CONTROLLER_GIC_V2`]; UART: registers; [`CONTROLLER_ARM_MPC`]: registers, and the memory that it
+        /// guards).
         base: [U64; 4],
         /// Bytes of each window.
         size: [U64; 4],
@@ -371,6 +372,11 @@ records! {
         quiesce_offset: U32,
         /// With [`REGISTERS_QUIESCED`]: what is written to it.
         quiesce_value: U32,
+        /// With [`REGISTERS_GATED`]: offset of a 32-bit register of the device [`CONTROLLER_IOTKIT_SECURITY`],
+        /// which says for each device whether non-secure software reaches it. Else 0.
+        gate_offset: U32,
+        /// With [`REGISTERS_GATED`]: the bit of the device in that register, 0..=31. Else 0.
+        gate_bit: U32,
     }
     /// A capability a partition holds from the start.
     CapabilityRecord {
@@ -612,6 +618,8 @@ pub const ROLE_INTERRUPTS: u32 = Role::Interrupts.number();
 pub const ROLE_TIMER: u32 = Role::Timer.number();
 /// The board's interface to network 0.
 pub const ROLE_NETWORK: u32 = Role::Network.number();
+/// The controllers that say which world may reach memory and devices. There can be several.
+pub const ROLE_SECURITY: u32 = Role::Security.number();
 
 /// Arm PrimeCell PL011 UART.
 pub const CONTROLLER_PL011: u32 = driver::PL011.number;
@@ -634,6 +642,11 @@ pub const CONTROLLER_NVIC: u32 = driver::NVIC.number;
 pub const CONTROLLER_DUAL_TIMER: u32 = driver::DUAL_TIMER.number;
 /// SMSC LAN9118 Ethernet controller.
 pub const CONTROLLER_LAN9118: u32 = driver::LAN9118.number;
+/// The secure privilege control block of an IoT Kit, with the registers of the peripheral protection
+/// controllers. There is at most one.
+pub const CONTROLLER_IOTKIT_SECURITY: u32 = driver::IOTKIT_SECURITY.number;
+/// A memory protection controller: windows registers, memory that it guards. There is one for each memory.
+pub const CONTROLLER_ARM_MPC: u32 = driver::ARM_MPC.number;
 /// UART 0 of a PPC405EP.
 pub const CONTROLLER_PPC405EP_UART: u32 = driver::PPC405EP_UART.number;
 /// Universal interrupt controller of a PowerPC 4xx.
@@ -719,6 +732,8 @@ pub const PORT_IDENTIFIES: u32 = 1;
 pub const REGISTERS_FORWARDED: u32 = 1;
 /// When the partition has ended, a register is written that stops the device.
 pub const REGISTERS_QUIESCED: u32 = 2;
+/// A bit of the board's security controller says whether non-secure software reaches them.
+pub const REGISTERS_GATED: u32 = 4;
 
 /// Virtual GICv3: windows distributor, redistributors.
 pub const VIRTUAL_GIC_V3: u32 = device::GIC_V3.number;

@@ -96,7 +96,7 @@ pub const MAX_PCPUS: usize = own("pcpus", limit(1, 8));
 /// Stretches of the board's address space in the map.
 pub const MAX_MAP: usize = limit(16, 64);
 /// Devices the hypervisor drives.
-pub const MAX_CONTROLLERS: usize = 8;
+pub const MAX_CONTROLLERS: usize = 12;
 /// Partitions a system can have.
 pub const MAX_PARTITIONS: usize = own("partitions", limit(8, 32));
 /// vCPUs a system can have.

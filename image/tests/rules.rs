@@ -755,6 +755,8 @@ fn window(partition: u32, guest: u64) -> RegistersRecord {
         size: 0x200.into(),
         quiesce_offset: 0x70.into(),
         quiesce_value: 0.into(),
+        gate_offset: 0.into(),
+        gate_bit: 0.into(),
     }
 }
 

@@ -10,8 +10,8 @@ use bulkhead_arch_api::{
     VirtualLine,
 };
 use bulkhead_arch_sim::{
-    Action, CONSTANT, CONSTANT_REGISTER, External, LikeAarch64, LikeArmv7m, LikePpc, LikeX86, OWN_REGISTER,
-    Outcome, Sim, SimClass, What, script,
+    Action, CONSTANT, CONSTANT_REGISTER, External, LikeAarch64, LikeArmv7m, LikeArmv8m, LikePpc, LikeX86,
+    OWN_REGISTER, Outcome, Sim, SimClass, What, script,
 };
 use bulkhead_image::layout::{
     INTERRUPT_CRITICAL, InterruptRecord, TRIGGER_EDGE, VIRTUAL_EVENT_GATE, VirtualDeviceRecord,
@@ -236,6 +236,7 @@ on_each_class! {
     sim = Sim,
     aarch64 = LikeAarch64,
     armv7m = LikeArmv7m,
+    armv8m = LikeArmv8m,
     x86 = LikeX86,
     ppc = LikePpc,
 }

@@ -30,6 +30,8 @@ fn bench() -> Bench {
             size: SIZE.into(),
             quiesce_offset: (STATUS as u32).into(),
             quiesce_value: 7.into(),
+            gate_offset: 0.into(),
+            gate_bit: 0.into(),
         });
     }
     Bench::with_image(1, image.build().unwrap())

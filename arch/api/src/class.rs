@@ -8,6 +8,7 @@
 
 mod aarch64;
 mod armv7m;
+mod armv8m;
 pub mod device;
 pub mod driver;
 mod ppc405;
@@ -21,6 +22,7 @@ use bulkhead_abi::size::Tables;
 
 pub use aarch64::{AARCH32, FACTS as AARCH64};
 pub use armv7m::FACTS as ARMV7M;
+pub use armv8m::FACTS as ARMV8M;
 pub use device::{DeviceFacts, DeviceRole, VirtualUart, WindowFacts};
 pub use driver::DriverFacts;
 pub use ppc405::FACTS as PPC405;
@@ -32,6 +34,7 @@ pub use x86_64::FACTS as X86_64;
 pub const CLASSES: &[&ClassFacts] = &[
     &AARCH64,
     &ARMV7M,
+    &ARMV8M,
     &PPC405,
     &X86_64,
     #[cfg(feature = "stub-class")]
@@ -174,6 +177,20 @@ impl ClassFacts {
         self.ports || !self.registers.is_empty()
     }
 
+    /// Tells whether one of its drivers says which memory a guest can reach ([`DriverFacts::guards`]).
+    #[inline]
+    #[must_use]
+    pub const fn guards_memory(&self) -> bool {
+        let mut rest = self.drivers;
+        while let [driver, others @ ..] = rest {
+            if driver.guards {
+                return true;
+            }
+            rest = others;
+        }
+        false
+    }
+
     /// Returns the virtual device with this number, if VMs of the class can have it.
     #[must_use]
     pub fn device(&self, number: u32) -> Option<&'static DeviceFacts> {
@@ -213,13 +230,15 @@ impl ClassFacts {
 const ONLY: Option<&ClassFacts> = match (
     cfg!(feature = "only-aarch64"),
     cfg!(feature = "only-armv7m"),
+    cfg!(feature = "only-armv8m"),
     cfg!(feature = "only-ppc405"),
     cfg!(feature = "only-x86_64"),
 ) {
-    (true, false, false, false) => Some(&AARCH64),
-    (false, true, false, false) => Some(&ARMV7M),
-    (false, false, true, false) => Some(&PPC405),
-    (false, false, false, true) => Some(&X86_64),
+    (true, false, false, false, false) => Some(&AARCH64),
+    (false, true, false, false, false) => Some(&ARMV7M),
+    (false, false, true, false, false) => Some(&ARMV8M),
+    (false, false, false, true, false) => Some(&PPC405),
+    (false, false, false, false, true) => Some(&X86_64),
     // No build script asked, or several class binaries are built together: every class is served.
     _ => None,
 };

@@ -5,7 +5,7 @@
 //! memory, and the kernel is built for the host once.
 
 use bulkhead_abi::size::Tables;
-use bulkhead_arch_api::class::{AARCH64, ARMV7M, device};
+use bulkhead_arch_api::class::{AARCH64, ARMV7M, ARMV8M, device};
 use bulkhead_arch_api::class::{DeviceFacts, Endianness, Word};
 use bulkhead_arch_api::{AddressSpace, ClassFacts, RegisterRule, Treatment, class};
 
@@ -55,6 +55,19 @@ impl SimClass for LikeArmv7m {
         granule: class::AARCH64.granule,
         tables: Tables::Large,
         ..ARMV7M
+    };
+}
+
+/// Class `armv8m`: lines are masked.
+#[derive(Clone, Copy, Debug)]
+pub struct LikeArmv8m;
+
+impl SimClass for LikeArmv8m {
+    const FACTS: &'static ClassFacts = &ClassFacts {
+        translates: true,
+        granule: class::AARCH64.granule,
+        tables: Tables::Large,
+        ..ARMV8M
     };
 }
 

@@ -25,8 +25,8 @@ mod uplink;
 mod world;
 
 pub use classes::{
-    CONSTANT, CONSTANT_REGISTER, LikeAarch64, LikeArmv7m, LikePpc, LikeX86, OWN_REGISTER, PORT_UART,
-    REGISTER_UART, Sim, SimClass,
+    CONSTANT, CONSTANT_REGISTER, LikeAarch64, LikeArmv7m, LikeArmv8m, LikePpc, LikeX86, OWN_REGISTER,
+    PORT_UART, REGISTER_UART, Sim, SimClass,
 };
 pub use guest::{Action, Guest, Outcome, script};
 pub use machine::{Halted, SimMachine};

@@ -52,12 +52,29 @@ pub(super) fn not_the_hypervisors(image: &Image<'_>, span: Span) -> Result<(), F
     }
 }
 
-/// Returns the register windows of a controller that are in use, and its interrupt lines.
-fn windows(controller: &ControllerRecord) -> impl Iterator<Item = Result<Span, Fault>> {
+/// Returns the register windows of a controller that are in use.
+fn windows(image: &Image<'_>, controller: &ControllerRecord) -> impl Iterator<Item = Result<Span, Fault>> {
+    let registers = if guards(image, controller) {
+        1
+    } else {
+        controller.base.len()
+    };
     let windows = controller.base.iter().zip(controller.size.iter());
     windows
+        .take(registers)
         .filter(|(_, size)| size.get() != 0)
         .map(|(base, size)| Span::new(base.get(), size.get()))
+}
+
+/// Tells whether a controller guards memory, which is its second window then.
+fn guards(image: &Image<'_>, controller: &ControllerRecord) -> bool {
+    let facts = image.facts();
+    let number = controller.compatible.get();
+    facts.guards_memory()
+        && facts
+            .drivers
+            .iter()
+            .any(|driver| driver.guards && driver.number == number)
 }
 
 /// Tells whether `span` lies within one stretch of RAM.
@@ -191,9 +208,12 @@ pub(super) fn controller(image: &Image<'_>, index: u16) -> Result<(), Fault> {
             size.get(),
         )?;
     }
-    for (position, window) in windows(record).enumerate() {
+    if guards(image, record) {
+        guarded_memory(image, index, record)?;
+    }
+    for (position, window) in windows(image, record).enumerate() {
         let window = window?;
-        for sibling in windows(record).take(position) {
+        for sibling in windows(image, record).take(position) {
             require(
                 !window.overlaps(sibling?),
                 Fault::Overlaps(Table::Controllers, index),
@@ -202,6 +222,23 @@ pub(super) fn controller(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         only_device(image, window, index)?;
     }
     roles_and_lines(image, index, record)
+}
+
+/// Checks that the memory which a controller guards is memory of the board, and that no other one guards it.
+fn guarded_memory(image: &Image<'_>, index: u16, record: &ControllerRecord) -> Result<(), Fault> {
+    let memory = memory_of(record)?;
+    require(in_ram(image, memory) || in_code(image, memory), Fault::OutsideRam)?;
+    for (other, other_index) in earlier(image.controllers(), index) {
+        let both = guards(image, other) && memory_of(other)?.overlaps(memory);
+        require(!both, Fault::Overlaps(Table::Controllers, other_index))?;
+    }
+    Ok(())
+}
+
+/// Returns the memory that a controller guards.
+fn memory_of(controller: &ControllerRecord) -> Result<Span, Fault> {
+    let ([_, base, ..], [_, size, ..]) = (controller.base, controller.size);
+    Span::new(base.get(), size.get())
 }
 
 /// Checks that a register window has the size that the driver needs, and consists of pages or of I/O ports.
@@ -222,7 +259,7 @@ fn register_window(uses_ports: bool, least: Option<u64>, base: u64, size: u64) -
 pub(super) fn only_device(image: &Image<'_>, span: Span, controllers: u16) -> Result<(), Fault> {
     require(!touches_ram(image, span), Fault::InRam)?;
     for (controller, index) in earlier(image.controllers(), controllers) {
-        for window in windows(controller) {
+        for window in windows(image, controller) {
             require(
                 !span.overlaps(window?),
                 Fault::Overlaps(Table::Controllers, index),
@@ -232,7 +269,8 @@ pub(super) fn only_device(image: &Image<'_>, span: Span, controllers: u16) -> Re
     Ok(())
 }
 
-/// Checks that one controller has a role, and that one use of it has an interrupt line.
+/// Checks that one controller has a role, unless it guards memory, and that one use of it has an interrupt
+/// line.
 fn roles_and_lines(image: &Image<'_>, index: u16, record: &ControllerRecord) -> Result<(), Fault> {
     let used = || record.lines.iter().filter(|line| line.get() != NONE);
     for (line, position) in used().zip(0..) {
@@ -242,7 +280,8 @@ fn roles_and_lines(image: &Image<'_>, index: u16, record: &ControllerRecord) -> 
         )?;
     }
     for (other, other_index) in earlier(image.controllers(), index) {
-        require(other.role != record.role, Fault::SameAs(other_index))?;
+        let may_share = guards(image, record) || guards(image, other);
+        require(may_share || other.role != record.role, Fault::SameAs(other_index))?;
         for line in used() {
             require(
                 !other.lines.contains(line),

@@ -147,6 +147,8 @@ pub(super) fn register_records(system: &System, number: u32) -> impl Iterator<It
             size: registers.window.size.into(),
             quiesce_offset: quiesce.offset.into(),
             quiesce_value: quiesce.value.into(),
+            gate_offset: 0.into(),
+            gate_bit: 0.into(),
         })
     })
 }

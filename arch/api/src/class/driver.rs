@@ -13,6 +13,9 @@ pub enum Role {
     Timer,
     /// The board's interface to network 0.
     Network,
+    /// The controllers that say which world may reach memory and devices. Only this role can have several
+    /// devices: one for the whole board, and one for each memory that is guarded by itself.
+    Security,
 }
 
 impl Role {
@@ -24,6 +27,7 @@ impl Role {
             Self::Interrupts => 2,
             Self::Timer => 3,
             Self::Network => 4,
+            Self::Security => 5,
         }
     }
 }
@@ -39,6 +43,9 @@ pub struct DriverFacts {
     pub windows: &'static [u64],
     /// The registers are I/O ports, not memory.
     pub uses_ports: bool,
+    /// It guards memory of the board. It has a window of registers, and that memory as its second window. A
+    /// board can have several of them.
+    pub guards: bool,
 }
 
 /// The page that a window of memory starts at, and a multiple of which it is long.
@@ -50,6 +57,7 @@ const fn driver(number: u32, role: Role, windows: &'static [u64]) -> DriverFacts
         role,
         windows,
         uses_ports: false,
+        guards: false,
     }
 }
 
@@ -80,6 +88,14 @@ pub const NVIC: DriverFacts = driver(7, Role::Interrupts, &[]);
 pub const DUAL_TIMER: DriverFacts = driver(8, Role::Timer, &[PAGE, PAGE]);
 /// SMSC LAN9118 Ethernet controller.
 pub const LAN9118: DriverFacts = driver(9, Role::Network, &[PAGE]);
+/// The secure privilege control block of an IoT Kit: a window with the registers of the peripheral protection
+/// controllers (Arm ECM0601256, section 4.4.2).
+pub const IOTKIT_SECURITY: DriverFacts = driver(10, Role::Security, &[PAGE]);
+/// A memory protection controller: windows registers, memory that it guards (Arm DDI 0571G, section 3.10).
+pub const ARM_MPC: DriverFacts = DriverFacts {
+    guards: true,
+    ..driver(11, Role::Security, &[PAGE, PAGE])
+};
 
 /// UART 0 of a PPC405EP, an NS 16550A. Its window is the page that it shares with other peripherals.
 pub const PPC405EP_UART: DriverFacts = driver(30, Role::Console, &[PAGE]);
