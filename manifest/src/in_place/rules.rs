@@ -82,7 +82,7 @@ fn machine_has_a_meaning(partition: &PartitionSpec, class: Class, report: &mut R
         (
             "`machine.gic`",
             machine.gic.key,
-            "every partition has a virtual NVIC",
+            "every VM has an NVIC",
         ),
         ("`machine.load-at`", load_at, "an ELF file says it itself"),
     ];
