@@ -99,6 +99,10 @@ pub(super) fn flash(
         let board = board.own_ram;
         return Err(FlashError::RamElsewhere { linked, board });
     }
+    // The reader of the class binary could not know for which of the classes with such files it is.
+    if !binary.end.is_multiple_of(board.class.facts().granule) {
+        return Err(FlashError::BadEnd(binary.end));
+    }
     let residents: Vec<_> = guests.iter().flat_map(|guest| &guest.residents).collect();
     Ok(write(binary, image, &residents))
 }

@@ -79,11 +79,7 @@ fn machine_has_a_meaning(partition: &PartitionSpec, class: Class, report: &mut R
             machine.ram_base.key,
             "use `place`: the bus address is the partition's own",
         ),
-        (
-            "`machine.gic`",
-            machine.gic.key,
-            "every VM has an NVIC",
-        ),
+        ("`machine.gic`", machine.gic.key, "every VM has an NVIC"),
         ("`machine.load-at`", load_at, "an ELF file says it itself"),
     ];
     for (key, place, why) in keys {

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 pub mod firmware;
+pub mod microcontroller;
 pub mod mutate;
 
 pub use firmware::firmware;
