@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Images of class `armv7m`: nothing is translated, code stays where it is linked.
+//! Images of the classes `armv7m` and `armv8m`: nothing is translated, code stays where it is linked.
 
 #[allow(dead_code, reason = "the sample of the other class is not used here")]
 mod common;
 
 use bulkhead_abi::log::SMALL_AREA_SIZE;
 use bulkhead_abi::parts::{Part, Parts};
-use bulkhead_arch_api::class::{AARCH64, ARMV7M};
+use bulkhead_arch_api::ClassFacts;
+use bulkhead_arch_api::class::{AARCH64, ARMV7M, ARMV8M};
 use bulkhead_image::layout::*;
 use bulkhead_image::{Fault, Image, ImageBuilder, ImageError, Payload, Portable, Sha256, Table};
 use common::{HEALTH, name};
@@ -39,10 +40,10 @@ fn controller(role: u32, compatible: u32, windows: &[u64], lines: &[u32]) -> Con
     }
 }
 
-fn board() -> ImageBuilder {
-    let mut builder = ImageBuilder::new(&ARMV7M, "mps2-an500").unwrap();
+fn board(class: &'static ClassFacts) -> ImageBuilder {
+    let mut builder = ImageBuilder::new(class, "mps2").unwrap();
     builder.board.hypervisor_size = 0x2_0000.into();
-    builder.board.image_base = 0xa100.into();
+    builder.board.image_base = 0xa400.into();
     builder.board.pool_base = 0x2000_0000.into();
     builder.board.pool_size = 0x7000.into();
     builder.board.log_base = 0x2000_7000.into();
@@ -76,7 +77,11 @@ fn board() -> ImageBuilder {
 
 /// Returns one VM on a microcontroller.
 fn sample() -> ImageBuilder {
-    let mut builder = board();
+    sample_of(&ARMV7M)
+}
+
+fn sample_of(class: &'static ClassFacts) -> ImageBuilder {
+    let mut builder = board(class);
     builder.partitions = vec![PartitionRecord {
         name: name("rtos"),
         entry: (CODE + 0x101).into(),
@@ -183,7 +188,7 @@ fn a_payload_is_copied_to_ram() {
 #[test]
 fn rules_of_the_class() {
     type Change = fn(&mut ImageBuilder);
-    let cases: [(Change, Table, u32, Fault); 33] = [
+    let cases: [(Change, Table, u32, Fault); 34] = [
         (|b| b.board.load_address = 0x2001_0000.into(), Table::Board, 0, Fault::OutsideCode),
         (|b| b.board.pool_base = 0x1000.into(), Table::Board, 0, Fault::OutsideRam),
         (|b| b.board.pool_size = 0x7020.into(), Table::Board, 0, Fault::InHypervisor),
@@ -217,6 +222,7 @@ fn rules_of_the_class() {
         (|b| load(b, 0x4000_5000), Table::Loads, 0, Fault::OutsideMemory),
         (|b| b.lookalikes.swap(0, 1), Table::Lookalikes, 1, Fault::NotAscending),
         (|b| b.lookalikes[2].address = 0x10_0400.into(), Table::Lookalikes, 2, Fault::OutsideCode),
+        (|b| b.registers = vec![gated(0x84, 6)], Table::Registers, 0, Fault::BadFlags),
     ];
     for (number, (change, table, index, fault)) in cases.into_iter().enumerate() {
         let mut builder = sample();
@@ -375,5 +381,73 @@ fn a_vm_may_see_the_memory_for_its_own_frames_and_all_of_it() {
             fault,
         };
         assert_eq!(builder.build().map(drop), Err(refused));
+    }
+}
+
+/// Returns the registers of the device of partition 0, with a gate.
+fn gated(offset: u32, bit: u32) -> RegistersRecord {
+    RegistersRecord {
+        flags: REGISTERS_GATED.into(),
+        guest: 0x4000_5000.into(),
+        host: 0x4000_5000.into(),
+        size: 0x1000.into(),
+        gate_offset: offset.into(),
+        gate_bit: bit.into(),
+        ..RegistersRecord::new_zeroed()
+    }
+}
+
+/// Returns a memory protection controller.
+fn guard(registers: u64, memory: u64, size: u64) -> ControllerRecord {
+    let mut record = controller(ROLE_SECURITY, CONTROLLER_ARM_MPC, &[registers, memory], &[]);
+    record.base[1] = memory.into();
+    record.size[1] = size.into();
+    record
+}
+
+/// Returns the sample on a microcontroller with two worlds.
+fn worlds() -> ImageBuilder {
+    let mut builder = sample_of(&ARMV8M);
+    builder.controllers.extend([
+        controller(ROLE_SECURITY, CONTROLLER_IOTKIT_SECURITY, &[0x5008_0000], &[]),
+        guard(0x5800_7000, 0, 0x40_0000),
+        guard(0x5800_8000, 0x2000_0000, 0x20_0000),
+    ]);
+    builder.registers = vec![gated(0x84, 6)];
+    builder
+}
+
+#[rustfmt::skip] // One case per line.
+#[test]
+fn rules_of_two_worlds() {
+    type Change = fn(&mut ImageBuilder);
+    let bytes = worlds().build().unwrap();
+    let image = Image::check(&bytes, &ARMV8M, &Portable).unwrap();
+    assert_eq!((image.granule(), image.controllers().len()), (1024, 6));
+    let cases: [(Change, Table, u32, Fault); 18] = [
+        (|b| b.controllers.push(b.controllers[3]), Table::Controllers, 6, Fault::Overlaps(Table::Controllers, 3)),
+        (|b| b.controllers.push(controller(ROLE_SECURITY, CONTROLLER_IOTKIT_SECURITY, &[0x5009_0000], &[])), Table::Controllers, 6, Fault::SameAs(3)),
+        (|b| b.controllers.push(guard(0x5800_9000, 0x1000, 0x1000)), Table::Controllers, 6, Fault::Overlaps(Table::Controllers, 4)),
+        (|b| b.controllers.push(guard(0x5800_8000, 0x2020_0000, 0x1000)), Table::Controllers, 6, Fault::Overlaps(Table::Controllers, 5)),
+        (|b| b.controllers[5] = guard(0x5800_8000, 0x3000_0000, 0x1000), Table::Controllers, 5, Fault::OutsideRam),
+        (|b| b.controllers[5] = guard(0x5800_8000, 0x2000_0000, 0x60_0000), Table::Controllers, 5, Fault::OutsideRam),
+        (|b| b.controllers[5] = guard(0x5800_8000, 0x2000_0000, 0), Table::Controllers, 5, Fault::WindowTooSmall),
+        (|b| b.controllers[5] = guard(0x5800_8000, 0x2000_0400, 0x1000), Table::Controllers, 5, Fault::Unaligned),
+        (|b| b.controllers[5].role = ROLE_TIMER.into(), Table::Controllers, 5, Fault::UnknownKind),
+        (|b| { b.controllers.remove(3); }, Table::Registers, 0, Fault::NoSuch(Table::Controllers)),
+        (|b| b.registers = vec![gated(0x82, 6)], Table::Registers, 0, Fault::Unaligned),
+        (|b| b.registers = vec![gated(0x1000, 6)], Table::Registers, 0, Fault::OutOfRange),
+        (|b| b.registers = vec![gated(u32::MAX - 3, 6)], Table::Registers, 0, Fault::OutOfRange),
+        (|b| b.registers = vec![gated(0x84, 32)], Table::Registers, 0, Fault::OutOfRange),
+        (|b| b.registers[0].flags = 0.into(), Table::Registers, 0, Fault::BadFlags),
+        (|b| (b.registers[0].guest, b.registers[0].host) = (0x4000_6000.into(), 0x4000_6000.into()), Table::Registers, 0, Fault::OutsideMemory),
+        (|b| b.memory[0].size = 0x420.into(), Table::Memory, 0, Fault::Unaligned),
+        (|b| b.vcpus[0].masks = (RAM as u32 + 0xfe0).into(), Table::Vcpus, 0, Fault::BadArgument),
+    ];
+    for (number, (change, table, index, fault)) in cases.into_iter().enumerate() {
+        let mut builder = worlds();
+        change(&mut builder);
+        let expected = ImageError::Record { table, index, fault };
+        assert_eq!(builder.build().map(drop), Err(expected), "case {number}");
     }
 }

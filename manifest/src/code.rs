@@ -138,6 +138,7 @@ codes! {
     BadInit = "E105", "A file cannot become the first program of Linux.";
     OddEntry = "E106", "No instruction is at the address of the first one.";
     BadOwnPolicy = "E107", "The crate of a policy of your own cannot be built in.";
+    NoGate = "E108", "A device of a partition cannot be kept from the others: the board file gives no gate of it.";
     IdlePcpu = "W101", "A pCPU is configured, but no vCPU uses it.";
     UnusedAction = "W102", "A health action can never be taken.";
     NeverStarted = "W103", "A partition is not started at boot, and no partition can start it.";

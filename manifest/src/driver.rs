@@ -8,10 +8,11 @@
 //! here, and a line in the list of each class that has the driver.
 
 use bulkhead_image::layout::{
-    CONTROLLER_ACPI_TIMER, CONTROLLER_APIC, CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART,
-    CONTROLLER_CMSDK_UART, CONTROLLER_DUAL_TIMER, CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_LAN9118,
-    CONTROLLER_NS16550, CONTROLLER_NVIC, CONTROLLER_PL011, CONTROLLER_PPC_TIMER, CONTROLLER_PPC405EP_UART,
-    CONTROLLER_UIC, ControllerRecord, NONE, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_NETWORK, ROLE_TIMER,
+    CONTROLLER_ACPI_TIMER, CONTROLLER_APIC, CONTROLLER_ARM_MPC, CONTROLLER_ARM_TIMER,
+    CONTROLLER_CADENCE_UART, CONTROLLER_CMSDK_UART, CONTROLLER_DUAL_TIMER, CONTROLLER_GIC_V2,
+    CONTROLLER_GIC_V3, CONTROLLER_IOTKIT_SECURITY, CONTROLLER_LAN9118, CONTROLLER_NS16550, CONTROLLER_NVIC,
+    CONTROLLER_PL011, CONTROLLER_PPC_TIMER, CONTROLLER_PPC405EP_UART, CONTROLLER_UIC, ControllerRecord, NONE,
+    ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_NETWORK, ROLE_SECURITY, ROLE_TIMER,
 };
 
 use crate::schema::form::{Field, Form};
@@ -33,11 +34,13 @@ pub enum Role {
     Timer,
     /// The interface to a network that VMs share. This role belongs to an ordinary device of the board.
     Network,
+    /// The controllers that say which world of the processor reaches memory and devices.
+    Security,
 }
 
 impl Role {
     /// The roles that have a table of their own in a board file, in the order of the system image.
-    pub(crate) const OF_BOARD: [Self; 3] = [Self::Console, Self::Interrupts, Self::Timer];
+    pub(crate) const OF_BOARD: [Self; 4] = [Self::Console, Self::Interrupts, Self::Timer, Self::Security];
 
     /// Returns the name of the table in the board file, which is also the name of the device in tables for
     /// people.
@@ -47,6 +50,7 @@ impl Role {
             Self::Interrupts => "interrupt-controller",
             Self::Timer => "timer",
             Self::Network => "device",
+            Self::Security => "security",
         }
     }
 
@@ -57,6 +61,7 @@ impl Role {
             Self::Interrupts => "interrupt controller",
             Self::Timer => "timer",
             Self::Network => "Ethernet controller",
+            Self::Security => "security controller",
         }
     }
 
@@ -67,6 +72,7 @@ impl Role {
             Self::Interrupts => "an interrupt controller",
             Self::Timer => "a timer",
             Self::Network => "an Ethernet controller",
+            Self::Security => "a security controller",
         }
     }
 
@@ -77,6 +83,7 @@ impl Role {
             Self::Interrupts => ROLE_INTERRUPTS,
             Self::Timer => ROLE_TIMER,
             Self::Network => ROLE_NETWORK,
+            Self::Security => ROLE_SECURITY,
         }
     }
 }
@@ -164,6 +171,7 @@ impl Driver {
         Controller {
             driver: self,
             windows: self.windows.iter().map(window).collect(),
+            guarded: None,
             lines: self.lines.iter().map(line).collect(),
             clock_hz: Field::read(table.entry(CLOCK), None),
         }
@@ -185,6 +193,8 @@ pub struct Controller {
     pub driver: &'static Driver,
     /// The registers.
     pub windows: Vec<Window>,
+    /// The memory that the device guards, if it guards any.
+    pub guarded: Option<Window>,
     /// The interrupt lines.
     pub lines: Vec<u32>,
     /// The clock in Hz; 0 = do not program a rate.
@@ -200,7 +210,8 @@ impl Controller {
 
     /// Returns the record of the device in a system image.
     pub(crate) fn record(&self) -> ControllerRecord {
-        let window = |index: usize| self.windows.get(index).copied().unwrap_or_default();
+        let windows: Vec<Window> = self.windows.iter().copied().chain(self.guarded).collect();
+        let window = |index: usize| windows.get(index).copied().unwrap_or_default();
         ControllerRecord {
             role: self.driver.role.number().into(),
             compatible: self.driver.number.into(),
@@ -407,6 +418,28 @@ pub(crate) static LAN9118: Driver = Driver {
     description: "SMSC LAN9118 Ethernet controller",
     role: Role::Network,
     number: CONTROLLER_LAN9118,
+    windows: REGISTERS,
+    lines: &[],
+    clock: None,
+};
+
+/// Secure privilege control block of an IoT Kit.
+pub(crate) static IOTKIT_SECURITY: Driver = Driver {
+    compatible: "arm,iotkit-security",
+    description: "secure privilege control block of an IoT Kit or an SSE-200",
+    role: Role::Security,
+    number: CONTROLLER_IOTKIT_SECURITY,
+    windows: REGISTERS,
+    lines: &[],
+    clock: None,
+};
+
+/// Memory protection controller. A board file lists these with the security controller.
+pub(crate) static ARM_MPC: Driver = Driver {
+    compatible: "arm,mpc",
+    description: "memory protection controller",
+    role: Role::Security,
+    number: CONTROLLER_ARM_MPC,
     windows: REGISTERS,
     lines: &[],
     clock: None,

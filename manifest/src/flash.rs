@@ -26,5 +26,5 @@ impl ClassBinary {
 /// # Errors
 /// [`FlashError::Elsewhere`], [`FlashError::RamElsewhere`].
 pub fn flashable(binary: &ClassBinary, image: &[u8], system: &System) -> Result<Vec<u8>, FlashError> {
-    class::host(binary.class).flash(binary, image, &system.board, &system.guests)
+    class::host(system.board.class).flash(binary, image, &system.board, &system.guests)
 }

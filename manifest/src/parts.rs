@@ -42,7 +42,7 @@ pub fn of_class(class: Class) -> Parts {
         (Part::Upcalls, facts.upcalls),
         (Part::Semihosting, facts.semihosting),
         (Part::EarlyHandlers, facts.delays_interrupts),
-        (Part::MaskWords, facts.runs_in_place()),
+        (Part::MaskWords, facts.replaces_instructions),
         (Part::FrameRing, has(DeviceRole::Network)),
     ];
     let lacked = limited.into_iter().filter(|(_, can)| !can);

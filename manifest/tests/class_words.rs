@@ -33,6 +33,22 @@ const CLASSES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "mps2-an505",
+        &[
+            "x86",
+            "amd64",
+            "arm64",
+            "64-bit Arm",
+            "PowerPC",
+            "ppc",
+            "GIC",
+            "TLB",
+            "bzImage",
+            "zImage",
+            "EFI",
+        ],
+    ),
+    (
         "ref405ep",
         &[
             "x86", "amd64", "arm64", "Arm", "MPU", "T32", "GIC", "bzImage", "zImage", "EFI",

@@ -9,14 +9,11 @@ use bulkhead_image::layout::{
 };
 use bulkhead_image::{Image, Portable};
 use bulkhead_manifest::parts::Part;
-use bulkhead_manifest::{
-    ClassBinary, CompileInput, FlashError, PayloadResolver, System, Window, compile, flashable, load_text,
-};
+use bulkhead_manifest::{ClassBinary, CompileInput, FlashError, System, Window, compile, flashable};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use support::firmware;
 use support::firmware::class_binary;
+use support::microcontroller::{contents, image, system_of};
 
 /// Addresses of class binary, system image, log and RAM of the hypervisor on this board.
 const BINARY: u32 = 0x3d_6000;
@@ -35,15 +32,6 @@ const PROGRAM: [u16; 12] = [
     0xb672, 0xf3ef, 0x8110, 0xf383, 0x8811, 0xf380, 0x8800, 0xdeff, 0xbf30, 0xe7fe, 0xb672, 0xb672,
 ];
 const PROGRAM_MAP: [(u32, &str); 2] = [(0, "$t"), (20, "$d.7")];
-
-/// A resolver that hands out one file.
-struct One(PathBuf);
-
-impl PayloadResolver for One {
-    fn resolve(&self, _name: &str) -> Result<PathBuf, String> {
-        Ok(self.0.clone())
-    }
-}
 
 const MANIFEST: &str = r#"
 board = "mps2-an500"
@@ -68,27 +56,6 @@ clock = { timer = true }
 
 fn system(name: &str, program: &[u8]) -> Result<System, String> {
     system_of(MANIFEST, name, program)
-}
-
-fn system_of(manifest: &str, name: &str, program: &[u8]) -> Result<System, String> {
-    // Tests run at once, and two of them may choose the same name.
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let file = format!("bulkhead-in-place-{name}-{}-{number}", std::process::id());
-    let file = std::env::temp_dir().join(file);
-    std::fs::write(&file, program).expect("a temporary file");
-    let loaded = load_text(Path::new("a.toml"), manifest, &One(file.clone()));
-    let _ = std::fs::remove_file(file);
-    loaded.map_err(|report| report.render(false))
-}
-
-fn image(system: &System) -> Vec<u8> {
-    let input = CompileInput {
-        class_binary_len: 0x8000,
-        stop_after_ms: None,
-        trace_records: Some(256),
-    };
-    compile(system, &input).expect("an image")
 }
 
 #[test]
@@ -580,14 +547,4 @@ fn damaged_programs_are_refused_and_never_more() {
             )
         });
     }
-}
-
-/// Returns the contents of the segment at `address` of a flashable file.
-fn contents(file: &[u8], address: u32) -> Option<Vec<u8>> {
-    let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().expect("four bytes"));
-    let count = usize::from(file[44]);
-    let headers = (0..count).map(|index| 52 + 32 * index);
-    let found = headers.into_iter().find(|at| word(at + 12) == address)?;
-    let (offset, size) = (word(found + 4) as usize, word(found + 16) as usize);
-    Some(file[offset..offset + size].to_vec())
 }

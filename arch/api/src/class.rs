@@ -124,6 +124,9 @@ pub struct ClassFacts {
     /// True if guest addresses are translated. A class that does not translate runs code from code memory, in
     /// place, where the code is linked: every guest address is a bus address.
     pub translates: bool,
+    /// True if the host tool replaces instructions of VMs that neither do their work without privilege nor
+    /// trap. Only a class that runs code in place can do so.
+    pub replaces_instructions: bool,
     /// True if the rights to mapped memory can change while a partition runs ([`crate::Spaces::protect`]).
     pub protects: bool,
     /// Bits that the address of an entry has besides the address of its first instruction.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Regions of the Armv7-M memory protection unit (PMSAv7; Arm DDI 0403E.e, B3.5), planned.
+//! Regions of the memory protection units of microcontrollers, planned: those of Armv7-M (PMSAv7; Arm DDI
+//! 0403E.e, B3.5), and [`stretches`] for Armv8-M.
 //!
-//! Model. A region is a block whose size is a power of two, at a multiple of its size, of which each eighth
+//! Model of PMSAv7. A region is a block whose size is a power of two, at a multiple of its size, of which each eighth
 //! can be left out (blocks of 256 bytes and up). Of the regions that cover an address the one with the
 //! highest number counts; what none covers is closed to unprivileged code. Partitions run unprivileged
 //! always.
@@ -32,12 +33,14 @@ mod cover;
 mod loaded;
 mod plan;
 mod region;
+mod stretches;
 
 pub use combine::{Combination, GuestRegion, GuestView};
 pub use cover::{Cover, cover, in_one_region};
 pub use loaded::Loaded;
 pub use plan::{Fix, Forbidden, Plan, Refusal, Request, plan, smallest_fix};
 pub use region::{Memory, Region, Rights, rights_at};
+pub use stretches::{Stretches, TASK_STRETCHES, Unfit, VM_STRETCHES, stretches};
 
 /// Regions the unit of a supported CPU has, and so the longest plan.
 pub const MAX_REGIONS: usize = 8;

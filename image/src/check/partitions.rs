@@ -207,7 +207,7 @@ fn masks(image: &Image<'_>, record: &VcpuRecord) -> Result<(), Fault> {
     if address == 0 {
         return Ok(());
     }
-    require(image.facts().runs_in_place(), Fault::BadArgument)?;
+    require(image.facts().replaces_instructions, Fault::BadArgument)?;
     machine(image, record.partition.get())?;
     require(address.is_multiple_of(MASK_WORDS_SIZE), Fault::Unaligned)?;
     let words = Span::new(address.into(), MASK_WORDS_SIZE.into())?;

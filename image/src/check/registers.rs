@@ -51,6 +51,7 @@ const fn is_gated(record: &RegistersRecord) -> bool {
 /// Checks that a gate is a bit of a register of the board's security controller.
 fn gate(image: &Image<'_>, record: &RegistersRecord) -> Result<(), Fault> {
     let (offset, bit) = (record.gate_offset.get(), record.gate_bit.get());
+    // No other class has the flag. The second test leaves the code for it out of their class binaries.
     if !is_gated(record) || !image.facts().guards_memory() {
         return require(offset == 0 && bit == 0, Fault::Reserved);
     }

@@ -92,6 +92,9 @@ tables! {
         forward "forward": bool, default(false);
         /// register write that stops the device, interrupts and DMA included, when its owner has ended
         quiesce "quiesce": Option<Quiesce>, optional;
+        /// bit of the board's security controller that lets non-secure software reach the device; armv8m. A
+        /// device without it cannot be given to a partition there
+        gate "gate": Option<Gate>, optional;
         /// things that the emulator can plug into the device
         plugs "emulator": Plugs, optional;
     }
@@ -102,6 +105,14 @@ tables! {
         offset "offset": u32, required;
         /// value that is written
         value "value": u32, required;
+    }
+
+    /// A bit of a register that says for one device whether non-secure software reaches it.
+    pub Gate derive(Copy, PartialEq, Eq) = "a gate" {
+        /// offset of the 32-bit register in the registers of `security`
+        register "register": u32, required;
+        /// number of the bit
+        bit "bit": Whole<0, 31>, required;
     }
 
     /// Emulator arguments that plug something in; `{device}`: the device's name, `{index}`: its number in a

@@ -7,6 +7,8 @@ use crate::driver::{CLOCK, Driver, LINE_MAX, Role};
 use crate::schema::declare::tables;
 use crate::schema::form::{Declared, Form, Whole};
 use crate::schema::{Key, Need, TableSchema, ValueKind, Word};
+use crate::units::Address;
+use crate::window::Window;
 
 /// The whole form of a board file.
 pub(crate) static SCHEMA: TableSchema = TableSchema {
@@ -25,7 +27,14 @@ fn all_keys(own: &'static [Key]) -> Vec<Key> {
         need: Need::Optional,
         ..*key
     });
-    own.iter().copied().chain(roles).chain(of_one_class).collect()
+    let mut keys: Vec<Key> = Vec::new();
+    // Two classes can have the same key.
+    for key in own.iter().copied().chain(roles).chain(of_one_class) {
+        if keys.iter().all(|other| other.name != key.name) {
+            keys.push(key);
+        }
+    }
+    keys
 }
 
 /// Returns the key of a role in a board file. A network is an ordinary device.
@@ -43,6 +52,11 @@ const fn key_of(role: Role) -> Key {
         ),
         Role::Timer => ("the system timer", <TimerKeys as Form>::KIND, Need::Required),
         Role::Network => ("the device", <Device as Form>::KIND, Need::Optional),
+        Role::Security => (
+            "the controllers that say which world of the processor reaches memory and devices; armv8m",
+            <SecurityKeys as Form>::KIND,
+            Need::Optional,
+        ),
     };
     Key {
         name: role.table(),
@@ -65,6 +79,24 @@ tables! {
     /// The Arm generic timer with its private interrupt lines, or a dual timer with a counter that always
     /// runs.
     pub(crate) TimerKeys completed_by timer_keys = "a timer" {}
+
+    /// The controllers that say which world of the processor reaches memory and devices.
+    pub(crate) SecurityKeys completed_by security_keys = "a security controller" {
+        /// memory protection controllers, one for each memory that is guarded
+        memory_controllers "memory-controllers": Vec<MemoryController>, required;
+    }
+
+    /// A memory protection controller.
+    pub(crate) MemoryController derive(Copy) = "a memory protection controller" {
+        /// address of its registers, a page of 4K
+        registers "registers": Address, required;
+        /// memory that it guards
+        memory "memory": Window, required;
+    }
+}
+
+fn security_keys(own: &'static [Key]) -> Vec<Key> {
+    keys_of_role(Role::Security, || choices(Role::Security), own)
 }
 
 fn console_keys(own: &'static [Key]) -> Vec<Key> {

@@ -3,13 +3,14 @@
 
 use std::path::Path;
 
-use super::keys::{ControllerKeys, SCHEMA, of_all_classes};
-use crate::board::{Board, Class, Device};
+use super::keys::{ControllerKeys, MemoryController, SCHEMA, SecurityKeys, of_all_classes};
+use crate::board::{Board, Class, Device, Gate};
 use crate::class;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::driver::{Controller, Driver, Role};
+use crate::driver::{ARM_MPC, Controller, Driver, Role};
 use crate::schema::form::{Declared, Field, Form, Whole};
 use crate::schema::{Key, Need, ValueKind, shape};
+use crate::units::PAGE;
 use crate::value::{self, Entry, Table, Value};
 use crate::window::Window;
 
@@ -51,7 +52,26 @@ fn controllers(table: &Table, class: Class) -> Vec<Controller> {
         let table = table.get(role.table()).and_then(Value::table)?;
         Some(driver_of(table, role, class)?.read(table))
     };
-    Role::OF_BOARD.into_iter().filter_map(one).collect()
+    let mut all: Vec<Controller> = Role::OF_BOARD.into_iter().filter_map(one).collect();
+    if all.iter().any(|own| own.driver.role == Role::Security) {
+        let security: SecurityKeys = Field::read(table.entry(Role::Security.table()), None);
+        all.extend(security.memory_controllers.iter().map(memory_controller));
+    }
+    all
+}
+
+/// Returns a memory protection controller as a device that the hypervisor drives.
+fn memory_controller(given: &MemoryController) -> Controller {
+    Controller {
+        driver: &ARM_MPC,
+        windows: vec![Window {
+            base: given.registers.get(),
+            size: PAGE,
+        }],
+        guarded: Some(given.memory),
+        lines: Vec::new(),
+        clock_hz: 0,
+    }
 }
 
 fn build(table: &Table, report: &mut Report) -> Board {
@@ -113,6 +133,9 @@ fn shifted(name: &str, row: &Device, index: u32) -> Option<Device> {
     for window in &mut device.registers {
         window.base = window.base.checked_add(distance)?;
     }
+    if let Some(gate) = &mut device.gate {
+        gate.bit = Whole::new(gate.bit.get().checked_add(index)?.into())?;
+    }
     for interrupt in &mut device.interrupts {
         interrupt.line = Whole::new(interrupt.line.get().checked_add(index)?.into())?;
     }
@@ -136,10 +159,13 @@ fn quiesce_is_inside(name: &str, device: &Device, refuse: &mut impl FnMut(String
 fn check_class_keys(table: &Table, class: Class, top: Place, report: &mut Report) {
     for owner in Class::all() {
         for Key { name: key, .. } in class::host(owner).board_keys() {
+            let is_own = class::host(class).board_keys().iter().any(|own| own.name == *key);
             let message = match (table.entry(key), owner == class) {
                 (None, true) => format!("a board of class `{}` needs the key `{key}`", class.name()),
-                (Some(_), false) => format!("a board of class `{}` has no `{key}`", class.name()),
-                (None, false) | (Some(_), true) => continue,
+                (Some(_), false) if !is_own => {
+                    format!("a board of class `{}` has no `{key}`", class.name())
+                }
+                (None, false) | (Some(_), _) => continue,
             };
             let place = table.entry(key).map_or(top, |entry| entry.key_place);
             report.push(
@@ -296,6 +322,44 @@ fn check(board: &Board, table: &Table, top: Place, report: &mut Report) {
     class::host(board.class).check_board(board, &mut refuse);
     check_own_devices(board, &mut refuse);
     check_devices(board, &mut refuse);
+    check_gates(board, &mut refuse);
+}
+
+/// Checks that each gate is a bit of the board's security controller, and of one device only.
+fn check_gates(board: &Board, refuse: &mut impl FnMut(&str, String, &str)) {
+    let security = board.driven(Role::Security);
+    let window = security.and_then(|controller| controller.windows.first());
+    let gates: Vec<(&str, Gate)> = board
+        .devices
+        .iter()
+        .filter_map(|device| Some((device.name.as_str(), device.gate?)))
+        .collect();
+    for (index, (name, gate)) in gates.iter().enumerate() {
+        let Some(window) = window else {
+            refuse(
+                "device",
+                format!("device `{name}` has a gate, and the board has no security controller"),
+                "remove `gate`, or add the table `security`",
+            );
+            continue;
+        };
+        let register = u64::from(gate.register);
+        if !register.is_multiple_of(4) || register.saturating_add(4) > window.size {
+            refuse(
+                "device",
+                format!("the security controller has no register at {register:#x} for device `{name}`"),
+                "`gate.register` is the offset of a 32-bit register of `security`",
+            );
+        }
+        let earlier = gates.get(..index).unwrap_or(&[]);
+        if let Some((other, _)) = earlier.iter().find(|(_, other)| other == gate) {
+            refuse(
+                "device",
+                format!("the devices `{other}` and `{name}` have the same gate"),
+                "each device has a bit of its own: look them up once more",
+            );
+        }
+    }
 }
 
 fn check_devices(board: &Board, refuse: &mut impl FnMut(&str, String, &str)) {

@@ -8,6 +8,7 @@
 
 mod aarch64;
 mod armv7m;
+mod armv8m;
 mod ppc405;
 #[cfg(feature = "stub-class")]
 #[path = "../../../tests/stub-class/manifest.rs"]
@@ -35,6 +36,7 @@ use crate::window::Window;
 const HOSTS: &[&dyn Host] = &[
     aarch64::HOST,
     armv7m::HOST,
+    armv8m::HOST,
     ppc405::HOST,
     x86_64::HOST,
     #[cfg(feature = "stub-class")]

@@ -5,8 +5,8 @@ use bulkhead_abi::hypercall::DEVICE_EVENT;
 use bulkhead_image::ImageBuilder;
 use bulkhead_image::layout::{
     INTERRUPT_CRITICAL, INTERRUPT_EARLY, InterruptRecord, MAX_LATENCY_NS, NIC_FRAME_RING, NONE, NicRecord,
-    REGISTERS_FORWARDED, REGISTERS_QUIESCED, RegistersRecord, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_CFI_FLASH,
-    VIRTUAL_EVENT_GATE, VIRTUAL_LAN9118, VIRTUAL_PCI_BRIDGE, VirtualDeviceRecord,
+    REGISTERS_FORWARDED, REGISTERS_GATED, REGISTERS_QUIESCED, RegistersRecord, TRIGGER_EDGE, TRIGGER_LEVEL,
+    VIRTUAL_CFI_FLASH, VIRTUAL_EVENT_GATE, VIRTUAL_LAN9118, VIRTUAL_PCI_BRIDGE, VirtualDeviceRecord,
 };
 
 use crate::board::Trigger;
@@ -122,23 +122,27 @@ fn virtual_uart(system: &System, number: u32) -> VirtualDeviceRecord {
     }
 }
 
-/// Returns the windows of registers that the hypervisor helps with: those that it forwards, and those with
-/// which it stops a device.
+/// Returns the windows of registers that the hypervisor helps with: those that it forwards, those with which
+/// it stops a device, and those of which a gate decides who reaches them.
 pub(super) fn register_records(system: &System, number: u32) -> impl Iterator<Item = RegistersRecord> {
     let spec = &system.manifest.partitions[number as usize];
     registers(spec, &system.board).filter_map(move |registers| {
         let device = registers.device;
         let first = device.registers.first() == Some(&registers.window);
         let quiesce = device.quiesce.filter(|_| first);
+        // The gate of a device whose registers are not mapped stays closed.
+        let gate = device.gate.filter(|_| !registers.forwarded);
         let bits = [
             (registers.forwarded, REGISTERS_FORWARDED),
             (quiesce.is_some(), REGISTERS_QUIESCED),
+            (gate.is_some(), REGISTERS_GATED),
         ];
         let flags = bits
             .iter()
             .filter(|(set, _)| *set)
             .fold(0, |flags, (_, bit)| flags | bit);
         let quiesce = quiesce.unwrap_or_default();
+        let gate = gate.unwrap_or_default();
         (flags != 0).then(|| RegistersRecord {
             partition: number.into(),
             flags: flags.into(),
@@ -147,8 +151,8 @@ pub(super) fn register_records(system: &System, number: u32) -> impl Iterator<It
             size: registers.window.size.into(),
             quiesce_offset: quiesce.offset.into(),
             quiesce_value: quiesce.value.into(),
-            gate_offset: 0.into(),
-            gate_bit: 0.into(),
+            gate_offset: gate.register.into(),
+            gate_bit: gate.bit.get().into(),
         })
     })
 }

@@ -5,7 +5,8 @@
 //! variables included, which the program's own start-up copies, as on the bare board. In RAM the hypervisor
 //! puts them there at every start. The addresses that a segment occupies at its virtual address are memory
 //! that the program uses. Section headers say what is executable, and mapping symbols say what is an
-//! instruction. Without both nothing can be rewritten, and the file is refused.
+//! instruction. Without both nothing can be rewritten, and a class that replaces instructions refuses the
+//! file.
 //!
 //! The vector table (Arm DDI 0403E, section B1.5.3) is at the beginning of the contents in code memory,
 //! unless the manifest says otherwise.
@@ -132,21 +133,23 @@ impl Firmware {
     }
 }
 
-/// Takes the ELF file of an M-profile CPU apart, and rewrites its code.
+/// Takes the ELF file of an M-profile CPU apart, and rewrites its code if the class replaces instructions.
 ///
 /// # Errors
 /// [`FirmwareError`].
 pub(crate) fn parse(
     bytes: &[u8],
     board: &Board,
-    instructions: &dyn Instructions,
+    instructions: Option<&dyn Instructions>,
 ) -> Result<Firmware, FirmwareError> {
     let Taken {
         header,
         loaded,
         mut firmware,
     } = take_apart(bytes, board)?;
-    replace(header, bytes, &loaded, instructions, &mut firmware)?;
+    if let Some(instructions) = instructions {
+        replace(header, bytes, &loaded, instructions, &mut firmware)?;
+    }
     Ok(firmware)
 }
 

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The windows of a program that is executed where it is linked, and its areas.
 //!
-//! The window of its code is the smallest that one region of an MPU can express around the code (Arm DDI
-//! 0403E, section B3.5). Its RAM has the size that the manifest gives. The RAM lies where the manifest says
+//! The window of its code is the smallest that the class can express around the code ([`Protection`]). Its RAM has the size that the manifest gives. The RAM lies where the manifest says
 //! or, without that, in the one block of this size and alignment that holds the program's variables.
 #![deny(clippy::arithmetic_side_effects)]
 
 use std::rc::Rc;
 
-use bulkhead_arch_regions::in_one_region;
-
 use super::firmware::{Firmware, FirmwareError};
+use super::protection::Protection;
 use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::guest::{Area, AreaKind, Context};
@@ -39,8 +37,8 @@ pub(crate) const fn area(kind: AreaKind, window: Window, access: Access, place: 
 }
 
 /// Returns the area of a program's RAM, with the place in the manifest that names the area.
-pub(crate) const fn ram_area(window: Window, place: Place) -> Area {
-    area(AreaKind::Ram, window, Access::DATA, place)
+pub(crate) const fn ram_area(window: Window, access: Access, place: Place) -> Area {
+    area(AreaKind::Ram, window, access, place)
 }
 
 /// Returns the area of a program's code, with the place in the manifest that names the area.
@@ -127,21 +125,18 @@ pub(crate) fn refusal(context: &Context<'_>, name: &Placed<String>, error: Firmw
     }
 }
 
-/// Returns the smallest window around all code that one region can express.
-pub(crate) fn code_window(code: &[Stretch]) -> Option<Window> {
+/// Returns the smallest window around all code that a partition can have.
+pub(crate) fn code_window(protection: &dyn Protection, code: &[Stretch]) -> Option<Window> {
     let (first, last) = (code.first()?.window(), code.last()?.window());
     let start = u32::try_from(first.base).ok()?;
-    let (base, size) = in_one_region(start, last.end().checked_sub(first.base)?)?;
-    Some(Window {
-        base: base.into(),
-        size,
-    })
+    protection.around(start, last.end().checked_sub(first.base)?)
 }
 
 /// Returns the RAM: where the manifest says, else the aligned block around the first variable, or around
 /// `stack` if that is lower.
 pub(crate) fn ram_window(
     context: &Context<'_>,
+    protection: &dyn Protection,
     firmware: &Firmware,
     stack: Option<u64>,
     report: &mut Report,
@@ -164,10 +159,10 @@ pub(crate) fn ram_window(
         );
         return None;
     };
-    let block = size.checked_next_power_of_two()?;
-    if block == size {
+    let block = protection.block(size)?;
+    if size.is_multiple_of(block) {
         return Some(Window {
-            base: lowest & !size.saturating_sub(1),
+            base: lowest & !block.saturating_sub(1),
             size,
         });
     }

@@ -2,13 +2,14 @@
 //! Places on a board whose class translates nothing: every area is where its program is linked.
 //!
 //! So there is nothing to choose, only to check. Areas must be in the board's memory of their kind, apart
-//! from the hypervisor's share and from each other, and the MPU must have enough regions for each partition.
+//! from the hypervisor's share and from each other, and the hardware must have enough regions for each
+//! partition.
 //! Refusals name the smallest change that helps.
 #![deny(clippy::arithmetic_side_effects)]
 
 use bulkhead_image::layout::NIC_MEMORY;
 
-use super::regions::check_regions;
+use super::protection::{self, Protection};
 use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, FileId, Place, Report};
 use crate::guest::{Area, AreaKind, Guest};
@@ -26,7 +27,7 @@ struct Owned<'a> {
 }
 
 /// Finds places; `None` if something was reported.
-pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
+pub(crate) fn plan(protection: &dyn Protection, input: &Input<'_>, report: &mut Report) -> Option<Plan> {
     let errors = report.error_count();
     let board = input.board;
     let image_base = board.load_address.checked_add(input.binary)?;
@@ -46,10 +47,10 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
                 owner: spec.name.value.as_str(),
                 area,
             };
-            check_area(input, owned, &seen, report);
+            check_area(protection, input, owned, &seen, report);
             seen.push(owned);
         }
-        check_regions(board, spec, guest, report);
+        protection::check(protection, board, (spec, guest), report);
     }
     let log = board.log();
     let pool = Window {
@@ -103,9 +104,14 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
     })
 }
 
-/// Finds places for the channels in RAM that has no owner: each as one region of the MPU, at one address for
-/// all sides. A channel without room stays where nothing is, and is reported with the places of everything.
-pub(crate) fn place_channels(board: &Board, manifest: &Manifest, guests: &mut [Guest], report: &mut Report) {
+/// Finds places for the channels in RAM that has no owner: each in one piece, at one address for all sides. A channel without room stays where nothing is, and is reported with the places of everything.
+pub(crate) fn place_channels(
+    protection: &dyn Protection,
+    board: &Board,
+    manifest: &Manifest,
+    guests: &mut [Guest],
+    report: &mut Report,
+) {
     let areas = guests.iter().flat_map(|guest| &guest.areas);
     let own = areas.filter(|area| !matches!(area.kind, AreaKind::Channel(_) | AreaKind::Frames));
     let mut taken: Vec<Window> = own.map(|area| area.window).collect();
@@ -124,7 +130,7 @@ pub(crate) fn place_channels(board: &Board, manifest: &Manifest, guests: &mut [G
         };
         let found = match &channel.at {
             Some(at) => Some(at.value.get()),
-            None => free(&board.ram, size, &taken),
+            None => free(protection, &board.ram, size, &taken),
         };
         let Some(base) = found else {
             let message = format!(
@@ -148,9 +154,15 @@ pub(crate) fn place_channels(board: &Board, manifest: &Manifest, guests: &mut [G
     }
 }
 
-/// Finds places for the frames of partitions that see them: each as one region of the MPU. Frames without
+/// Finds places for the frames of partitions that see them: each in one piece. Frames without
 /// room stay where nothing is, and are reported with the places of everything.
-pub(crate) fn place_frames(board: &Board, manifest: &Manifest, guests: &mut [Guest], report: &mut Report) {
+pub(crate) fn place_frames(
+    protection: &dyn Protection,
+    board: &Board,
+    manifest: &Manifest,
+    guests: &mut [Guest],
+    report: &mut Report,
+) {
     let areas = guests.iter().flat_map(|guest| &guest.areas);
     let own = areas.filter(|area| area.kind != AreaKind::Frames);
     let mut taken: Vec<Window> = own.map(|area| area.window).collect();
@@ -159,7 +171,7 @@ pub(crate) fn place_frames(board: &Board, manifest: &Manifest, guests: &mut [Gue
         let Some(network) = spec.network.as_ref().filter(|_| *spec.frame_ring) else {
             continue;
         };
-        let Some(base) = free(&board.ram, NIC_MEMORY, &taken) else {
+        let Some(base) = free(protection, &board.ram, NIC_MEMORY, &taken) else {
             report.push(no_room_for_frames(spec, network));
             continue;
         };
@@ -227,9 +239,9 @@ fn shorter(name: &str, window: Window, end: u64, kind: AreaKind) -> Option<Strin
     ))
 }
 
-/// Returns the first place of `stretches` for `size` bytes as one region, apart from the windows in `taken`.
-fn free(stretches: &[Window], size: u64, taken: &[Window]) -> Option<u64> {
-    let unit = size.checked_next_power_of_two()?;
+/// Returns the first place of `stretches` for `size` bytes in one piece, apart from the windows in `taken`.
+fn free(protection: &dyn Protection, stretches: &[Window], size: u64, taken: &[Window]) -> Option<u64> {
+    let unit = protection.alignment(size)?;
     let starts = stretches.iter().map(|stretch| stretch.base);
     let starts = starts.chain(taken.iter().map(|taken| taken.end()));
     let fits = |base: &u64| {
@@ -245,7 +257,7 @@ fn free(stretches: &[Window], size: u64, taken: &[Window]) -> Option<u64> {
 
 /// Returns the remedies that keep an area off another, or off the hypervisor's own memory: another place, or
 /// less memory for the one that is `below` the area.
-fn apart(input: &Input<'_>, owned: Owned<'_>, below: Option<String>) -> String {
+fn apart(protection: &dyn Protection, input: &Input<'_>, owned: Owned<'_>, below: Option<String>) -> String {
     let Owned { owner: name, area } = owned;
     let (stretches, own, what) = memory_for(input.board, area.kind);
     let others = input.guests.iter().flat_map(|guest| &guest.areas);
@@ -254,7 +266,7 @@ fn apart(input: &Input<'_>, owned: Owned<'_>, below: Option<String>) -> String {
         .map(|other| other.window)
         .collect();
     taken.push(own);
-    let place = free(stretches, area.window.size, &taken)
+    let place = free(protection, stretches, area.window.size, &taken)
         .map(|base| format!("{what} is free for that of `{name}` at {base:#x}"));
     let ways: Vec<String> = below.into_iter().chain(place).collect();
     if ways.is_empty() {
@@ -280,7 +292,13 @@ fn memory_for(board: &Board, kind: AreaKind) -> (&[Window], Window, &'static str
 }
 
 /// Checks that an area is in memory of its kind that has no other owner.
-fn check_area(input: &Input<'_>, owned: Owned<'_>, seen: &[Owned<'_>], report: &mut Report) {
+fn check_area(
+    protection: &dyn Protection,
+    input: &Input<'_>,
+    owned: Owned<'_>,
+    seen: &[Owned<'_>],
+    report: &mut Report,
+) {
     let Owned { owner: name, area } = owned;
     let board = input.board;
     let (stretches, own, _) = memory_for(board, area.kind);
@@ -298,20 +316,30 @@ fn check_area(input: &Input<'_>, owned: Owned<'_>, seen: &[Owned<'_>], report: &
         report.push(
             Diagnostic::at(Code::HypervisorMemory, area.place, message)
                 .label(format!("{}; the hypervisor: {}", range(window), range(own)))
-                .help(apart(input, owned, shorter(name, window, own.base, area.kind))),
+                .help(apart(
+                    protection,
+                    input,
+                    owned,
+                    shorter(name, window, own.base, area.kind),
+                )),
         );
     } else {
         // The sides of a channel see the same memory.
         let is_same = |other: &Area| matches!(area.kind, AreaKind::Channel(_)) && other.kind == area.kind;
         let strange = |other: &Area| other.window.overlaps(window) && !is_same(other);
         for first in seen.iter().filter(|other| strange(other.area)) {
-            report.push(overlap(input, *first, owned));
+            report.push(overlap(protection, input, *first, owned));
         }
     }
 }
 
 /// Reports two areas that share addresses.
-fn overlap(input: &Input<'_>, first: Owned<'_>, second: Owned<'_>) -> Diagnostic {
+fn overlap(
+    protection: &dyn Protection,
+    input: &Input<'_>,
+    first: Owned<'_>,
+    second: Owned<'_>,
+) -> Diagnostic {
     let (window, other) = (second.area.window, first.area.window);
     let what = noun(second.area.kind);
     let message = format!(
@@ -325,7 +353,7 @@ fn overlap(input: &Input<'_>, first: Owned<'_>, second: Owned<'_>) -> Diagnostic
     // The smaller one is more likely to be one that the user links.
     let moved = if other.size < window.size { first } else { second };
     Diagnostic::at(Code::PlaceOverlap, second.area.place, message)
-        .label(format!("{}, rounded to what an MPU region can be", range(window)))
+        .label(format!("{}, rounded to {}", range(window), protection.rounding()))
         .also(first.area.place, range(other))
-        .help(apart(input, moved, shorter))
+        .help(apart(protection, input, moved, shorter))
 }

@@ -43,7 +43,7 @@ pub(crate) struct Rewritten {
 pub(crate) type Refusals = Vec<String>;
 
 /// The instructions of a class that executes code where it is linked.
-pub(crate) trait Instructions {
+pub(crate) trait Instructions: Sync {
     /// Replaces the instructions of a section that neither do their work without privilege nor trap. `bytes`
     /// is a copy of the contents of the section.
     fn replace(

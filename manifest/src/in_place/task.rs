@@ -12,10 +12,11 @@ use super::memory::{
     code_area, code_window, data_pieces, ram_area, ram_window, refusal, take_reset_vectors,
     variables_are_inside,
 };
+use super::protection::Protection;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::guest::task::needs_elf;
 use crate::guest::{Context, Guest, Part, startup};
-use crate::model::Placed;
+use crate::model::{Access, Placed};
 use crate::payload::{Loader, Stretch, elf};
 use crate::units::align_up;
 use crate::window::Window;
@@ -26,7 +27,12 @@ const STARTUP_ALIGN: u64 = 32;
 const STACK_MIN: u64 = 64;
 
 /// Builds the memory of a task; `None` if something was reported.
-pub(crate) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {
+pub(crate) fn build(
+    context: &Context<'_>,
+    loader: &mut Loader<'_>,
+    protection: &dyn Protection,
+    report: &mut Report,
+) -> Option<Guest> {
     let spec = context.spec;
     let (name, memory) = (spec.image.as_ref()?, spec.memory.as_ref()?);
     let contents = loader.load(name, report)?;
@@ -43,10 +49,13 @@ pub(crate) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
     };
     entry_is_code(&firmware, entry, name, report)?;
     take_reset_vectors(context.board, &mut firmware.code);
-    let ram = ram_window(context, &firmware, None, report)?;
+    let ram = ram_window(context, protection, &firmware, None, report)?;
     let page = append_startup(&mut firmware, startup::records(ram, context.capabilities))?;
-    let code = code_window(&firmware.code)?;
-    let areas = vec![ram_area(ram, memory.place), code_area(code, name.place)];
+    let code = code_window(protection, &firmware.code)?;
+    let areas = vec![
+        ram_area(ram, Access::DATA, memory.place),
+        code_area(code, name.place),
+    ];
     variables_are_inside(context, &firmware, &[], &areas, report)?;
     leaves_stack(&firmware, ram, memory.place, report)?;
     Some(Guest {

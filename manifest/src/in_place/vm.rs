@@ -9,9 +9,9 @@ use super::memory::{
     area, code_area, code_window, data_pieces, ram_area, ram_window, refusal, take_reset_vectors,
     variables_are_inside,
 };
-use super::section::Instructions;
+use super::protection::Parts;
 use crate::diagnostic::{Code, Diagnostic, Report};
-use crate::guest::{AreaKind, Context, Guest, Part};
+use crate::guest::{self, AreaKind, Context, Guest};
 use crate::model::Placed;
 use crate::payload::{Loader, Stretch, elf};
 use crate::window::Window;
@@ -21,10 +21,14 @@ use bulkhead_image::layout::MASK_WORDS_SIZE;
 pub(crate) fn build(
     context: &Context<'_>,
     loader: &mut Loader<'_>,
-    instructions: &dyn Instructions,
+    parts: Parts,
     report: &mut Report,
 ) -> Option<Guest> {
     let spec = context.spec;
+    let Parts {
+        instructions,
+        protection,
+    } = parts;
     let (name, memory) = (spec.image.as_ref()?, spec.memory.as_ref()?);
     let contents = loader.load(name, report)?;
     if !elf::is_elf(&contents) {
@@ -44,7 +48,7 @@ pub(crate) fn build(
             return None;
         }
     };
-    if let Some(words) = &spec.machine.mask_words {
+    if let (Some(words), Some(instructions)) = (&spec.machine.mask_words, instructions) {
         let address = words.value.get() as u32;
         let Firmware { code, rewritten, .. } = &mut firmware;
         if let Err(why) = instructions.use_mask_words(address, code, rewritten) {
@@ -53,23 +57,30 @@ pub(crate) fn build(
         }
     }
     take_reset_vectors(context.board, &mut firmware.code);
-    let lookalikes = firmware::lookalikes(&firmware.code, &firmware.rewritten.sites, instructions);
     let is_answered = spec.machine.semihosting.value;
-    let debugger_call = firmware::debugger_call(&firmware, instructions).filter(|_| is_answered);
+    let (lookalikes, debugger_call) = instructions.map_or_else(Default::default, |instructions| {
+        (
+            firmware::lookalikes(&firmware.code, &firmware.rewritten.sites, instructions),
+            firmware::debugger_call(&firmware, instructions).filter(|_| is_answered),
+        )
+    });
     if !is_answered {
         report
             .diagnostics
             .extend(semihosting(name, &firmware.rewritten.semihosting));
     }
-    let code = code_window(&firmware.code)?;
+    let code = code_window(protection, &firmware.code)?;
     // The memory of a stack ends below the stack's first pointer.
     let stack = Window {
         base: vectors.stack.saturating_sub(4),
         size: 4,
     };
-    let ram = ram_window(context, &firmware, Some(stack.base), report)?;
+    let ram = ram_window(context, protection, &firmware, Some(stack.base), report)?;
     mask_words_are_free(context, &firmware, ram, vectors.stack, report)?;
-    let mut areas = vec![ram_area(ram, memory.place), code_area(code, name.place)];
+    let mut areas = vec![
+        ram_area(ram, protection.ram_of_vm(), memory.place),
+        code_area(code, name.place),
+    ];
     for region in &spec.regions {
         let window = Window {
             base: region.guest.as_ref()?.value.get(),
@@ -85,7 +96,7 @@ pub(crate) fn build(
         report,
     )?;
     Some(Guest {
-        parts: Part::whole(&areas),
+        parts: guest::Part::whole(&areas),
         areas,
         pieces: data_pieces(context, &firmware),
         entry: vectors.reset,

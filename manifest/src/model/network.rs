@@ -37,6 +37,7 @@ pub(crate) fn uplink_controller(manifest: &Manifest, board: &Board) -> Option<Co
     Some(Controller {
         driver,
         windows: device.registers.clone(),
+        guarded: None,
         lines: device
             .interrupts
             .iter()

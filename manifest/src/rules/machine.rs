@@ -87,10 +87,10 @@ fn mask_words_are_possible(partition: &PartitionSpec, board: &Board, report: &mu
     let Some(words) = &partition.machine.mask_words else {
         return;
     };
-    if board.class.facts().runs_in_place() {
+    if board.class.facts().replaces_instructions {
         return;
     }
-    let able = Class::all().filter(|class| class.facts().runs_in_place());
+    let able = Class::all().filter(|class| class.facts().replaces_instructions);
     let able: Vec<String> = able.map(|class| format!("`{}`", class.name())).collect();
     let class = board.class.name();
     let message = format!("`machine.mask-words` has no meaning on a board of class `{class}`");

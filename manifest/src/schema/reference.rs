@@ -31,6 +31,7 @@ manifest. This page is generated from the tool's own description of the format.
 |---|---|
 | `aarch64` | by default the map of QEMU's `virt` board; payloads as below |
 | `armv7m` | the addresses of the program: it is executed where it is linked ([memory](armv7m.md#memory)) |
+| `armv8m` | the same: a VM has the addresses of its program ([memory](armv8m.md#memory)) |
 | `x86_64` | RAM from 0; the devices of a PC at their ports and at 0xfec00000 and 0xfee00000 ([the machine](x86_64.md#the-machine-of-a-vm)) |
 | `ppc405` | RAM from 0, RAM disk and device tree after the image; the UART at 0xef600300 ([the machine](ppc405.md#the-machine-of-a-vm)) |
 
@@ -53,8 +54,8 @@ that its segments ask for. The rest is readable and writable. The stack pointer 
 memory. The startup page lists the capabilities. It is mapped read-only at 0x3ffff000. The register of the
 first argument holds its address: x0 on `aarch64`, rdi on `x86_64`, r3 on `ppc405`.
 
-On class `armv7m` a task is linked to addresses of its own, and its startup page follows its code
-([tasks of class armv7m](armv7m.md#tasks)).
+On the classes `armv7m` and `armv8m` a task is linked to addresses of its own, and its startup page follows
+its code ([tasks of class armv7m](armv7m.md#tasks)).
 ";
 
 /// Returns the text of `docs/manifest-reference.md`.

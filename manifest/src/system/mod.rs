@@ -184,7 +184,8 @@ impl System {
     #[must_use]
     pub fn replaced(&self, number: usize) -> Option<(usize, usize)> {
         let guest = self.guests.get(number)?;
-        (!guest.residents.is_empty()).then_some((guest.sites.len(), guest.undefined.len()))
+        let can = self.board.class.facts().replaces_instructions && !guest.residents.is_empty();
+        can.then_some((guest.sites.len(), guest.undefined.len()))
     }
 
     /// Returns the regions of the MPU while partition `number` runs. A class that translates addresses has

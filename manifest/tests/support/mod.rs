@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 pub mod firmware;
+pub mod microcontroller;
 pub mod mutate;
 
 pub use firmware::firmware;
@@ -374,6 +375,9 @@ pub fn payloads() -> Vec<(&'static str, Vec<u8>)> {
             file[48..52].fill(0);
             file
         }),
+        // Programs without symbols, for a class that replaces nothing.
+        ("mcu-world.elf", firmware(0x2_0000, 0x2801_0000, &[LOOP_T32], &[])),
+        ("mcu-near.elf", firmware(0x200, 0x2802_0000, &[LOOP_T32], &[])),
         ("mcu-unaligned.elf", firmware_at(0x3_0040, 0x2001_0000)),
         ("image", image(32 << 20)),
         ("truncated-image", efi(image(32 << 20), 0xaa64, 8192)),

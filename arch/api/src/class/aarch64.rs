@@ -18,6 +18,7 @@ pub const FACTS: ClassFacts = ClassFacts {
     granule: 4096,
     guest_address_limit: 1 << 40,
     translates: true,
+    replaces_instructions: false,
     protects: true,
     entry_bits: 0,
     programs: &[

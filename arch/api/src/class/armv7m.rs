@@ -15,6 +15,7 @@ pub const FACTS: ClassFacts = ClassFacts {
     granule: 32,
     guest_address_limit: 1 << 32,
     translates: false,
+    replaces_instructions: true,
     protects: false,
     // Bit 0 says T32, the only instruction set; the instruction is at the even address.
     entry_bits: 1,

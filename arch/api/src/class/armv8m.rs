@@ -17,6 +17,7 @@ pub const FACTS: ClassFacts = ClassFacts {
     granule: 1024,
     guest_address_limit: 1 << 32,
     translates: false,
+    replaces_instructions: false,
     protects: false,
     // Bit 0 says T32, the only instruction set; the instruction is at the even address.
     entry_bits: 1,

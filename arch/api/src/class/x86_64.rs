@@ -114,6 +114,7 @@ pub const FACTS: ClassFacts = ClassFacts {
     granule: 4096,
     guest_address_limit: 1 << 39,
     translates: true,
+    replaces_instructions: false,
     protects: false,
     entry_bits: 0,
     programs: &[

@@ -10,18 +10,17 @@ use object::LittleEndian;
 use object::elf::{EM_ARM, ET_EXEC, FileHeader32};
 use object::read::elf::FileHeader;
 
-use super::CLASS;
-use crate::board::Board;
+use bulkhead_arch_api::ClassFacts;
+
+use super::memory::RESET_VECTORS;
+use crate::board::{Board, Class};
 use crate::class_binary::{ClassBinary, END_SYMBOL, FlashError, not_elf, stretches, symbol};
 use crate::guest::Guest;
-use crate::in_place::memory::RESET_VECTORS;
 use crate::payload::Stretch;
 use crate::window::Window;
 
 /// Symbols at the beginning of the class binary's RAM, where its log is, and at the end of this RAM.
 const RAM_SYMBOLS: [&[u8]; 2] = [b"__log_area", b"__ram_end"];
-/// The system image starts at a multiple of this.
-const IMAGE_ALIGN: u64 = 32;
 /// Bytes of the header of an ELF file of 32 bits, and of a program header (System V ABI, chapter 4).
 const HEADER_LEN: usize = 52;
 const PROGRAM_HEADER_LEN: usize = 32;
@@ -35,18 +34,18 @@ pub(super) fn is_for_us(elf: &[u8]) -> bool {
     Header::parse(elf).is_ok_and(|header| header.e_machine(ENDIAN) == EM_ARM)
 }
 
-/// Reads the ELF file `elf`.
-pub(super) fn read(elf: &[u8]) -> Result<ClassBinary, FlashError> {
+/// Reads the ELF file `elf` of a class. The system image starts at a multiple of the class's granule.
+pub(super) fn read(elf: &[u8], facts: &'static ClassFacts) -> Result<ClassBinary, FlashError> {
     let header = Header::parse(elf).map_err(not_elf)?;
     let end = symbol(header, ENDIAN, elf, END_SYMBOL)?;
     let stretches = stretches(header, ENDIAN, elf, end)?;
-    if !end.is_multiple_of(IMAGE_ALIGN) {
+    if !end.is_multiple_of(facts.granule) {
         return Err(FlashError::BadEnd(end));
     }
     let [base, ram_end] = RAM_SYMBOLS.map(|name| symbol(header, ENDIAN, elf, name));
     let base = base?;
     Ok(ClassBinary {
-        class: CLASS,
+        class: Class::of(facts),
         stretches,
         entry: header.e_entry(ENDIAN),
         end,
@@ -99,6 +98,10 @@ pub(super) fn flash(
     if linked != board.own_ram {
         let board = board.own_ram;
         return Err(FlashError::RamElsewhere { linked, board });
+    }
+    // The reader of the class binary could not know for which of the classes with such files it is.
+    if !binary.end.is_multiple_of(board.class.facts().granule) {
+        return Err(FlashError::BadEnd(binary.end));
     }
     let residents: Vec<_> = guests.iter().flat_map(|guest| &guest.residents).collect();
     Ok(write(binary, image, &residents))

@@ -1,44 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The rules for boards of class `armv7m`: no address is translated, one CPU, programs are ELF files.
+//! The rules for boards of microcontrollers: no address is translated, one CPU, programs are ELF files.
 #![deny(clippy::arithmetic_side_effects)]
 
-use crate::board::Board;
+use super::protection::{Parts, Protection};
+use crate::board::{Board, Class};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{ChannelSpec, Manifest, PartitionSpec};
 use crate::units::format_size;
 
 /// Keys of a partition that have no meaning on such a board, with the reason.
-const FOREIGN: [(&str, &str); 8] = [
+const FOREIGN: [(&str, &str); 7] = [
     ("flash", "the board's own code memory holds the program"),
     ("ramdisk", "a program is all there is"),
     ("init", "a program is all there is"),
     ("modules", "a program is all there is"),
     ("bootargs", "no register and no memory of a reset holds them"),
     ("device-tree-overlay", "there is no device tree"),
-    (
-        "trusted-dma",
-        "no device of these boards accesses memory by itself",
-    ),
     ("alternative", "two programs would need two windows of code"),
 ];
 
 /// Number of partitions that the tables of the class binary hold.
 const PARTITIONS: usize = 8;
 
-pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
+pub(super) fn check(
+    manifest: &Manifest,
+    board: &Board,
+    parts: Parts,
+    foreign: &[(&str, &str)],
+    report: &mut Report,
+) {
+    let class = board.class;
     for partition in &manifest.partitions {
-        keys_have_a_meaning(partition, report);
-        machine_has_a_meaning(partition, report);
-        granules(partition, board.class.facts().granule, report);
+        keys_have_a_meaning(partition, class, foreign, report);
+        machine_has_a_meaning(partition, class, report);
+        granules(partition, class, parts.protection, report);
         one_vcpu(partition, report);
-        regions_are_data_in_place(partition, report);
+        regions_are_in_place(partition, class, report);
+        if parts.instructions.is_some() {
+            regions_are_data(partition, report);
+        }
     }
     for channel in &manifest.channels {
-        channel_is_a_region(channel, board.class.facts().granule, report);
+        channel_is_possible(channel, class, parts.protection, report);
     }
     if let Some(partition) = manifest.partitions.get(PARTITIONS) {
         let message = format!(
-            "a board of class `armv7m` holds {PARTITIONS} partitions, not {}",
+            "a board of class `{}` holds {PARTITIONS} partitions, not {}",
+            class.name(),
             manifest.partitions.len()
         );
         report.push(
@@ -47,22 +55,22 @@ pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
     }
 }
 
-fn foreign(what: &str, why: &str, place: Place) -> Diagnostic {
-    let message = format!("{what} has no meaning on a board of class `armv7m`");
+fn foreign(what: &str, why: &str, class: Class, place: Place) -> Diagnostic {
+    let message = format!("{what} has no meaning on a board of class `{}`", class.name());
     Diagnostic::at(Code::NotForClass, place, message)
         .label(why)
         .help("remove it, or choose a board of another class")
 }
 
-fn keys_have_a_meaning(partition: &PartitionSpec, report: &mut Report) {
-    for (key, why) in FOREIGN {
-        if let Some(found) = partition.keys.iter().find(|found| found.value == key) {
-            report.push(foreign(&format!("`{key}`"), why, found.place));
+fn keys_have_a_meaning(partition: &PartitionSpec, class: Class, own: &[(&str, &str)], report: &mut Report) {
+    for (key, why) in FOREIGN.iter().chain(own) {
+        if let Some(found) = partition.keys.iter().find(|found| found.value == *key) {
+            report.push(foreign(&format!("`{key}`"), why, class, found.place));
         }
     }
 }
 
-fn machine_has_a_meaning(partition: &PartitionSpec, report: &mut Report) {
+fn machine_has_a_meaning(partition: &PartitionSpec, class: Class, report: &mut Report) {
     let machine = &partition.machine;
     let load_at = machine.load_at.as_ref().map(|at| at.place);
     let keys = [
@@ -71,16 +79,12 @@ fn machine_has_a_meaning(partition: &PartitionSpec, report: &mut Report) {
             machine.ram_base.key,
             "use `place`: the bus address is the partition's own",
         ),
-        (
-            "`machine.gic`",
-            machine.gic.key,
-            "every partition has a virtual NVIC",
-        ),
+        ("`machine.gic`", machine.gic.key, "every VM has an NVIC"),
         ("`machine.load-at`", load_at, "an ELF file says it itself"),
     ];
     for (key, place, why) in keys {
         if let Some(place) = place {
-            report.push(foreign(key, why, place));
+            report.push(foreign(key, why, class, place));
         }
     }
     for region in &partition.regions {
@@ -88,14 +92,17 @@ fn machine_has_a_meaning(partition: &PartitionSpec, report: &mut Report) {
             report.push(foreign(
                 "`payload` of a region",
                 "only the program is loaded",
+                class,
                 payload.place,
             ));
         }
     }
 }
 
-/// Checks that an MPU can express the sizes and addresses.
-fn granules(partition: &PartitionSpec, granule: u64, report: &mut Report) {
+/// Checks that the hardware can express the sizes and addresses.
+fn granules(partition: &PartitionSpec, class: Class, protection: &dyn Protection, report: &mut Report) {
+    let granule = class.facts().granule;
+    let [best_size, best_address] = protection.best();
     let regions = partition.regions.iter();
     let sizes = partition
         .memory
@@ -112,9 +119,8 @@ fn granules(partition: &PartitionSpec, granule: u64, report: &mut Report) {
                 format_size(size.value.get())
             );
             report.push(
-                Diagnostic::at(Code::UnalignedSize, size.place, message).help(format!(
-                    "give a multiple of {granule} bytes, at best a power of two"
-                )),
+                Diagnostic::at(Code::UnalignedSize, size.place, message)
+                    .help(format!("give a multiple of {granule} bytes{best_size}")),
             );
         }
     }
@@ -123,49 +129,60 @@ fn granules(partition: &PartitionSpec, granule: u64, report: &mut Report) {
         if !address.value.is_multiple_of(granule) || address.value.get() >= 1 << 32 {
             let message = format!("the address {:#x} cannot be that of a region", address.value);
             report.push(
-                Diagnostic::at(Code::UnalignedAddress, address.place, message).help(format!(
-                    "give a multiple of {granule} below 4G, at best a multiple of the size"
-                )),
+                Diagnostic::at(Code::UnalignedAddress, address.place, message)
+                    .help(format!("give a multiple of {granule} below 4G{best_address}")),
             );
         }
     }
 }
 
-/// Checks that the memory of a channel is one region of the MPU.
-fn channel_is_a_region(channel: &ChannelSpec, granule: u64, report: &mut Report) {
+/// Checks that the hardware can give the memory of a channel to a partition in one piece.
+fn channel_is_possible(
+    channel: &ChannelSpec,
+    class: Class,
+    protection: &dyn Protection,
+    report: &mut Report,
+) {
     let Some(size) = &channel.size else { return };
     let bytes = size.value.get();
-    if !bytes.is_power_of_two() || !(granule..=1 << 31).contains(&bytes) {
+    if !protection.is_channel(bytes) {
         let message = format!(
-            "the size {} cannot be that of a channel of class `armv7m`",
-            format_size(bytes)
+            "the size {} cannot be that of a channel of class `{}`",
+            format_size(bytes),
+            class.name()
         );
         report.push(
             Diagnostic::at(Code::UnalignedSize, size.place, message)
-                .help(format!("give a power of two, {granule} at least")),
+                .help(format!("give {}", protection.channel_sizes())),
         );
         return;
     }
+    let fits = |address: u64| {
+        let unit = protection.alignment(bytes);
+        unit.is_some_and(|unit| address.is_multiple_of(unit))
+    };
     if let Some(at) = &channel.at
-        && !at.value.is_multiple_of(bytes)
+        && !fits(at.value.get())
     {
         let message = format!("a channel of {} cannot be at {:#x}", format_size(bytes), at.value);
         report.push(
             Diagnostic::at(Code::UnalignedAddress, at.place, message)
-                .help("give a multiple of its size, or remove `place`"),
+                .help(format!("give {}, or remove `place`", protection.channel_places())),
         );
     }
 }
 
-/// Checks that regions are data in their place: nothing is translated, and code in a region is not rewritten.
-fn regions_are_data_in_place(partition: &PartitionSpec, report: &mut Report) {
+/// Checks that regions are in their place: nothing is translated.
+fn regions_are_in_place(partition: &PartitionSpec, class: Class, report: &mut Report) {
     for region in &partition.regions {
         if let (Some(guest), Some(at)) = (&region.guest, &region.at)
             && guest.value != at.value
         {
             let message = format!(
-                "a region at {:#x} cannot lie at {:#x}: a board of class `armv7m` translates no address",
-                guest.value, at.value
+                "a region at {:#x} cannot lie at {:#x}: a board of class `{}` translates no address",
+                guest.value,
+                at.value,
+                class.name()
             );
             report.push(
                 Diagnostic::at(Code::NotForClass, at.place, message)
@@ -173,14 +190,18 @@ fn regions_are_data_in_place(partition: &PartitionSpec, report: &mut Report) {
                     .help("remove `place`"),
             );
         }
-        if region.access.execute {
-            let message = format!("a region of `{}` would be executable", partition.name.value);
-            report.push(
-                Diagnostic::at(Code::NotForClass, region.start, message)
-                    .label("instructions that do not trap cannot be replaced there")
-                    .help("add `access = \"rw\"` or \"r\": code is executed where the program's file has it"),
-            );
-        }
+    }
+}
+
+/// Checks that regions are data: code in a region is not rewritten.
+fn regions_are_data(partition: &PartitionSpec, report: &mut Report) {
+    for region in partition.regions.iter().filter(|region| region.access.execute) {
+        let message = format!("a region of `{}` would be executable", partition.name.value);
+        report.push(
+            Diagnostic::at(Code::NotForClass, region.start, message)
+                .label("instructions that do not trap cannot be replaced there")
+                .help("add `access = \"rw\"` or \"r\": code is executed where the program's file has it"),
+        );
     }
 }
 

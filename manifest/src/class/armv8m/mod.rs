@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Class `armv8m`: nothing is translated, and programs are executed where they are linked, as they are. A VM
+//! has the whole non-secure world of the processor while it runs.
+//!
+//! A program for a VM comes as an ELF file. The reader of programs is `in_place::vm`: a file without
+//! addresses of its own would need one more reader there, with the address from the manifest.
+
+mod rules;
+
+use bulkhead_arch_api::class::ARMV8M;
+
+use super::Host;
+use crate::driver::{CMSDK_UART, DUAL_TIMER, IOTKIT_SECURITY, NVIC};
+use crate::in_place::host::Microcontroller;
+use crate::in_place::protection::Parts;
+use crate::in_place::stretches::Stretches;
+
+/// The answers of the class.
+pub(super) const HOST: &dyn Host = &Microcontroller {
+    facts: &ARMV8M,
+    drivers: &[&CMSDK_UART, &NVIC, &DUAL_TIMER, &IOTKIT_SECURITY],
+    parts: Parts {
+        instructions: None,
+        protection: &Stretches,
+    },
+    foreign: &[],
+    binary_reserve: 104 << 10,
+    check_board: rules::check_board,
+    check: rules::check,
+};

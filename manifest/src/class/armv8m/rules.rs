@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The rules for boards of class `armv8m`: controllers say which world reaches memory and devices.
+
+use crate::board::Board;
+use crate::class::Refuse;
+use crate::diagnostic::{Code, Diagnostic, Report};
+use crate::driver::Role;
+use crate::model::Manifest;
+use crate::model::devices::owned;
+use crate::window::Window;
+
+/// The address bit that makes an address one of the secure world (Arm ECM0601256, section 3.2).
+const SECURE: u64 = 1 << 28;
+
+/// Checks that the board has security controllers for memory of its own, and that no address is one of the
+/// secure world.
+pub(super) fn check_board(board: &Board, refuse: &mut Refuse<'_>) {
+    if board.driven(Role::Security).is_none() {
+        refuse(
+            "class",
+            format!(
+                "a board of class `{}` needs security controllers",
+                board.class.name()
+            ),
+            "add the table `security`",
+        );
+    }
+    for (key, stretches) in [("code", &board.code), ("ram", &board.ram)] {
+        if let Some(alias) = stretches.iter().find(|window| window.base & SECURE != 0) {
+            refuse(
+                key,
+                format!("{:#x} is an address of the secure world", alias.base),
+                "give the address with bit 28 clear: all software uses this one",
+            );
+        }
+    }
+    let registers = |window: &Window| window.base & SECURE != 0;
+    let mut devices = board.devices.iter();
+    if let Some(device) = devices.find(|device| device.registers.iter().any(registers)) {
+        refuse(
+            "device",
+            format!("device `{}` has registers in the secure world only", device.name),
+            "give the addresses with bit 28 clear, or leave the device out: no VM could reach it",
+        );
+    }
+    guarded_memory(board, refuse);
+}
+
+/// Checks that what is guarded is memory of the board, and that nothing is guarded twice.
+fn guarded_memory(board: &Board, refuse: &mut Refuse<'_>) {
+    let guarded: Vec<Window> = board.controllers.iter().filter_map(|own| own.guarded).collect();
+    for (index, window) in guarded.iter().enumerate() {
+        let is_memory = board
+            .code
+            .iter()
+            .chain(&board.ram)
+            .any(|stretch| stretch.contains(*window));
+        let earlier = guarded.get(..index).unwrap_or(&[]);
+        if window.pages() != *window || !is_memory || earlier.iter().any(|other| other.overlaps(*window)) {
+            refuse(
+                Role::Security.table(),
+                format!(
+                    "the guarded memory at {:#x} is not whole pages of one stretch of memory, or is guarded twice",
+                    window.base
+                ),
+                "look the addresses and sizes of the memory protection controllers up once more",
+            );
+        }
+    }
+}
+
+/// Checks that each device that a partition has can be kept from the others.
+pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
+    for partition in &manifest.partitions {
+        for (name, _) in owned(partition, board).filter(|(_, device)| device.gate.is_none()) {
+            let message = format!(
+                "the device `{}` has no gate on board `{}`",
+                name.value, board.name
+            );
+            report.push(
+                Diagnostic::at(Code::NoGate, name.place, message)
+                    .label("nothing would keep it from the VMs that do not have it")
+                    .help(
+                        "remove it, or give it a `gate` in the board file: the bit of the security controller \
+                         that lets non-secure software reach it",
+                    ),
+            );
+        }
+    }
+}

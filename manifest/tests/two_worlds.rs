@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Systems of class `armv8m`: programs where they are linked and as they are, and what the hypervisor has to
+//! know of the controllers that keep two worlds apart.
+
+mod support;
+
+use bulkhead_arch_api::class::ARMV8M;
+use bulkhead_image::layout::{
+    CONTROLLER_ARM_MPC, CONTROLLER_IOTKIT_SECURITY, MEMORY_CLEAR, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE,
+    REGISTERS_GATED, REGISTERS_QUIESCED, ROLE_SECURITY,
+};
+use bulkhead_image::{Image, Portable};
+use bulkhead_manifest::{ClassBinary, FlashError, flashable};
+use std::ops::Range;
+use support::firmware::class_binary;
+use support::microcontroller::{contents, image, system_of};
+use support::{firmware, firmware_at};
+
+/// Addresses of class binary and RAM of the hypervisor on this board.
+const BINARY: u32 = 0x3d_6000;
+const OWN_RAM: Range<u32> = 0x283f_8000..0x2840_0000;
+const CODE: u32 = 0x2_0000;
+const RAM: u32 = 0x2801_0000;
+
+const VM: &str = r#"
+board = "mps2-an505"
+[partition.rtos]
+kind = "vm"
+image = "@guests/rtos"
+memory = "16K"
+devices = ["uart1", "timer1"]
+vcpus = [{ pcpu = 0 }]
+"#;
+
+const TASK: &str = r#"
+board = "mps2-an505"
+[partition.driver]
+kind = "task"
+image = "@guests/driver"
+memory = "5K"
+vcpus = [{ pcpu = 0 }]
+[partition.driver.capabilities]
+clock = { timer = true }
+"#;
+
+/// `cpsid i; wfi; b .`: instructions that another class replaces. No symbol says what they are.
+fn program() -> Vec<u8> {
+    firmware(CODE, RAM, &[0xb672, 0xbf30, 0xe7fe], &[])
+}
+
+#[test]
+fn the_image_says_what_guards_memory_and_devices() {
+    let system = system_of(VM, "guards", &program()).expect("a system");
+    let bytes = image(&system);
+    let image = Image::check(&bytes, &ARMV8M, &Portable).expect("checked");
+    let security: Vec<_> = image
+        .controllers()
+        .iter()
+        .filter(|controller| controller.role.get() == ROLE_SECURITY)
+        .map(|controller| {
+            let [registers, memory, ..] = controller.base;
+            let [_, size, ..] = controller.size;
+            (
+                controller.compatible.get(),
+                registers.get(),
+                memory.get(),
+                size.get(),
+            )
+        })
+        .collect();
+    let expected = [
+        (CONTROLLER_IOTKIT_SECURITY, 0x5008_0000, 0, 0),
+        (CONTROLLER_ARM_MPC, 0x5800_7000, 0, 4 << 20),
+        (CONTROLLER_ARM_MPC, 0x5800_8000, 0x2800_0000, 2 << 20),
+        (CONTROLLER_ARM_MPC, 0x5800_9000, 0x2820_0000, 2 << 20),
+        (CONTROLLER_ARM_MPC, 0x5008_3000, 0x2000_0000, 32 << 10),
+    ];
+    assert_eq!(security, expected);
+    let gates: Vec<_> = image
+        .registers()
+        .iter()
+        .map(|record| {
+            assert_eq!(record.flags.get(), REGISTERS_GATED | REGISTERS_QUIESCED);
+            (record.host.get(), record.gate_offset.get(), record.gate_bit.get())
+        })
+        .collect();
+    assert_eq!(gates, [(0x4020_1000, 0x84, 6), (0x4000_1000, 0x70, 1)]);
+    // The registers of the hypervisor's own devices are in the memory map, and what they guard is not.
+    let rows = system.memory_map();
+    assert_eq!(rows.iter().filter(|row| row.what == "security").count(), 5);
+    assert!(rows.iter().all(|row| row.what != "security" || row.size == 4096));
+}
+
+#[test]
+fn a_program_of_a_vm_stays_as_it_is_and_has_whole_blocks() {
+    let before = program();
+    let system = system_of(VM, "blocks", &before).expect("a system");
+    assert_eq!(system.replaced(0), None);
+    assert_eq!(system.mpu_regions(0), []);
+    let bytes = image(&system);
+    let image = Image::check(&bytes, &ARMV8M, &Portable).expect("checked");
+    let memory: Vec<_> = image
+        .memory_of(0)
+        .map(|mapping| (mapping.guest.get(), mapping.size.get(), mapping.flags.get()))
+        .collect();
+    let data = MEMORY_READ | MEMORY_WRITE | MEMORY_EXECUTE | MEMORY_CLEAR;
+    assert_eq!(memory[0], (RAM.into(), 0x4000, data));
+    assert_eq!(memory[1], (CODE.into(), 0x400, MEMORY_READ | MEMORY_EXECUTE));
+    assert_eq!(image.partitions()[0].virtual_lines.get(), 128);
+    assert_eq!(image.lookalikes().len(), 0);
+    let uart = &image.virtual_devices()[0];
+    assert_eq!((uart.base[0].get(), uart.virtual_line.get()), (0x4020_0000, 32));
+    let binary = ClassBinary::from_elf(&class_binary(BINARY, OWN_RAM)).expect("a class binary");
+    let file = flashable(&binary, &bytes, &system).expect("a file");
+    let found = contents(&file, CODE).expect("the program");
+    assert_eq!(found[..], before[116..116 + found.len()]);
+    assert_eq!(image.check_resident(0, &found, &Portable), Ok(()));
+}
+
+#[test]
+fn a_task_has_memory_of_any_number_of_blocks() {
+    let system = system_of(TASK, "task", &firmware_at(CODE, RAM + 0x400)).expect("a system");
+    let bytes = image(&system);
+    let image = Image::check(&bytes, &ARMV8M, &Portable).expect("checked");
+    let memory: Vec<_> = image
+        .memory_of(0)
+        .map(|mapping| (mapping.guest.get(), mapping.size.get(), mapping.flags.get()))
+        .collect();
+    let data = MEMORY_READ | MEMORY_WRITE | MEMORY_CLEAR;
+    assert_eq!(memory[0], (u64::from(RAM) + 0x400, 0x1400, data));
+    assert_eq!(image.partitions()[0].stack.get(), u64::from(RAM) + 0x1800);
+}
+
+#[test]
+fn a_system_image_begins_at_a_block() {
+    let system = system_of(VM, "begins", &program()).expect("a system");
+    // The end of the class binary is the second symbol's value.
+    let mut file = class_binary(BINARY, OWN_RAM);
+    let end = (BINARY + 0x8020).to_le_bytes();
+    file[92 + 16 + 4..92 + 16 + 8].copy_from_slice(&end);
+    let binary = ClassBinary::from_elf(&file).expect("a class binary");
+    let refused = FlashError::BadEnd(u64::from(BINARY) + 0x8020);
+    assert_eq!(flashable(&binary, &[], &system), Err(refused));
+}
