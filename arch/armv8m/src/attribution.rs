@@ -13,6 +13,7 @@
 use crate::entry::bulkhead_other_vectors;
 use crate::sysreg::{self, SAU_CTRL, SAU_RBAR, SAU_RLAR, SAU_RNR};
 use bulkhead_arch_armv8m_core::{Stretches, blocks};
+use bulkhead_arch_regions::VM_STRETCHES;
 use bulkhead_arch_support::Mmio;
 use bulkhead_image::layout::{REGISTERS_GATED, RegistersRecord};
 
@@ -20,8 +21,8 @@ use bulkhead_image::layout::{REGISTERS_GATED, RegistersRecord};
 pub(crate) const MAX_CONTROLLERS: usize = 6;
 /// The region of the SAU that opens the hypervisor's Non-secure block.
 const BLOCK_REGION: u32 = 7;
-/// Regions that a VM's stretches have.
-pub(crate) const VM_REGIONS: usize = BLOCK_REGION as usize;
+const _: () = assert!(VM_STRETCHES <= BLOCK_REGION as usize);
+
 /// Bytes of the block.
 const BLOCK_BYTES: u32 = 1024;
 

@@ -1,28 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Spaces of partitions as the kernel asks for them: built, copied in and out of, cleared.
 
-use crate::attribution::VM_REGIONS;
 use crate::lines;
 use crate::machine::Machine;
 use crate::protection::{Open, Space};
 use bulkhead_arch_api::{
     AccessKind, BuildError, CopyError, GuestPhys, HostPhys, MemoryKind, PartitionId, Region, SpacePlan,
-    Spaces, VirtualDevice,
+    Spaces, VirtualDevice, class,
 };
-use bulkhead_arch_armv8m_core::{Refusal, Stretch, Stretches};
+use bulkhead_arch_armv8m_core::Stretches;
 use bulkhead_arch_one_pcpu::clear;
-use bulkhead_arch_regions::Rights;
+use bulkhead_arch_regions::{
+    MAX_REQUESTS, Memory, Request, Rights, TASK_STRETCHES, Unfit, VM_STRETCHES, stretches,
+};
 use bulkhead_arch_support::{Mmio, physical};
 
-fn stretch(region: &Region) -> Option<Stretch> {
-    let rights = Rights {
-        read: region.permissions.read,
-        write: region.permissions.write,
-        execute: region.permissions.execute,
-    };
-    let is_device = region.kind == MemoryKind::Device;
-    let stretch = Stretch::new(region.guest.0, region.size, rights, is_device)?;
-    (region.guest.0 == region.host.0).then_some(stretch)
+fn request(region: &Region) -> Result<Request, BuildError> {
+    let bad = BuildError::BadRegion(region.guest);
+    let start = u32::try_from(region.guest.0).map_err(|_| bad)?;
+    if region.guest.0 != region.host.0 {
+        return Err(bad);
+    }
+    Ok(Request {
+        start,
+        bytes: region.size,
+        rights: Rights {
+            read: region.permissions.read,
+            write: region.permissions.write,
+            execute: region.permissions.execute,
+        },
+        memory: match region.kind {
+            MemoryKind::Ram => Memory::NORMAL,
+            MemoryKind::Device => Memory::DEVICE,
+        },
+    })
 }
 
 impl Machine {
@@ -53,20 +64,31 @@ impl Spaces for Machine {
         plan: &SpacePlan<'_>,
         _devices: impl Iterator<Item = VirtualDevice>,
     ) -> Result<(), BuildError> {
-        let mut stretches = Stretches::EMPTY;
-        for region in plan.regions {
-            let bad = BuildError::BadRegion(region.guest);
-            let stretch = stretch(region).ok_or(bad)?;
-            stretches.add(stretch).map_err(|refusal| match refusal {
-                Refusal::Overlap(_) => BuildError::Overlap(region.guest),
-                Refusal::TooMany => BuildError::TablesExhausted,
-            })?;
-        }
-        // A VM has a virtual interrupt controller: its lines are counted.
-        let is_vm = plan.lines != 0;
-        if is_vm && stretches.as_slice().len() > VM_REGIONS {
+        const NOTHING: Request = Request {
+            start: 0,
+            bytes: 0,
+            rights: Rights::NONE,
+            memory: Memory::NORMAL,
+        };
+        let regions = plan.regions;
+        let mut requests = [NOTHING; MAX_REQUESTS];
+        if regions.len() > requests.len() {
             return Err(BuildError::TablesExhausted);
         }
+        for (slot, region) in requests.iter_mut().zip(regions) {
+            *slot = request(region)?;
+        }
+        // A VM has a virtual interrupt controller: its lines are counted.
+        let most = if plan.lines == 0 { TASK_STRETCHES } else { VM_STRETCHES };
+        let unit = class::ARMV8M.granule as u32;
+        let address = |index: usize| regions.get(index).map_or(GuestPhys(0), |region| region.guest);
+        let found = stretches(requests.get(..regions.len()).unwrap_or(&[]), unit, most);
+        let found = found.map_err(|unfit| match unfit {
+            Unfit::Unaligned { index } => BuildError::BadRegion(address(index)),
+            Unfit::Overlap { index, .. } => BuildError::Overlap(address(index)),
+            Unfit::TooMany { .. } => BuildError::TablesExhausted,
+        })?;
+        let stretches = Stretches::of(&found);
         if self.spaces.set(partition, Space { stretches }, &mut self.pool) {
             Ok(())
         } else {

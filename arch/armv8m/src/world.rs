@@ -76,11 +76,6 @@ fn write(offset: usize, value: u32) {
     other_space().write32(offset, value);
 }
 
-/// Returns the handlers' bits of SHCSR that say what is active or pending; the rest enables.
-const fn is_system_active(handlers: u32) -> bool {
-    handlers & 0xFFF != 0
-}
-
 impl World {
     /// The world after a reset (B3.1), with the stack pointer and the vector table of a program.
     pub(crate) const fn new(main_stack: u32, vectors: u32) -> Self {
@@ -243,11 +238,6 @@ impl World {
         pended
     }
 
-    /// Tells whether a handler of the world is active.
-    pub(crate) fn is_in_handler(&self) -> bool {
-        is_system_active(self.handlers) || self.active.iter().any(|word| *word != 0)
-    }
-
     /// Tells whether an interrupt waits that its program has enabled, as far as is known while the world is
     /// not in the hardware.
     pub(crate) fn has_work(&self) -> bool {
@@ -261,12 +251,6 @@ impl World {
         if let Some(word) = self.pending.get_mut(line as usize >> 5) {
             *word = if is_pending { *word | bit } else { *word & !bit };
         }
-    }
-
-    /// Returns the vector table.
-    pub(crate) const fn vectors(&self) -> u32 {
-        let [vectors, ..] = self.control_block;
-        vectors
     }
 
     /// Returns the lines of this word that its program has enabled.

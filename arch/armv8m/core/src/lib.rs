@@ -28,4 +28,4 @@ mod stretches;
 pub mod transfer;
 pub mod unwind;
 
-pub use stretches::{MAX_STRETCHES, Refusal, Stretch, Stretches};
+pub use stretches::{MAX_STRETCHES, Stretch, Stretches};
