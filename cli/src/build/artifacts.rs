@@ -294,21 +294,23 @@ impl Workspace {
         names
     }
 
-    /// Returns the name of the class that a guest is for, if its package tells by the target that only one
-    /// class has.
+    /// Returns the name of a class that a guest is for, if its package tells by the target that it does not
+    /// run on boards of class `own`.
     #[must_use]
-    pub fn class_of_guest(&self, name: &str) -> Option<&'static str> {
+    pub fn foreign_class(&self, name: &str, own: &str) -> Option<&'static str> {
         let program = format!("guest-{name}");
         let folder = self.folder_of(&program);
-        let class = if c_guests::is_one(&folder) {
+        let able: Vec<&str> = if c_guests::is_one(&folder) {
             let targets = c_guests::targets(&folder)?;
-            class::all().find(|tool| tool.target().starts_with(targets))?
+            let able = class::all().filter(|tool| tool.target().starts_with(targets));
+            able.map(|tool| tool.facts().name).collect()
         } else {
             let target = self.recipe_of(&program).target;
-            // A target with registers for floating point has the other one's name and `hf`.
-            class::all().find(|tool| target.starts_with(tool.target()))?
+            let able = class::all().filter(|tool| tool.runs(&target));
+            able.map(|tool| tool.facts().name).collect()
         };
-        Some(class.facts().name)
+        let is_own = able.contains(&own);
+        able.first().copied().filter(|_| !is_own)
     }
 
     /// Returns the names of the programs of guests that are in C, or have parts in C.

@@ -521,11 +521,7 @@ impl Needs {
     fn unknown(&self, name: &str) -> Option<String> {
         let is_foreign = |class: &str| self.class.is_some_and(|own| own != class);
         if let Some(guest) = name.strip_prefix(GUESTS) {
-            let class = |guest: &str| {
-                self.workspace
-                    .class_of_guest(guest)
-                    .filter(|class| is_foreign(class))
-            };
+            let class = |guest: &str| self.workspace.foreign_class(guest, self.class?);
             if self.workspace.has_guest(guest) {
                 return class(guest).map(of_class);
             }

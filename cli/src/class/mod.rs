@@ -7,6 +7,8 @@
 
 mod aarch64;
 mod armv7m;
+mod armv8m;
+mod cortex_m;
 mod ppc405;
 #[cfg(feature = "stub-class")]
 #[path = "../../../tests/stub-class/cli.rs"]
@@ -24,6 +26,7 @@ use bulkhead_manifest::{Board, Class};
 static CLASSES: &[&dyn Tool] = &[
     &aarch64::Aarch64,
     &armv7m::Armv7m,
+    &armv8m::Armv8m,
     &ppc405::Ppc405,
     &x86_64::X86,
     #[cfg(feature = "stub-class")]
@@ -96,6 +99,11 @@ pub trait Tool: Sync {
 
     /// Returns the Rust target of programs whose package names none.
     fn target(&self) -> &'static str;
+    /// Tells whether VMs and tasks of the class run programs for this Rust target.
+    fn runs(&self, target: &str) -> bool {
+        // A target with registers for floating point has the other one's name and `hf`.
+        target.starts_with(self.target())
+    }
     /// Returns the kinds of hardware besides the usual one for which there is a class binary.
     fn hardware(&self) -> &'static [Hardware] {
         &[]

@@ -414,6 +414,7 @@ pub fn resolve(name: &str) -> Result<PathBuf, String> {
         "@guests/x86-hello" | "@guests/x86-control" | "@guests/x86-rogue" | "@guests/x86-direct" => "pc.elf",
         "@guests/x86-supervisor" => "pc-task.elf",
         "@guests/mcu-hello" => "mcu-hello.elf",
+        "@guests/world-hello-task" => "mcu-world.elf",
         "@guests/mcu-ticker" | "@guests/mcu-rtos" | "@guests/mcu-rtos-net" => "mcu.elf",
         "@guests/mcu-rtic" | "@guests/mcu-supervisor" | "@guests/mcu-sensor" => "mcu-rtic.elf",
         "@guests/mcu-serial" | "@guests/mcu-rtos-wild" | "@guests/mcu-monitor" => "mcu-serial.elf",

@@ -6,8 +6,9 @@
 //! fault is at the stack pointer of the report, and the frame of the exception itself after it (Arm DDI
 //! 0403E.e, B1.5.6 and B1.5.8).
 
-use super::{HARD_FAULT, SUPERVISOR_CALL, fault_status};
+use super::{HARD_FAULT, SUPERVISOR_CALL};
 use crate::class::Untaken;
+use crate::class::cortex_m::fault_status;
 
 /// The bytes of a frame, and of one with registers of floating point.
 const FRAME: usize = 0x20;

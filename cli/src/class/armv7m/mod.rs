@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Class `armv7m`.
 
-mod fault_status;
 mod frames;
 
-use super::{Code, Debugger, Symbols, Template, Tool, Untaken};
+use super::cortex_m::{self, fault_status};
+use super::{Code, Debugger, Template, Tool, Untaken};
 use crate::build::linker::Link;
 use crate::serial::health::Event;
 use bulkhead_arch_api::ClassFacts;
@@ -35,31 +35,15 @@ impl Tool for Armv7m {
     }
 
     fn link(&self, board: &Board) -> Option<Link> {
-        let (code, ram) = (board.own_code, board.own_ram);
-        Some(Link {
-            emulation: "armelf",
-            symbols: vec![
-                ("__own_code", code.base),
-                ("__own_code_size", code.size),
-                ("__own_ram", ram.base),
-                ("__own_ram_size", ram.size),
-            ],
-            remedy: format!(
-                "if something does not fit: give the hypervisor more memory in the file of board `{}` (`hypervisor.code`, `hypervisor.ram`)",
-                board.name
-            ),
-        })
+        Some(cortex_m::link(board))
     }
 
     fn flash_name(&self) -> &'static str {
-        "bulkhead.elf"
+        cortex_m::FLASH_NAME
     }
 
     fn debugger(&self) -> Debugger {
-        Debugger {
-            architecture: "arm",
-            symbols: Symbols::WhereLinked,
-        }
+        cortex_m::DEBUGGER
     }
 
     fn template(&self) -> Template {
@@ -129,11 +113,7 @@ impl Tool for Armv7m {
     }
 
     fn remedy(&self, event: &Event) -> Option<&'static str> {
-        let locked_up = event.class == "system" && event.syndrome.is_some_and(fault_status::is_lockup);
-        locked_up.then_some(
-            "look at its vector table, at the stack and at the handler of its HardFault or NMI: one of them faults, and a bare chip \
-             would stand still here",
-        )
+        cortex_m::remedy(event)
     }
 }
 

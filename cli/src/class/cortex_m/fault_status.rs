@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Fault reports of class `armv7m` in words. Bits 63:32 of a syndrome are the number of the exception, the
-//! bits below are the Configurable Fault Status Register (Arm DDI 0403E, B1.5.2 and B3.2.15).
+//! Fault reports of Cortex-M processors in words. Bits 63:32 of a syndrome are the number of the exception. The
+//! bits below are the Configurable Fault Status Register (Arm DDI 0403E, B1.5.2 and B3.2.15), or for a
+//! SecureFault the Secure Fault Status Register (Arm DDI 0553B, D1.2.260).
 
 /// A bit of the register: its name, and its meaning for the partition.
 struct Flag {
@@ -9,8 +10,8 @@ struct Flag {
     says: &'static str,
 }
 
-/// The causes, the most telling first.
-const FLAGS: [Flag; 17] = [
+/// The causes in the Configurable Fault Status Register, the most telling first.
+const FLAGS: [Flag; 18] = [
     flag(
         0,
         "IACCVIOL",
@@ -54,10 +55,46 @@ const FLAGS: [Flag; 17] = [
     ),
     flag(18, "INVPC", "a wrong EXC_RETURN"),
     flag(19, "NOCP", "a coprocessor that is off or not there"),
+    flag(20, "STKOF", "the stack grew beyond its limit"),
     flag(24, "UNALIGNED", "an access that is not aligned"),
     flag(25, "DIVBYZERO", "a division by zero"),
 ];
 
+/// The causes in the Secure Fault Status Register.
+const SECURE_FLAGS: [Flag; 8] = [
+    flag(0, "INVEP", "a jump to code of the secure world that is no entry"),
+    flag(
+        1,
+        "INVIS",
+        "return from an exception: the frame on the stack is not one of the processor's",
+    ),
+    flag(2, "INVER", "return from an exception of the other world"),
+    flag(
+        3,
+        "AUVIOL",
+        "load, store or stack where the memory is not its own",
+    ),
+    flag(
+        4,
+        "INVTRAN",
+        "a jump from the secure world without a change of worlds",
+    ),
+    flag(
+        5,
+        "LSPERR",
+        "floating-point registers were to be saved where the memory is not its own",
+    ),
+    flag(
+        7,
+        "LSERR",
+        "floating-point registers were to be saved, and the state of that is damaged",
+    ),
+    // Says that the address of the report is valid, so it is no cause.
+    flag(6, "SFARVALID", "an access to memory that is not its own"),
+];
+
+/// Number of the exception SecureFault.
+const SECURE_FAULT: u64 = 7;
 /// The exception number that stands for a lock-up. No exception has this number.
 const LOCKUP: u64 = 0xF;
 const IMPRECISE: u64 = 1 << 10;
@@ -67,7 +104,12 @@ const fn flag(bit: u32, name: &'static str, says: &'static str) -> Flag {
 }
 
 fn causes(syndrome: u64) -> impl Iterator<Item = &'static Flag> {
-    FLAGS.iter().filter(move |flag| syndrome >> flag.bit & 1 == 1)
+    let flags: &[Flag] = if syndrome >> 32 == SECURE_FAULT {
+        &SECURE_FLAGS
+    } else {
+        &FLAGS
+    };
+    flags.iter().filter(move |flag| syndrome >> flag.bit & 1 == 1)
 }
 
 /// Tells whether the guest's processor would have locked up.
@@ -75,14 +117,20 @@ pub const fn is_lockup(syndrome: u64) -> bool {
     syndrome >> 32 == LOCKUP
 }
 
+/// Tells whether it is a fault of an access to the other world.
+pub const fn is_secure(syndrome: u64) -> bool {
+    syndrome >> 32 == SECURE_FAULT
+}
+
 /// Returns the name of an exception by its number (B1.5.2).
-pub(super) fn exception(number: u64) -> String {
+pub fn exception(number: u64) -> String {
     let name = match number {
         2 => "NMI",
         3 => "HardFault",
         4 => "MemManage",
         5 => "BusFault",
         6 => "UsageFault",
+        SECURE_FAULT => "SecureFault",
         11 => "SVCall",
         12 => "DebugMonitor",
         14 => "PendSV",
@@ -114,6 +162,7 @@ pub fn fields(syndrome: u64) -> String {
         4 => "MemManage".to_owned(),
         5 => "BusFault".to_owned(),
         6 => "UsageFault".to_owned(),
+        SECURE_FAULT => "SecureFault".to_owned(),
         LOCKUP => "lock-up".to_owned(),
         number => format!("exception {number}"),
     };
@@ -127,7 +176,7 @@ pub fn fields(syndrome: u64) -> String {
 
 /// Tells whether the fault came some time after its cause.
 pub const fn is_asynchronous(syndrome: u64) -> bool {
-    syndrome & IMPRECISE != 0
+    syndrome >> 32 != SECURE_FAULT && syndrome & IMPRECISE != 0
 }
 
 #[cfg(test)]
@@ -148,6 +197,19 @@ mod tests {
             "store that the bus refused some time after its instruction"
         );
         assert!(is_asynchronous(late) && !is_asynchronous(data));
+    }
+
+    #[test]
+    fn a_fault_of_the_worlds_has_a_register_of_its_own() {
+        let outside = 7 << 32 | 0x48;
+        assert_eq!(
+            sentence(outside, Some(0x3000_0000)),
+            "load, store or stack where the memory is not its own at 0x30000000"
+        );
+        assert_eq!(fields(outside), "SecureFault: AUVIOL, SFARVALID");
+        assert!(fields(7 << 32 | 1).ends_with("INVEP"));
+        assert!(!is_asynchronous(7 << 32 | 0x400));
+        assert_eq!(fields(6 << 32 | 1 << 20), "UsageFault: STKOF");
     }
 
     #[test]

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Class `armv8m`.
+
+use super::cortex_m::{self, fault_status};
+use super::{Debugger, Template, Tool};
+use crate::build::linker::Link;
+use crate::serial::health::Event;
+use bulkhead_arch_api::ClassFacts;
+use bulkhead_arch_api::class::ARMV8M;
+use bulkhead_manifest::Board;
+use bulkhead_manifest::system::Partition;
+
+/// The class.
+pub struct Armv8m;
+
+impl Tool for Armv8m {
+    fn facts(&self) -> &'static ClassFacts {
+        &ARMV8M
+    }
+
+    fn target(&self) -> &'static str {
+        "thumbv8m.main-none-eabi"
+    }
+
+    /// Programs for a Cortex-M4 run here as they are, so one file serves the boards of two classes.
+    fn runs(&self, target: &str) -> bool {
+        target.starts_with(self.target()) || target.starts_with("thumbv7em-none-eabi")
+    }
+
+    fn sets_are_packages(&self) -> bool {
+        true
+    }
+
+    fn link(&self, board: &Board) -> Option<Link> {
+        Some(cortex_m::link(board))
+    }
+
+    fn flash_name(&self) -> &'static str {
+        cortex_m::FLASH_NAME
+    }
+
+    fn debugger(&self) -> Debugger {
+        cortex_m::DEBUGGER
+    }
+
+    fn template(&self) -> Template {
+        Template {
+            manifest: include_str!("template/system.toml"),
+            readme: include_str!("template/README.md"),
+        }
+    }
+
+    fn sentence(&self, syndrome: u64, event: &Event, _partition: &Partition<'_>) -> String {
+        fault_status::sentence(syndrome, event.address)
+    }
+
+    fn fields(&self, syndrome: u64) -> String {
+        fault_status::fields(syndrome)
+    }
+
+    fn is_asynchronous(&self, syndrome: u64) -> bool {
+        fault_status::is_asynchronous(syndrome)
+    }
+
+    fn remedy(&self, event: &Event) -> Option<&'static str> {
+        let syndrome = event.syndrome.unwrap_or_default();
+        if fault_status::is_secure(syndrome) {
+            return Some(
+                "compare the address with the memory map of `bulkhead check`: the VM reaches its own code, RAM, channels and devices \
+                 at addresses with bit 28 clear, and nothing else",
+            );
+        }
+        cortex_m::remedy(event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_of_another_class_run_as_they_are() {
+        let runs = |target: &str| Armv8m.runs(target);
+        assert!(runs("thumbv8m.main-none-eabi") && runs("thumbv8m.main-none-eabihf"));
+        assert!(runs("thumbv7em-none-eabihf") && !runs("thumbv7m-none-eabi"));
+    }
+}
