@@ -78,15 +78,18 @@ pub(crate) struct Attribution {
     vms: u32,
 }
 
-/// Writes a region of the SAU.
+/// Opens a region of the SAU that is off: with a new base and an old limit it would open anything.
 fn set_region(number: u32, [base, limit]: [u32; 2]) {
     sysreg::write(SAU_RNR, number);
     sysreg::write(SAU_RBAR, base);
     sysreg::write(SAU_RLAR, limit);
 }
 
-/// The registers of a region that is off.
-const OFF: [u32; 2] = [0, 0];
+/// Switches a region off.
+fn close_region(number: u32) {
+    sysreg::write(SAU_RNR, number);
+    sysreg::write(SAU_RLAR, 0);
+}
 
 impl Attribution {
     pub(crate) const fn new() -> Self {
@@ -131,7 +134,7 @@ impl Attribution {
     /// Switches the SAU on: everything is Secure but the block of the hypervisor.
     pub(crate) fn start(&self) {
         for region in 0..=BLOCK_REGION {
-            set_region(region, OFF);
+            close_region(region);
         }
         let block = block();
         self.set_blocks(block, block + (BLOCK_BYTES - 1), true);
@@ -159,7 +162,7 @@ impl Attribution {
     /// Takes them away.
     pub(crate) fn close(&self, stretches: &Stretches) {
         for (number, stretch) in (0..BLOCK_REGION).zip(stretches.as_slice()) {
-            set_region(number, OFF);
+            close_region(number);
             if !stretch.is_device {
                 self.set_blocks(stretch.first, stretch.last, false);
             }
@@ -176,7 +179,7 @@ impl Attribution {
 
     /// Closes it.
     pub(crate) fn close_block() {
-        set_region(BLOCK_REGION, OFF);
+        close_region(BLOCK_REGION);
         sysreg::synchronize();
     }
 }

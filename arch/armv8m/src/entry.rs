@@ -243,25 +243,25 @@ bulkhead_load_regions:
     .type   bulkhead_stop_timer, %function
     .thumb_func
 bulkhead_stop_timer:
-    push    {{r4-r11, lr}}
+    push    {{r3-r11, lr}}
     mov     r4, r0
     ldr     r3, =bulkhead_other_stop
     bic     r3, r3, #1                      // BLXNS (C2.4.26): to the Non-secure world
     blxns   r3
     stmia   r4, {{r0-r2}}
-    pop     {{r4-r11, pc}}
+    pop     {{r3-r11, pc}}
 
     // The same, to start it.
     .global bulkhead_start_timer
     .type   bulkhead_start_timer, %function
     .thumb_func
 bulkhead_start_timer:
-    push    {{r4-r11, lr}}
+    push    {{r3-r11, lr}}
     ldm     r0, {{r0-r2}}
     ldr     r3, =bulkhead_other_start
     bic     r3, r3, #1
     blxns   r3
-    pop     {{r4-r11, pc}}
+    pop     {{r3-r11, pc}}
     .ltorg
 
     .section .nonsecure, "ax", %progbits
