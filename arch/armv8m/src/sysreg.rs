@@ -16,6 +16,7 @@ pub(crate) const NVIC_IPR: usize = 0x400;
 pub(crate) const ICSR: usize = 0xD04;
 pub(crate) const VTOR: usize = 0xD08;
 pub(crate) const AIRCR: usize = 0xD0C;
+pub(crate) const SHCSR: usize = 0xD24;
 pub(crate) const CFSR: usize = 0xD28;
 pub(crate) const HFSR: usize = 0xD2C;
 pub(crate) const MMFAR: usize = 0xD34;
@@ -82,25 +83,30 @@ pub(crate) fn set_unprivileged(unprivileged: bool) {
     }
 }
 
-/// Sets the main stack pointer of the Non-secure world.
-#[inline(always)]
-pub(crate) fn set_main_stack(value: u32) {
-    // SAFETY: a register of the Non-secure world, which no code of the hypervisor uses.
-    unsafe { core::arch::asm!("msr MSP_NS, {}", in(reg) value, options(nostack, preserves_flags)) }
+macro_rules! special {
+    ($($(#[$meta:meta])* $get:ident, $set:ident: $name:literal;)*) => { $(
+        $(#[$meta])*
+        #[inline(always)]
+        pub(crate) fn $get() -> u32 {
+            let value: u32;
+            // SAFETY: reads a special register, without any other effect.
+            unsafe { core::arch::asm!(concat!("mrs {}, ", $name), out(reg) value, options(nomem, nostack, preserves_flags)) }
+            value
+        }
+
+        #[inline(always)]
+        pub(crate) fn $set(value: u32) {
+            // SAFETY: a register of the Non-secure world, which no code of the hypervisor uses.
+            unsafe { core::arch::asm!(concat!("msr ", $name, ", {}"), in(reg) value, options(nostack, preserves_flags)) }
+        }
+    )* };
 }
 
-/// Returns the Non-secure world's mask of all exceptions with a priority.
-#[inline(always)]
-pub(crate) fn primask() -> u32 {
-    let value: u32;
-    // SAFETY: reads a special register, without any other effect.
-    unsafe { core::arch::asm!("mrs {}, PRIMASK_NS", out(reg) value, options(nomem, nostack, preserves_flags)) }
-    value
-}
-
-/// Sets that mask.
-#[inline(always)]
-pub(crate) fn set_primask(value: u32) {
-    // SAFETY: a register of the Non-secure world, which no code of the hypervisor uses.
-    unsafe { core::arch::asm!("msr PRIMASK_NS, {}", in(reg) value, options(nostack, preserves_flags)) }
+special! {
+    /// Returns the main stack pointer of the Non-secure world.
+    main_stack, set_main_stack: "MSP_NS";
+    /// Returns the Non-secure world's mask of all exceptions with a priority.
+    primask, set_primask: "PRIMASK_NS";
+    /// Returns the Non-secure world's mask of all exceptions but the non-maskable one.
+    faultmask, set_faultmask: "FAULTMASK_NS";
 }

@@ -170,8 +170,24 @@ impl Vcpus for Machine {
         }
     }
 
-    fn fault(&mut self, _vcpu: VcpuId, _report: &FaultReport) -> bool {
-        false
+    fn fault(&mut self, vcpu: VcpuId, _report: &FaultReport) -> bool {
+        let is_there = self.tenant == Some(vcpu);
+        let Some(mut trapped) = self.trapped(vcpu).filter(|trapped| is_there && !trapped.context.is_task())
+        else {
+            return false;
+        };
+        // A processor that stops because of the fault is another event, which has its own action.
+        let pending = trapped.context.pending;
+        if pending == Pending::Nothing {
+            return false;
+        }
+        let is_shown = pending != Pending::Stuck && trapped.hard_fault().is_some();
+        trapped.context.pending = if is_shown {
+            Pending::Nothing
+        } else {
+            Pending::Stuck
+        };
+        true
     }
 
     fn skip(&mut self, _vcpu: VcpuId) -> bool {
