@@ -8,6 +8,7 @@ use crate::classes::without_tests;
 use crate::workspace::{root, tracked};
 use crate::{Findings, Outcome};
 use bulkhead::class;
+use std::collections::BTreeSet;
 
 /// The page.
 const PAGE: &str = "docs/porting.md";
@@ -71,6 +72,11 @@ fn classes() -> Result<Vec<Words>, String> {
         if let Some(class) = classes.iter_mut().find(is_of) {
             class.words.push(board.to_string_lossy().into_owned());
         }
+    }
+    // A word of two classes tells of one.
+    let mut seen = BTreeSet::new();
+    for class in &mut classes {
+        class.words.retain(|word| seen.insert(word.clone()));
     }
     Ok(classes)
 }
