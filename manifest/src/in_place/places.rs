@@ -104,7 +104,8 @@ pub(crate) fn plan(protection: &dyn Protection, input: &Input<'_>, report: &mut 
     })
 }
 
-/// Finds places for the channels in RAM that has no owner. Each is one piece, at one address for all sides. A channel without room stays where nothing is, and is reported with the places of everything.
+/// Finds places for the channels in RAM that has no owner. Each is one piece, at one address for all sides. A
+/// channel without room stays where nothing is, and is reported with the places of everything.
 pub(crate) fn place_channels(
     protection: &dyn Protection,
     board: &Board,
