@@ -150,7 +150,7 @@ mod tests {
         ));
         assert!(is_place(
             "a/src/lib.rs",
-            "//! aarch64: x0. armv7m: r0. ppc405: r3. x86_64: rdi."
+            "//! aarch64: x0. armv7m: r0. armv8m: r0. ppc405: r3. x86_64: rdi."
         ));
         assert!(is_place("a.toml", "aarch64 = 1\narmv7m = 2\nppc405 = 3"));
         assert!(is_place(
