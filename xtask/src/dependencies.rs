@@ -91,6 +91,22 @@ const RULES: &[(&str, &[&str])] = &[
             "drivers",
         ],
     ),
+    // Instructions and frames are those of Armv7-M.
+    ("arch/armv8m/core", &["arch/armv7m/core", "arch/regions"]),
+    (
+        "arch/armv8m",
+        &[
+            "abi",
+            "image",
+            "arch/api",
+            "arch/one-pcpu",
+            "arch/support",
+            "arch/regions",
+            "arch/armv7m/core",
+            "arch/armv8m/core",
+            "drivers",
+        ],
+    ),
     (
         "arch/x86_64",
         &[

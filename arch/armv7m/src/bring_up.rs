@@ -2,11 +2,11 @@
 //! Bring-up: the machine is made once, out of the checked system image.
 
 use crate::context::{Context, ContextTable, Registers};
-use crate::counter::Counter;
+use bulkhead_arch_one_pcpu::Counter;
 use crate::crash::{self, halt};
 use crate::lines::{self, BYTES_OF_LINE, Interrupts};
 use crate::machine::Machine;
-use crate::pool::Pool;
+use bulkhead_arch_one_pcpu::Pool;
 use crate::protection::{self, Plain, Space, SpaceTable};
 use crate::sysreg::{self, CPUID, ID_PFR0, MPU_TYPE, MVFR0, NVIC_IPR, PID4, SYST_CALIB};
 use crate::window::Loan;

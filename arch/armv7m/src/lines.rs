@@ -15,7 +15,7 @@
 //! first.
 
 use crate::arrival::add;
-use crate::pool::Pool;
+use bulkhead_arch_one_pcpu::Pool;
 use crate::starts;
 use crate::sysreg::{
     AIRCR, ICTR, MAX_LINES, NVIC_ICER, NVIC_ICPR, NVIC_IPR, NVIC_ISER, NVIC_ISPR, SHPR, control_space, read,

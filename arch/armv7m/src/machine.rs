@@ -4,9 +4,9 @@
 
 use crate::arrival::Held;
 use crate::context::{ContextTable, Registers};
-use crate::counter::Counter;
+use bulkhead_arch_one_pcpu::Counter;
 use crate::lines::Interrupts;
-use crate::pool::Pool;
+use bulkhead_arch_one_pcpu::Pool;
 use crate::protection::{Plain, SpaceTable};
 use crate::window::Loan;
 use bulkhead_abi::log::{RegisterFile, registers};

@@ -8,7 +8,7 @@
 //! one trap to the next, so the cost of a way depends on its guest alone.
 
 use crate::context::{Context, Registers};
-use crate::counter::Counter;
+use bulkhead_arch_one_pcpu::Counter;
 use crate::live::Live;
 use crate::machine::Machine;
 use crate::masks;

@@ -8,27 +8,9 @@ use bulkhead_arch_api::{
     AccessKind, BuildError, CopyError, GuestPhys, HostPhys, MemoryKind, PartitionId, Region, SpacePlan,
     Spaces, VirtualDevice,
 };
+use bulkhead_arch_one_pcpu::clear;
 use bulkhead_arch_regions::{MAX_REQUESTS, Memory, Refusal, Request, Rights, plan};
 use bulkhead_arch_support::{Mmio, physical};
-
-/// Clears memory until `enough`, which is asked from time to time. Returns the number of cleared bytes.
-///
-/// # Safety
-/// All of the range is memory to which no Rust reference exists.
-unsafe fn clear(to: usize, length: usize, enough: impl Fn() -> bool) -> usize {
-    /// Zeroes, aligned so that they are copied by doublewords.
-    #[repr(align(8))]
-    struct Zeros([u8; 128]);
-    static ZEROS: Zeros = Zeros([0; 128]);
-    let mut done = 0;
-    while done < length && (done == 0 || !enough()) {
-        let part = ZEROS.0.get(..length - done).unwrap_or(&ZEROS.0);
-        // SAFETY: the caller's.
-        unsafe { physical::write(to + done, part) }
-        done += part.len();
-    }
-    done
-}
 
 fn request(region: &Region) -> Result<Request, BuildError> {
     let bad = BuildError::BadRegion(region.guest);

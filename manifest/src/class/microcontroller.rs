@@ -34,6 +34,8 @@ pub(crate) struct Microcontroller {
     pub foreign: &'static [(&'static str, &'static str)],
     /// Bytes that are kept for the class binary while its size is not known.
     pub binary_reserve: u64,
+    /// Another address of the reset vectors, if the CPU reads them there.
+    pub reset_alias: Option<u64>,
     /// Refuses facts that no board of the class can have, although another microcontroller has them.
     pub check_board: fn(&Board, &mut Refuse<'_>),
     /// Reports mistakes in a manifest that only this class knows.
@@ -138,6 +140,6 @@ impl Host for Microcontroller {
         board: &Board,
         guests: &[Guest],
     ) -> Result<Vec<u8>, FlashError> {
-        flash::flash(binary, image, board, guests)
+        flash::flash(binary, image, board, guests, self.reset_alias)
     }
 }

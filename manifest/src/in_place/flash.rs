@@ -81,13 +81,30 @@ fn reset_vectors(binary: &ClassBinary, others: &[&Stretch]) -> Vec<Stretch> {
     missing
 }
 
+/// Returns the first bytes that the stretches have at the reset vectors, for another name of this memory.
+fn aliased(alias: u64, stretches: &[&Stretch]) -> Stretch {
+    let byte = |address| {
+        let from = |stretch: &&Stretch| {
+            let at = usize::try_from(u64::checked_sub(address, stretch.address)?).ok()?;
+            stretch.bytes.get(at).copied()
+        };
+        stretches.iter().find_map(from).unwrap_or(0)
+    };
+    let vectors = RESET_VECTORS.base..RESET_VECTORS.end();
+    Stretch {
+        address: alias,
+        bytes: vectors.map(byte).collect(),
+    }
+}
+
 /// Returns the flashable file: one ELF file of all parts. The board must have the addresses that the class
-/// binary is linked for.
+/// binary is linked for. With `alias`, the CPU reads the reset vectors by another name.
 pub(crate) fn flash(
     binary: &ClassBinary,
     image: &[u8],
     board: &Board,
     guests: &[Guest],
+    alias: Option<u64>,
 ) -> Result<Vec<u8>, FlashError> {
     let linked = binary.start();
     if linked != board.load_address {
@@ -104,10 +121,10 @@ pub(crate) fn flash(
         return Err(FlashError::BadEnd(binary.end));
     }
     let residents: Vec<_> = guests.iter().flat_map(|guest| &guest.residents).collect();
-    Ok(write(binary, image, &residents))
+    Ok(write(binary, image, &residents, alias))
 }
 
-fn write(binary: &ClassBinary, image: &[u8], residents: &[&Stretch]) -> Vec<u8> {
+fn write(binary: &ClassBinary, image: &[u8], residents: &[&Stretch], alias: Option<u64>) -> Vec<u8> {
     let image = Stretch {
         address: binary.end,
         bytes: image.to_vec(),
@@ -120,6 +137,8 @@ fn write(binary: &ClassBinary, image: &[u8], residents: &[&Stretch]) -> Vec<u8> 
         .collect();
     let vectors = reset_vectors(binary, &all);
     all.extend(&vectors);
+    let alias = alias.map(|alias| aliased(alias, &all));
+    all.extend(&alias);
     all.sort_by_key(|stretch| stretch.address);
     let mut out = header(binary.entry, all.len());
     let mut at = HEADER_LEN + PROGRAM_HEADER_LEN * all.len();

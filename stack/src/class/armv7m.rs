@@ -7,21 +7,34 @@ use capstone::Capstone;
 use capstone::arch::arm::{ArchExtraMode, ArchMode};
 use capstone::arch::{BuildsCapstone, BuildsCapstoneExtraMode};
 
-pub(super) struct Armv7m;
+/// A Cortex-M processor.
+pub(super) struct CortexM {
+    /// The class.
+    pub(super) name: &'static str,
+    /// True if it has the instructions of the Security Extension.
+    pub(super) has_worlds: bool,
+}
+
+pub(super) const ARMV7M: CortexM = CortexM {
+    name: "armv7m",
+    has_worlds: false,
+};
 
 /// The linker's filling between functions.
 const FILL: [u8; 2] = [0xD4; 2];
 
-impl Way for Armv7m {
+impl Way for CortexM {
     fn name(&self) -> &'static str {
-        "armv7m"
+        self.name
     }
 
     fn disassembler(&self) -> capstone::CsResult<Capstone> {
+        let worlds = self.has_worlds.then_some(ArchExtraMode::V8);
+        let extra = [ArchExtraMode::MClass].into_iter().chain(worlds);
         Capstone::new()
             .arm()
             .mode(ArchMode::Thumb)
-            .extra_mode([ArchExtraMode::MClass].into_iter())
+            .extra_mode(extra)
             .build()
     }
 

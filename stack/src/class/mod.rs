@@ -3,6 +3,7 @@
 
 mod aarch64;
 mod armv7m;
+mod armv8m;
 mod ppc405;
 mod x86_64;
 
@@ -10,7 +11,7 @@ use capstone::Capstone;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The list of classes.
-static CLASSES: &[&dyn Way] = &[&aarch64::Aarch64, &armv7m::Armv7m, &ppc405::Ppc405, &x86_64::X86];
+static CLASSES: &[&dyn Way] = &[&aarch64::Aarch64, &armv7m::ARMV7M, &armv8m::ARMV8M, &ppc405::Ppc405, &x86_64::X86];
 
 /// The effects of one instruction.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -101,7 +101,7 @@ pub const fn advance_it(xpsr: u32) -> u32 {
 
 /// Steps over the instruction in the live frame, of so many bytes: it is done.
 #[inline(always)]
-pub(crate) fn step(guest: &mut impl Guest, length: u32) {
+pub fn step(guest: &mut impl Guest, length: u32) {
     guest.set_register(15, guest.register(15).wrapping_add(length));
     let xpsr = guest.xpsr();
     if xpsr & (IT_HIGH | IT_LOW) != 0 {
@@ -757,7 +757,7 @@ fn store_bytes(guest: &mut impl Guest, address: u32, size: u8, value: u32) -> bo
 }
 
 /// Returns the load or store at `pc`, as it was before the host tool replaced it, with its length.
-fn fetch_transfer(guest: &impl Guest, pc: u32) -> Option<(Transfer, u32)> {
+pub fn fetch_transfer(guest: &impl Guest, pc: u32) -> Option<(Transfer, u32)> {
     let first = guest.fetch(pc)?;
     if decode::is_wide(first) {
         let second = guest.fetch(pc.wrapping_add(2))?;

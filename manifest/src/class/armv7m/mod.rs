@@ -29,6 +29,7 @@ pub(super) const HOST: &dyn Host = &Microcontroller {
         "trusted-dma",
         "no device of these boards accesses memory by itself",
     )],
+    reset_alias: None,
     binary_reserve: 104 << 10,
     check_board: |_, _| (),
     check: |_, _, _| (),

@@ -10,7 +10,7 @@ use crate::model::devices::owned;
 use crate::window::Window;
 
 /// The address bit that makes an address one of the secure world (Arm ECM0601256, section 3.2).
-const SECURE: u64 = 1 << 28;
+pub(super) const SECURE: u64 = 1 << 28;
 
 /// Checks that the board has security controllers, that they guard memory of the board, and that no address
 /// is one of the secure world.

@@ -14,14 +14,15 @@ unsafe extern "C" {
 }
 
 /// The rest of the pool, as addresses.
-pub(crate) struct Pool {
+#[derive(Debug)]
+pub struct Pool {
     next: usize,
     end: usize,
 }
 
 impl Pool {
     /// Returns the whole pool to the first caller, and an empty one to all others.
-    pub(crate) fn take() -> Self {
+    pub fn take() -> Self {
         static IS_TAKEN: AtomicBool = AtomicBool::new(false);
         let next = (&raw const __pool_start).expose_provenance();
         let is_first = !IS_TAKEN.swap(true, Ordering::Relaxed);
@@ -46,7 +47,7 @@ impl Pool {
     }
 
     /// Returns a table of so many entries, all alike, for ever.
-    pub(crate) fn table<T: Copy>(&mut self, entry: T, count: usize) -> Option<&'static mut [T]> {
+    pub fn table<T: Copy>(&mut self, entry: T, count: usize) -> Option<&'static mut [T]> {
         let first = self.room::<T>(count)?;
         for index in 0..count {
             // SAFETY: inside the room that has just been taken.
@@ -59,7 +60,7 @@ impl Pool {
     }
 
     /// Puts a value there, for ever.
-    pub(crate) fn put<T>(&mut self, value: T) -> Option<NonNull<T>> {
+    pub fn put<T>(&mut self, value: T) -> Option<NonNull<T>> {
         let place = self.room(1)?;
         // SAFETY: room for a `T`, at a multiple of its alignment, and of no other value.
         unsafe { place.write(value) };

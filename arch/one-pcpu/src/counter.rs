@@ -6,15 +6,19 @@ use core::cell::Cell;
 
 /// Offset of the free-running counter among the board's own registers (Arm DAI 0386C 4.5, FPGAIO COUNTER).
 const COUNTER: usize = 0x18;
+
 /// The counter, with the bits it does not have.
-pub(crate) struct Counter {
+#[derive(Debug)]
+pub struct Counter {
     registers: Mmio,
     high: Cell<u32>,
     low: Cell<u32>,
 }
 
 impl Counter {
-    pub(crate) const fn new(registers: Mmio) -> Self {
+    /// Takes the counter in these registers, which no other code has.
+    #[must_use]
+    pub const fn new(registers: Mmio) -> Self {
         Self {
             registers,
             high: Cell::new(0),
@@ -23,20 +27,21 @@ impl Counter {
     }
 
     /// Returns its address.
-    pub(crate) const fn address(&self) -> usize {
+    #[must_use]
+    pub const fn address(&self) -> usize {
         self.registers.address(COUNTER)
     }
 
     /// Returns the bits that it has.
     #[inline(always)]
-    pub(crate) fn low(&self) -> u32 {
+    pub fn low(&self) -> u32 {
         self.registers.read32(COUNTER)
     }
 
     /// Returns the ticks since the counter started. Requires: called at least once while the counter goes
     /// round.
     #[inline]
-    pub(crate) fn read(&self) -> u64 {
+    pub fn read(&self) -> u64 {
         let low = self.registers.read32(COUNTER);
         if low < self.low.get() {
             self.high.set(self.high.get().wrapping_add(1));

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The answers to a partition's trap: some traps are answered here, and others become an exit.
+//!
+//! **Hypercalls.** A task uses SVC. A VM branches to [`HYPERCALL_GATE`], an address of Secure memory: the CPU
+//! refuses that with a SecureFault, whose frame has the address as PC. So there is no Secure code that a VM could
+//! enter. A VM may also use the instruction of class `armv7m`, if its own UsageFault is not enabled: the same
+//! program runs on both classes.
+
+use crate::context::{Context, Pending};
+use crate::live::Live;
+use crate::machine::Machine;
+use crate::protection::Space;
+use crate::sysreg::{self, BFAR, CFSR, HFSR, MMFAR, SFAR, SFSR, other_space};
+use crate::traps::SUPERVISOR_CALL;
+use bulkhead_abi::HealthClass;
+use bulkhead_abi::hypercall::{HYPERCALL_GATE, HYPERCALL_INSTRUCTION};
+use bulkhead_arch_api::{Access, AccessKind, AddressSpace, Exit, FaultReport, GuestPhys, VcpuId};
+use bulkhead_arch_armv7m_core::status::{
+    BFARVALID, DACCVIOL, IBUSERR, MMARVALID, MSTKERR, MUNSTKERR, PRECISERR, STKERR, UNDEFINSTR, UNSTKERR,
+};
+use bulkhead_arch_armv7m_core::{Guest, take_hypercall};
+use bulkhead_arch_armv8m_core::status::{AUVIOL, INVEP, SFARVALID};
+use bulkhead_arch_armv8m_core::transfer::Transfer;
+
+/// Syndrome of a VM whose processor would have stopped for good.
+const LOCKUP: u64 = 0xF << 32;
+/// The number of the exception SecureFault.
+const SECURE_FAULT: u32 = 7;
+/// A frame could not be pushed or popped.
+const FRAME: u32 = MSTKERR | STKERR | MUNSTKERR | UNSTKERR;
+/// Bits of CFSR that are UsageFaults.
+const USAGE: u32 = 0xFFFF_0000;
+
+/// The report of the CPU about a fault.
+struct Cause {
+    /// The exception that says most of it.
+    exception: u32,
+    /// Its status register.
+    status: u32,
+    /// The address, if one is valid.
+    address: Option<u32>,
+    /// CFSR of the Non-secure world: what a fault of its own was that it cannot take.
+    own: u32,
+}
+
+impl Cause {
+    /// Takes the CPU's description of a fault, so that the next fault finds only its own.
+    fn take(exception: u32) -> Self {
+        let secure = sysreg::read(SFSR);
+        let status = sysreg::read(CFSR);
+        let hard = sysreg::read(HFSR);
+        sysreg::write(HFSR, hard);
+        if secure != 0 {
+            let address = (secure & SFARVALID != 0).then(|| sysreg::read(SFAR));
+            sysreg::write(SFSR, secure);
+            sysreg::write(CFSR, status);
+            return Self {
+                exception: SECURE_FAULT,
+                status: secure,
+                address,
+                own: 0,
+            };
+        }
+        let address = if status & MMARVALID != 0 {
+            Some(sysreg::read(MMFAR))
+        } else {
+            (status & BFARVALID != 0).then(|| sysreg::read(BFAR))
+        };
+        sysreg::write(CFSR, status);
+        Self {
+            exception,
+            status: if status == 0 { hard } else { status },
+            address,
+            own: other_space().read32(CFSR),
+        }
+    }
+
+    fn report(&self, class: HealthClass, pc: u32) -> FaultReport {
+        FaultReport {
+            class,
+            syndrome: u64::from(self.exception) << 32 | u64::from(self.status),
+            pc: pc.into(),
+            address: self.address.map(|address| GuestPhys(address.into())),
+            virtual_address: None,
+        }
+    }
+}
+
+/// A vCPU at its trap, with its space.
+pub(crate) struct Trapped<'m> {
+    pub(crate) context: &'m mut Context,
+    pub(crate) space: &'m Space,
+}
+
+impl Trapped<'_> {
+    /// Returns the partition with its frame.
+    pub(crate) fn live(&mut self) -> Live<'_> {
+        Live::new(&mut self.context.registers, self.space)
+    }
+
+    /// Returns the exit of a VM whose processor has stopped.
+    pub(crate) fn stuck(&mut self) -> Exit {
+        self.context.pending = Pending::Stuck;
+        Exit::Fault(FaultReport {
+            class: HealthClass::System,
+            syndrome: LOCKUP,
+            pc: self.live().register(15).into(),
+            address: None,
+            virtual_address: None,
+        })
+    }
+
+    /// Reports a fault. The manifest says what happens.
+    fn fault(&mut self, class: HealthClass, cause: &Cause) -> Exit {
+        self.context.pending = Pending::Fault;
+        let pc = self.live().register(15);
+        Exit::Fault(cause.report(class, pc))
+    }
+
+    fn hypercall(&mut self, length: u32) -> Option<Exit> {
+        take_hypercall(&mut self.live(), length).map(Exit::Hypercall)
+    }
+
+    /// Answers a frame that the CPU could not push or pop: the stack pointer points to memory that is not the
+    /// partition's.
+    fn no_frame(&mut self, cause: &Cause) -> Exit {
+        self.context.pending = Pending::Stuck;
+        let frame = self.context.registers.frame;
+        let mut report = cause.report(HealthClass::Memory, 0);
+        report.address = Some(GuestPhys(frame.into()));
+        Exit::Fault(report)
+    }
+
+    /// Answers a load or store that was refused: it went to a virtual device, or to something that is not the
+    /// partition's.
+    fn access(&mut self, cause: &Cause) -> Exit {
+        let live = self.live();
+        let pc = live.register(15);
+        let Some(transfer) = Transfer::at_pc(&live).filter(|found| !self.space.has(found.access.address)) else {
+            return self.fault(HealthClass::Memory, cause);
+        };
+        let access = transfer.access;
+        let address = GuestPhys(access.address.into());
+        self.context.pending = Pending::Access;
+        Exit::Access(Access {
+            space: AddressSpace::Memory,
+            address,
+            size: access.size,
+            kind: access
+                .store
+                .map_or(AccessKind::Read, |value| AccessKind::Write(value.into())),
+            report: FaultReport {
+                address: Some(address),
+                ..cause.report(HealthClass::Memory, pc)
+            },
+        })
+    }
+
+    /// Answers an exception of a VM.
+    fn of_vm(&mut self, cause: &Cause) -> Option<Exit> {
+        let live = self.live();
+        if !live.has_frame() {
+            return Some(self.no_frame(cause));
+        }
+        let pc = live.register(15);
+        if cause.exception == SECURE_FAULT {
+            if cause.status & INVEP != 0 && pc == HYPERCALL_GATE {
+                return self.call_by_gate();
+            }
+            let is_access = cause.status & (AUVIOL | INVEP) == AUVIOL && self.space.readable(pc, 2);
+            return Some(if is_access {
+                self.access(cause)
+            } else {
+                self.fault(HealthClass::Memory, cause)
+            });
+        }
+        if cause.own & UNDEFINSTR != 0 && live.fetch(pc) == Some(HYPERCALL_INSTRUCTION) {
+            other_space().write32(CFSR, UNDEFINSTR);
+            return self.hypercall(2);
+        }
+        if cause.status & PRECISERR != 0 || cause.status & IBUSERR != 0 {
+            return Some(self.fault(HealthClass::Memory, cause));
+        }
+        self.own_fault()
+    }
+
+    /// Answers a branch to the gate: the call returns to where its caller wants.
+    fn call_by_gate(&mut self) -> Option<Exit> {
+        let mut live = self.live();
+        let back = live.register(14);
+        live.set_register(15, back & !1);
+        self.hypercall(0)
+    }
+
+    /// Answers a fault of a VM's own that the VM cannot take itself: its HardFault.
+    fn own_fault(&mut self) -> Option<Exit> {
+        match self.hard_fault() {
+            Some(()) => None,
+            None => Some(self.stuck()),
+        }
+    }
+
+    /// Answers an exception of a task.
+    fn of_task(&mut self, cause: &Cause) -> Exit {
+        if cause.status & FRAME != 0 || !self.live().has_frame() {
+            return self.no_frame(cause);
+        }
+        if cause.status & USAGE == 0 && cause.status & (DACCVIOL | PRECISERR) != 0 {
+            return self.access(cause);
+        }
+        let class = if cause.status & USAGE != 0 {
+            HealthClass::Task
+        } else {
+            HealthClass::Memory
+        };
+        self.fault(class, cause)
+    }
+}
+
+impl Machine {
+    /// Returns a vCPU that has been adopted and whose partition has a space.
+    pub(crate) fn trapped(&mut self, vcpu: VcpuId) -> Option<Trapped<'_>> {
+        let context = self.contexts.get(vcpu)?;
+        let space = self.spaces.get(context.partition)?;
+        Some(Trapped { context, space })
+    }
+
+    /// Handles an exception of a vCPU's own making.
+    pub(crate) fn trap(&mut self, vcpu: VcpuId, number: u32) -> Option<Exit> {
+        let mut trapped = self.trapped(vcpu)?;
+        let is_task = trapped.context.is_task();
+        if number == SUPERVISOR_CALL && is_task {
+            return trapped.hypercall(0);
+        }
+        let cause = Cause::take(number);
+        if is_task {
+            Some(trapped.of_task(&cause))
+        } else {
+            trapped.of_vm(&cause)
+        }
+    }
+}

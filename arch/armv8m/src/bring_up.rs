@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Bring-up: the machine is made once, out of the checked system image.
+
+use crate::attribution::Attribution;
+use crate::context::{Context, ContextTable, Registers};
+use crate::crash::{self, halt};
+use crate::lines::{BYTES_OF_LINE, Interrupts};
+use crate::machine::Machine;
+use crate::protection::{self, Space, SpaceTable};
+use crate::sysreg::{self, AIRCR};
+use crate::{console, fp, log};
+use bulkhead_abi::lockdown;
+use bulkhead_arch_api::{Exit, MAX_PARTITIONS, Ticks, VcpuSet, class};
+use bulkhead_arch_one_pcpu::{Counter, Pool};
+use bulkhead_arch_support::Mmio;
+use bulkhead_drivers::cmsdk::DualTimer;
+use bulkhead_image::layout::{
+    CONTROLLER_ARM_MPC, CONTROLLER_DUAL_TIMER, CONTROLLER_IOTKIT_SECURITY, ControllerRecord, NONE,
+    PARTITION_VM, ROLE_TIMER,
+};
+use bulkhead_image::{Image, ImageError, Portable, claimed_length};
+use core::arch::global_asm;
+
+// The bytes of the pool that a partition and an interrupt line take, for the linker script and for
+// measurements.
+global_asm!(
+    ".global __pool_partition",
+    ".set __pool_partition, {partition}",
+    ".global __pool_line",
+    ".set __pool_line, {line}",
+    partition = const size_of::<Context>() + size_of::<Space>(),
+    line = const BYTES_OF_LINE,
+);
+
+unsafe extern "C" {
+    static __image_end: u8;
+    static __code_end: u8;
+}
+
+/// AIRCR (D1.2.2): priorities of the Non-secure world are below all Secure ones (PRIS), and only Secure software
+/// resets the board (SYSRESETREQS).
+pub(crate) const CONTROL: u32 = 1 << 14 | 1 << 3;
+const KEY: u32 = 0x05FA << 16;
+
+/// Returns the system image after the class binary. The image is as long as its own header says. Nothing
+/// else of the header is checked.
+fn system_image() -> &'static [u8] {
+    let start = &raw const __image_end;
+    let room = (&raw const __code_end).addr().saturating_sub(start.addr());
+    // SAFETY: code memory up to `__code_end` is the hypervisor's (the linker script and the host tool ensure
+    // this), no code writes it, and any bytes are bytes.
+    let all = unsafe { core::slice::from_raw_parts(start, room) };
+    // An image that is none is refused on the console, which is looked for in the image.
+    let length = claimed_length(all)
+        .ok()
+        .and_then(|length| usize::try_from(length).ok());
+    length.and_then(|length| all.get(..length)).unwrap_or(all)
+}
+
+/// Checks the programs that stay in code memory.
+fn check_residents(image: Image<'static>) -> Result<(), ImageError> {
+    for (index, record) in (0..).zip(image.residents()) {
+        let start = record.address.get() as usize as *const u8;
+        // SAFETY: the image is checked: the bytes are in code memory, which no code writes before the first
+        // partition runs, and any bytes are bytes.
+        let bytes = unsafe { core::slice::from_raw_parts(start, record.size.get() as usize) };
+        image.check_resident(index, bytes, &Portable)?;
+    }
+    Ok(())
+}
+
+/// Returns a window of a device.
+fn window(record: &ControllerRecord, index: usize) -> Mmio {
+    let place = record.base.get(index).zip(record.size.get(index));
+    let (base, size) = place.map_or((0, 0), |(base, size)| (base.get() as usize, size.get() as usize));
+    // SAFETY: the image is checked: these are the registers of the device, and no other code has them.
+    unsafe { Mmio::new(base, size) }
+}
+
+impl Machine {
+    fn new() -> Self {
+        // SAFETY: a window without registers, until the image tells the address of the timer.
+        let nothing = unsafe { Mmio::new(0, 0) };
+        let mut pool = Pool::take();
+        Self {
+            contexts: ContextTable::new(),
+            spaces: SpaceTable::new(),
+            attribution: Attribution::new(),
+            irq: Interrupts::new(&mut pool),
+            pool,
+            admitted: VcpuSet(u64::MAX),
+            current: None,
+            runs: false,
+            tenant: None,
+            parked: true,
+            lines_are_out: false,
+            shares_code: false,
+            passes: false,
+            loaded: 0,
+            exit: Exit::Signal,
+            first: [None; MAX_PARTITIONS],
+            deadline: Ticks::NEVER,
+            armed: Ticks(0),
+            timer: DualTimer::new(nothing),
+            timer_line: u32::MAX,
+            counter: Counter::new(nothing),
+            hertz: 0,
+            is_emulated: false,
+            idle: Registers::NOTHING,
+            trace: (0, 0),
+        }
+    }
+
+    /// Returns the system image, or the error in its tables. Called once, by `entry_point`, before anything
+    /// else.
+    #[inline(never)]
+    pub fn image() -> Result<Image<'static>, ImageError> {
+        let bytes = system_image();
+        console::find(bytes);
+        Image::check_here(bytes, &class::ARMV8M, &Portable)
+    }
+
+    /// Returns the machine of this board. Called once, by `entry_point`.
+    #[inline(never)]
+    pub fn of(image: &Result<Image<'static>, ImageError>) -> Self {
+        let mut machine = Self::new();
+        if let Ok(image) = image {
+            machine.adopt_board(image);
+        }
+        machine
+    }
+
+    /// Turns an error in the programs in code memory into an error of the image.
+    #[inline(never)]
+    pub fn check_programs(image: &mut Result<Image<'static>, ImageError>) {
+        if let Err(error) = image.and_then(check_residents) {
+            *image = Err(error);
+        }
+    }
+
+    fn adopt_board(&mut self, image: &Image<'static>) {
+        if image.board().log_base.get() != log::address() {
+            halt(lockdown!("the log's place is not where this hypervisor has it"));
+        }
+        let of_kind = |kind| {
+            image
+                .controllers()
+                .iter()
+                .filter(move |record| record.compatible.get() == kind)
+        };
+        let Some(timer) = of_kind(CONTROLLER_DUAL_TIMER).find(|record| record.role.get() == ROLE_TIMER) else {
+            halt(lockdown!(
+                "no timer this hypervisor can use in the board's tables"
+            ));
+        };
+        let [line, ..] = timer.lines;
+        self.timer = DualTimer::new(window(timer, 0));
+        self.counter = Counter::new(window(timer, 1));
+        self.timer_line = line.get();
+        self.hertz = timer.clock_hz.get().max(1);
+        self.irq.own(line.get());
+        let Some(security) = of_kind(CONTROLLER_IOTKIT_SECURITY).next() else {
+            halt(lockdown!(
+                "no security controller this hypervisor can use in the board's tables"
+            ));
+        };
+        for record in of_kind(CONTROLLER_ARM_MPC) {
+            let ([_, memory, ..], [_, size, ..]) = (record.base, record.size);
+            let memory = (memory.get() as u32, size.get() as u32);
+            self.attribution.add(window(record, 0), memory);
+        }
+        let vms = (0_u32..)
+            .zip(image.partitions())
+            .filter(|(_, record)| record.kind.get() == PARTITION_VM)
+            .fold(0, |vms, (number, _)| vms | 1_u32.wrapping_shl(number));
+        self.attribution
+            .give_devices(image.registers(), vms, window(security, 0));
+        crash::remember_devices(image.registers(), window(security, 0));
+        let board = image.board();
+        self.is_emulated = board.stop_after_ms.get() != NONE;
+        self.trace = (
+            board.trace_base.get() as usize,
+            board.trace_records.get() as usize,
+        );
+        sysreg::write(AIRCR, KEY | CONTROL);
+        sysreg::set_primask(1);
+        fp::open();
+        self.attribution.start();
+        protection::close();
+    }
+}

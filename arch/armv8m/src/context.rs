@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Contexts of vCPUs: plain data, and the table that has the only way to them.
+//!
+//! A [`Context`] stays at the place that it was put at boot. Registers are in the context and in the frame on
+//! the partition's own stack whenever Rust code runs.
+
+use crate::fp::FpRegisters;
+use crate::lines::Lines;
+use crate::world::World;
+use bulkhead_arch_api::{MAX_VCPUS, PartitionId, PartitionKind, TimeMode, VcpuId};
+use bulkhead_arch_one_pcpu::Pool;
+use core::mem::offset_of;
+use core::ptr::NonNull;
+
+/// The state of a partition that is not in the frame that the CPU pushes.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Registers {
+    /// r4 to r11.
+    pub(crate) general: [u32; 8],
+    /// The stack pointer of the code that was interrupted: address of the frame. It is loaded for a task only.
+    pub(crate) frame: u32,
+    /// The value that returns to the partition (D1.2.95).
+    pub(crate) exc_return: u32,
+}
+
+const _: () = assert!(offset_of!(Registers, frame) == 32 && offset_of!(Registers, exc_return) == 36);
+
+/// EXC_RETURN to Secure Thread mode on the process stack, with a basic frame.
+pub(crate) const RETURN_TASK: u32 = 0xFFFF_FFFD;
+/// EXC_RETURN to Non-secure Thread mode on the main stack, with a basic frame.
+pub(crate) const RETURN_VM: u32 = 0xFFFF_FFB9;
+/// EXC_RETURN: there are no floating-point registers in the frame.
+pub(crate) const BASIC: u32 = 1 << 4;
+
+impl Registers {
+    /// Of no vCPU yet.
+    pub(crate) const NOTHING: Self = Self {
+        general: [0; 8],
+        frame: 0,
+        exc_return: RETURN_TASK,
+    };
+}
+
+/// The answer that the last exit still needs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pending {
+    /// Nothing.
+    Nothing,
+    /// A load or store that the kernel answers.
+    Access,
+    /// A fault.
+    Fault,
+    /// Nothing helps but a reset.
+    Stuck,
+}
+
+const _: () = assert!(offset_of!(Context, registers) == 0);
+
+/// A vCPU.
+#[repr(C)]
+pub(crate) struct Context {
+    pub(crate) registers: Registers,
+    /// The Non-secure world of a VM, while another VM has it.
+    pub(crate) world: World,
+    /// Its floating-point registers, while another VM has the hardware.
+    pub(crate) fp: FpRegisters,
+    /// Lines whose level a virtual device holds.
+    pub(crate) levels: Lines,
+    /// The part of the kernel's description at boot that the backend needs.
+    pub(crate) partition: PartitionId,
+    pub(crate) kind: PartitionKind,
+    pub(crate) time: TimeMode,
+    /// The exit that is to be answered.
+    pub(crate) pending: Pending,
+}
+
+impl Context {
+    /// Tells whether it runs a program instead of a machine.
+    pub(crate) fn is_task(&self) -> bool {
+        self.kind == PartitionKind::Task
+    }
+}
+
+/// The contexts in use, in memory of the pool. There is one table, the machine's, so a borrow of the table is
+/// the only way to the contexts.
+pub(crate) struct ContextTable {
+    adopted: [Option<NonNull<Context>>; MAX_VCPUS],
+}
+
+impl ContextTable {
+    pub(crate) const fn new() -> Self {
+        Self {
+            adopted: [None; MAX_VCPUS],
+        }
+    }
+
+    /// Returns the context of a vCPU that has been adopted.
+    #[inline]
+    pub(crate) fn get(&mut self, vcpu: VcpuId) -> Option<&mut Context> {
+        let mut place = self.adopted.get(usize::from(vcpu.0)).copied().flatten()?;
+        // SAFETY: `adopt` has put a context there, which only this table knows; references to it come from
+        // the table only, and borrow the table.
+        Some(unsafe { place.as_mut() })
+    }
+
+    /// Adopts a vCPU. Called once for each vCPU. Without memory for its context, the vCPU is not adopted.
+    pub(crate) fn adopt(&mut self, vcpu: VcpuId, context: Context, pool: &mut Pool) {
+        if let Some(slot) = self.adopted.get_mut(usize::from(vcpu.0))
+            && slot.is_none()
+        {
+            *slot = pool.put(context);
+        }
+    }
+}

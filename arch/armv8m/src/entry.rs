@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: Apache-2.0
+//! All assembly of the backend that is more than one instruction: vector table, first instructions, the way
+//! into and out of a partition, and the few instructions that the hypervisor has the Non-secure world execute.
+//!
+//! **Boot.** The CPU starts in Secure Thread mode. The first steps make memory what the compiler expects, enable
+//! the configurable faults and make PendSV pending. The handler of PendSV is where the hypervisor begins, and
+//! it never returns.
+//!
+//! **Entry and exit.** While a partition runs, the Secure main stack holds the registers that Rust code wants
+//! back, and below them the partition's [`Registers`], the [`Machine`](crate::Machine) and the counters of
+//! exits. Any Secure exception of the partition saves r4 to r11 there, is counted by its vector, and calls
+//! `on_trap`. If that answers 0, the partition goes on. Otherwise `bulkhead_enter` returns, still in Handler
+//! mode, as the handler of that exception. The next `bulkhead_enter` returns from the exception.
+//!
+//! | at | register | meaning in | meaning out |
+//! |---|---|---|---|
+//! | `bulkhead_enter` | r0 | `*mut Registers` to run with | |
+//! | | r1 | `*mut Machine`, lent to the handler | |
+//! | | r2 | `&Exits` of the vCPU, or of the pCPU | |
+//! | | r4..r11, sp | the host's | the same |
+//! | `on_trap` | r0 | `*mut Machine` | 0: go on in the partition |
+//! | | r1 | number of the exception | |
+//! | `crash` | r0 | where the stack pointer was | |
+//! | | r1 | number of the exception | |
+//!
+//! **The Non-secure block.** One block of the hypervisor's RAM is always Non-secure for the memory protection
+//! controller, and for the CPU only while the hypervisor has opened it (`attribution`). No VM runs then. The
+//! block has a vector table, some instructions, and room for frames.
+//!
+//! References are to the Armv8-M Architecture Reference Manual, Arm DDI 0553B, here and everywhere in this
+//! crate.
+
+use crate::context::Registers;
+use crate::crash::crash;
+use crate::sysreg::MAX_LINES;
+use crate::traps::on_trap;
+use crate::world::{LineState, World};
+use bulkhead_abi::log::Exits;
+use core::arch::global_asm;
+use core::mem::offset_of;
+
+global_asm!(
+    r#"
+    .syntax unified
+    .thumb
+    .section .vectors, "a", %progbits
+    .balign 1024                            // VTOR (D1.2.267): as many words as a power of two
+bulkhead_vectors:
+    .word   __stack_top
+    .word   bulkhead_start
+    .word   bulkhead_crash                  // NMI
+    .word   bulkhead_fault                  // HardFault
+    .word   bulkhead_access                 // MemManage
+    .word   bulkhead_access                 // BusFault
+    .word   bulkhead_instruction            // UsageFault
+    .word   bulkhead_access                 // SecureFault
+    .rept   3
+    .word   bulkhead_crash
+    .endr
+    .word   bulkhead_call                   // SVCall
+    .word   bulkhead_crash
+    .word   bulkhead_crash
+    .word   bulkhead_first                  // PendSV
+    .word   bulkhead_crash                  // SysTick
+    .rept   {lines}
+    .word   bulkhead_line
+    .endr
+
+    .section .first, "ax", %progbits
+    .global bulkhead_start
+    .type   bulkhead_start, %function
+    .thumb_func
+bulkhead_start:
+    ldr     r0, =__stack_top
+    mov     sp, r0
+    ldr     r0, =0xE000ED00                 // SCB
+    ldr     r1, =bulkhead_vectors
+    str     r1, [r0, #0x08]                 // VTOR
+    ldr     r0, =__data_start
+    ldr     r1, =__data_load
+    ldr     r2, =__data_end
+1:  cmp     r0, r2
+    itt     lo
+    ldrlo   r3, [r1], #4
+    strlo   r3, [r0], #4
+    blo     1b
+    ldr     r0, =__bss_start
+    ldr     r2, =__bss_end
+    movs    r3, #0
+2:  cmp     r0, r2
+    it      lo
+    strlo   r3, [r0], #4
+    blo     2b
+    ldr     r0, =0xE000ED00                 // SCB
+    ldr     r1, =0x000F0000                 // SHCSR: MemManage, BusFault, UsageFault and SecureFault
+    str     r1, [r0, #0x24]
+    ldr     r1, =0x10000000                 // ICSR.PENDSVSET
+    str     r1, [r0, #0x04]
+    dsb
+    isb
+3:  b       3b
+    .ltorg
+
+    .section .text.entry, "ax", %progbits
+
+    .type   bulkhead_first, %function
+    .thumb_func
+bulkhead_first:
+    ldr     r0, =__stack_top
+    mov     sp, r0
+    movs    r0, #1                          // CONTROL.nPRIV: Secure Thread mode is unprivileged from now on
+    msr     control, r0
+    isb
+    bl      primary_main
+
+    // EXC_RETURN (D1.2.95): S tells the world whose stack has the frame, SPSEL the stack. The hypervisor itself is
+    // the only Secure code on the main stack.
+    .macro  trap name, counter
+    .type   \name, %function
+    .thumb_func
+\name:
+    tst     lr, #0x40
+    beq     1f
+    tst     lr, #4
+    beq     bulkhead_crash
+    mrs     r1, psp
+    b       3f
+1:  tst     lr, #4
+    ite     ne
+    mrsne   r1, psp_ns
+    mrseq   r1, msp_ns
+3:  ldrd    r2, r0, [sp]
+    stmia   r2!, {{r4-r11}}
+    strd    r1, lr, [r2]
+    ldr     r3, [sp, #8]
+    ldr     r1, [r3, #\counter]
+    adds    r1, #1
+    str     r1, [r3, #\counter]
+    mrs     r1, ipsr
+    bl      {on_trap}
+    cbnz    r0, 2f
+    b       bulkhead_resume
+2:  add     sp, #12
+    pop     {{r4-r11, pc}}
+    .endm
+    trap    bulkhead_call, {calls}
+    trap    bulkhead_access, {accesses}
+    trap    bulkhead_instruction, {instructions}
+    .global bulkhead_fault
+    trap    bulkhead_fault, {other}
+    trap    bulkhead_line, {interrupts}
+
+    .global bulkhead_enter
+    .type   bulkhead_enter, %function
+    .thumb_func
+bulkhead_enter:
+    push    {{r4-r11, lr}}
+    push    {{r0-r2}}
+bulkhead_resume:
+    ldr     r0, [sp]
+    ldmia   r0!, {{r4-r11}}
+    ldrd    r1, lr, [r0]
+    tst     lr, #0x40
+    it      ne
+    msrne   psp, r1
+    bx      lr
+
+    .type   bulkhead_crash, %function
+    .thumb_func
+bulkhead_crash:
+    mov     r0, sp
+    mrs     r1, ipsr
+    ldr     r2, =__stack_top
+    subs    r3, r2, r0
+    cmp     r3, #bulkhead_crash_room        // deeper, or on no stack at all: what is at the stack's top is not needed any more
+    it      hi
+    movhi   sp, r2
+    bl      {crash}
+    // Bytes of the stack that a crash record has: those below the frame of a shallow crash, those at the top
+    // for any other. `xtask stack` reads this symbol.
+    .global bulkhead_crash_room
+    .set    bulkhead_crash_room, 1024
+
+    // Waits for an interrupt, in privileged Thread mode.
+    .global bulkhead_idle
+    .type   bulkhead_idle, %function
+    .thumb_func
+bulkhead_idle:
+    wfi
+    b       bulkhead_idle
+    .ltorg
+
+    // Takes the Non-secure world out of the processor into the `World` at r0, but for PRIMASK, lines and floating
+    // point. The world is left as after a reset, as far as the instructions of the hypervisor need it.
+    .global bulkhead_save_world
+    .type   bulkhead_save_world, %function
+    .thumb_func
+bulkhead_save_world:
+    push    {{r3-r11, lr}}
+    mrs     r1, msp_ns
+    mrs     r2, psp_ns
+    mrs     r3, msplim_ns
+    mrs     r4, psplim_ns
+    mrs     r5, control_ns
+    mrs     r6, basepri_ns
+    mrs     r7, faultmask_ns
+    stmia   r0!, {{r1-r7}}
+    movs    r1, #0
+    msr     msplim_ns, r1
+    msr     psplim_ns, r1
+    msr     control_ns, r1
+    msr     basepri_ns, r1
+    msr     faultmask_ns, r1
+    ldr     r12, =0xE002ED00                // the Non-secure SCB
+    add     r2, r12, #0x08                  // VTOR, AIRCR, SCR, CCR, SHPR1 to SHPR3, SHCSR
+    ldm     r2, {{r1, r3-r9}}
+    stmia   r0!, {{r1, r3-r9}}
+    ldr     r1, [r12, #0x04]                // ICSR
+    ldr     r2, [r12, #0x34]                // MMFAR
+    ldr     r3, [r12, #0x88]                // CPACR
+    ldr     r4, [r12, #0x94]                // MPU_CTRL
+    ldr     r5, [r12, #0x98]                // MPU_RNR
+    ldr     r6, [r12, #0xC0]                // MPU_MAIR0
+    ldr     r7, [r12, #0xC4]                // MPU_MAIR1
+    ldr     r8, [r12, #0x234]               // FPCCR
+    ldr     r9, [r12, #0x23C]               // FPDSCR
+    stmia   r0!, {{r1-r9}}
+    movs    r1, #0
+    str     r1, [r12, #0x94]
+    ldr     r1, =0x05FA0000                 // AIRCR: the key, PRIGROUP 0
+    str     r1, [r12, #0x0C]
+    add     r2, r12, #0x9C                  // RBAR, RLAR and their aliases
+    .irp    region, 0, 4, 8, 12
+    movs    r1, #\region
+    str     r1, [r12, #0x98]
+    ldm     r2, {{r4-r11}}
+    stmia   r0!, {{r4-r11}}
+    .endr
+    mov     r4, r0
+    ldr     r3, =bulkhead_other_stop
+    bic     r3, r3, #1                      // BLXNS (C2.4.26): to the Non-secure world
+    blxns   r3
+    stmia   r4!, {{r0-r2}}
+    pop     {{r3-r11, pc}}
+    .ltorg
+
+    // Puts the world at r0 into the processor, likewise. r1 has what its timer's CVR is to be, and r2 the bits that
+    // ICSR is to get.
+    .global bulkhead_load_world
+    .type   bulkhead_load_world, %function
+    .thumb_func
+bulkhead_load_world:
+    push    {{r3-r11, lr}}
+    mov     r11, r2
+    mov     r10, r0
+    mov     r2, r1
+    add     r3, r0, #{timer}
+    ldrd    r0, r1, [r3]
+    and     r0, r0, #7
+    ldr     r3, =bulkhead_other_start
+    bic     r3, r3, #1
+    blxns   r3
+    ldr     r12, =0xE002ED00
+    add     r0, r10, #{regions}
+    add     r3, r12, #0x9C
+    mov     r1, r10
+    mov     lr, r11
+    .irp    region, 0, 4, 8, 12
+    movs    r2, #\region
+    str     r2, [r12, #0x98]
+    ldmia   r0!, {{r4-r11}}
+    stm     r3, {{r4-r11}}
+    .endr
+    mov     r0, r1
+    ldmia   r0!, {{r1-r7}}
+    msr     msp_ns, r1
+    msr     psp_ns, r2
+    msr     msplim_ns, r3
+    msr     psplim_ns, r4
+    msr     control_ns, r5
+    msr     basepri_ns, r6
+    msr     faultmask_ns, r7
+    ldmia   r0!, {{r1, r3-r9}}
+    ldr     r2, =0xFFFF                     // AIRCR without the status that stands for its key
+    and     r3, r3, r2
+    movt    r3, #0x05FA
+    add     r2, r12, #0x08
+    stm     r2, {{r1, r3-r9}}
+    ldmia   r0!, {{r1-r9}}
+    str     lr, [r12, #0x04]
+    str     r2, [r12, #0x34]
+    str     r3, [r12, #0x88]
+    str     r6, [r12, #0xC0]
+    str     r7, [r12, #0xC4]
+    str     r8, [r12, #0x234]
+    str     r9, [r12, #0x23C]
+    str     r5, [r12, #0x98]
+    str     r4, [r12, #0x94]
+    pop     {{r3-r11, pc}}
+    .ltorg
+
+    // Takes the state of the Non-secure lines into memory at r0: enabled, pending, active, priorities.
+    .global bulkhead_save_lines
+    .type   bulkhead_save_lines, %function
+    .thumb_func
+bulkhead_save_lines:
+    push    {{r4-r11}}
+    ldr     r1, =0xE002E100                 // NVIC_ISER
+    ldm     r1, {{r4-r7}}
+    add     r2, r1, #0x100                  // NVIC_ISPR
+    ldm     r2, {{r8-r11}}
+    stmia   r0!, {{r4-r11}}
+    add     r2, r1, #0x200                  // NVIC_IABR
+    ldm     r2, {{r4-r7}}
+    stmia   r0!, {{r4-r7}}
+    add     r1, r1, #0x300                  // NVIC_IPR
+    .rept   4
+    ldmia   r1!, {{r4-r11}}
+    stmia   r0!, {{r4-r11}}
+    .endr
+    pop     {{r4-r11}}
+    bx      lr
+
+    // Puts it back, but for active handlers.
+    .global bulkhead_load_lines
+    .type   bulkhead_load_lines, %function
+    .thumb_func
+bulkhead_load_lines:
+    push    {{r4-r11}}
+    ldr     r1, =0xE002E100
+    add     r2, r1, #0x300
+    add     r3, r0, #48
+    .rept   4
+    ldmia   r3!, {{r4-r11}}
+    stmia   r2!, {{r4-r11}}
+    .endr
+    ldm     r0, {{r4-r11}}
+    add     r2, r1, #0x100
+    stm     r2, {{r8-r11}}
+    stm     r1, {{r4-r7}}
+    pop     {{r4-r11}}
+    bx      lr
+
+    // Leaves no Non-secure line and no exception of the system pending or enabled, and none of the system active.
+    .global bulkhead_clear_other
+    .type   bulkhead_clear_other, %function
+    .thumb_func
+bulkhead_clear_other:
+    push    {{r4, r5}}
+    ldr     r1, =0xE002E180                 // NVIC_ICER
+    mvn     r2, #0
+    mvn     r3, #0
+    mvn     r4, #0
+    mvn     r5, #0
+    stm     r1, {{r2-r5}}
+    add     r0, r1, #0x100                  // NVIC_ICPR
+    stm     r0, {{r2-r5}}
+    ldr     r1, =0xE002ED00
+    mov     r3, #0x0A000000                 // ICSR: PENDSVCLR, PENDSTCLR
+    str     r3, [r1, #0x04]
+    movs    r3, #0
+    str     r3, [r1, #0x24]                 // SHCSR
+    str     r2, [r1, #0x28]                 // CFSR
+    pop     {{r4, r5}}
+    bx      lr
+    .ltorg
+
+    .section .nonsecure, "ax", %progbits
+    .balign 1024
+    .global bulkhead_other_vectors
+bulkhead_other_vectors:
+    .rept   {vectors}
+    .word   bulkhead_other_fault + 1
+    .endr
+    .thumb_func
+    .global bulkhead_other_end
+bulkhead_other_end:
+    bx      lr
+    // A load of Secure memory: the hypervisor gets control. r1 is 0 in each frame.
+    .global bulkhead_other_fault
+bulkhead_other_fault:
+    ldr     r1, [r1]
+    b       bulkhead_other_fault
+    // Stops SysTick, whose registers Secure software may not reach in QEMU 7.2. Returns CSR, RVR and CVR.
+    .thumb_func
+    .global bulkhead_other_stop
+bulkhead_other_stop:
+    ldr     r3, =0xE000E010
+    ldmia   r3, {{r0-r2}}
+    mov     r12, #0
+    str     r12, [r3]
+    bx      lr
+    // Starts SysTick with the CSR in r0, RVR in r1 and what is left of its period in r2, if that is not 0.
+    .thumb_func
+    .global bulkhead_other_start
+bulkhead_other_start:
+    ldr     r3, =0xE000E010
+    cbz     r2, 2f
+    str     r2, [r3, #4]
+    str     r2, [r3, #8]
+    str     r0, [r3]
+1:  ldr     r2, [r3, #8]
+    cmp     r2, #0
+    beq     1b
+    str     r1, [r3, #4]
+    bx      lr
+2:  str     r1, [r3, #4]
+    str     r2, [r3, #8]
+    str     r0, [r3]
+    bx      lr
+    .ltorg
+    .balign 8
+    .global bulkhead_other_frames
+bulkhead_other_frames:
+    .space  {frames}
+    .global bulkhead_other_stack
+bulkhead_other_stack:
+    .balign 1024
+    .text
+"#,
+    lines = const MAX_LINES,
+    vectors = const MAX_LINES + 16,
+    frames = const FRAMES_BYTES,
+    timer = const offset_of!(World, timer),
+    regions = const offset_of!(World, regions),
+    on_trap = sym on_trap,
+    calls = const offset_of!(Exits, calls),
+    accesses = const offset_of!(Exits, accesses),
+    instructions = const offset_of!(Exits, instructions),
+    other = const offset_of!(Exits, other),
+    interrupts = const offset_of!(Exits, interrupts),
+    crash = sym crash,
+);
+
+/// Frames that the Non-secure block has room for.
+pub(crate) const FRAMES: usize = 8;
+const FRAMES_BYTES: usize = FRAMES * 32;
+
+#[expect(
+    improper_ctypes,
+    reason = "the machine goes through the assembly as an address"
+)]
+unsafe extern "C" {
+    /// Runs with these registers until `on_trap` ends the run. See the module's table.
+    pub(crate) fn bulkhead_enter(
+        registers: *mut Registers,
+        machine: *mut crate::Machine,
+        exits: &'static Exits,
+    );
+}
+
+unsafe extern "C" {
+    /// Waits for an interrupt.
+    pub(crate) fn bulkhead_idle() -> !;
+    /// Takes the Non-secure world out of the processor.
+    pub(crate) fn bulkhead_save_world(world: *mut World);
+    /// Puts it back, with this rest of its timer's period and these bits of ICSR.
+    pub(crate) fn bulkhead_load_world(world: *const World, rest: u32, waiting: u32);
+    /// Takes the state of the Non-secure lines.
+    pub(crate) fn bulkhead_save_lines(lines: *mut LineState);
+    /// Puts it back.
+    pub(crate) fn bulkhead_load_lines(lines: *const LineState);
+    /// Leaves nothing pending in the Non-secure world.
+    pub(crate) fn bulkhead_clear_other();
+    pub(crate) static bulkhead_other_vectors: u8;
+    pub(crate) static bulkhead_other_end: u8;
+    pub(crate) static bulkhead_other_fault: u8;
+    pub(crate) static bulkhead_other_frames: u8;
+    pub(crate) static bulkhead_other_stack: u8;
+}

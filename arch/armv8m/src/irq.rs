@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Interrupts: the kernel's requests about lines, and the way of a line that has interrupted.
+
+use crate::lines::{Lines, Route, WORDS, has, strike};
+use crate::machine::Machine;
+use crate::sysreg::{NVIC_ICER, NVIC_ISER};
+use bulkhead_arch_api::{Exit, Irqs, Line, LineRoute, PartitionId, VcpuSet};
+
+impl Machine {
+    /// Handles a Secure line that has interrupted, or was found pending. Tells whether this concerns the
+    /// kernel: if so, the machine's exit says how.
+    pub(crate) fn interrupt(&mut self, line: u32) -> bool {
+        if line == self.timer_line {
+            self.exit = Exit::Deadline;
+            return self.timer_fired();
+        }
+        if has(&self.irq.own, line) {
+            strike(NVIC_ICER, line);
+            self.exit = Exit::Interrupt(Line(line));
+            return true;
+        }
+        let Some(route) = self.irq.route_of(line) else {
+            return false;
+        };
+        self.irq.hold(line);
+        let Some(vcpu) = self.first_of(route.partition) else {
+            return false;
+        };
+        let is_running = self.runs && self.current == Some(vcpu);
+        self.exit = Exit::Device(VcpuSet::of(vcpu), Line(line));
+        route.critical || !is_running
+    }
+}
+
+impl Irqs for Machine {
+    fn route(&mut self, line: Line, partition: PartitionId, route: LineRoute) {
+        let critical = route.critical;
+        self.irq.give(line.0, Route { partition, critical });
+    }
+
+    fn enable(&mut self, line: Line, _edge: bool) {
+        self.irq.own(line.0);
+    }
+
+    fn disable(&mut self, line: Line) {
+        strike(NVIC_ICER, line.0);
+    }
+
+    fn admit(&mut self, vcpus: VcpuSet) {
+        if vcpus == self.admitted {
+            return;
+        }
+        self.admitted = vcpus;
+        let mut admitted: Lines = [0; WORDS];
+        for (vcpu, lines) in self.first.iter().zip(&self.irq.of) {
+            if vcpu.is_some_and(|vcpu| vcpus.contains(vcpu)) {
+                for (word, lines) in admitted.iter_mut().zip(lines) {
+                    *word |= lines;
+                }
+            }
+        }
+        self.irq.admit(admitted);
+    }
+
+    /// A line of a UART that still has a byte is pending again by itself: its level is high when its handler
+    /// ends.
+    fn complete(&mut self, line: Line) {
+        strike(NVIC_ISER, line.0);
+    }
+}

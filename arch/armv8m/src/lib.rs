@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Backend of class `armv8m`: Cortex-M33 with TrustZone.
+//!
+//! The hypervisor is the Secure world. A VM is the whole Non-secure world while it runs, privileged code
+//! included: its vector table, interrupt controller, SysTick, protection unit and stacks are the processor's own,
+//! and its interrupts are no exits. A task is Secure unprivileged code under the Secure protection unit.
+//! There is no translation, and all software uses the same addresses.
+//!
+//! The hypervisor runs in Secure Handler mode from its first moments on: it *is* the handler of the exception that
+//! took the CPU out of a partition, until it returns from this exception into the same or another one. All
+//! its exceptions have the same priority, above all of the Non-secure world, so nothing interrupts the
+//! hypervisor, and nothing has to be masked.
+//!
+//! Way through the files, from the ground up; imports point from a line to the lines above it only.
+//! - **Ground**: `sysreg`, `fp` (the processor's registers), `lines`, `world` (the Non-secure state of a VM),
+//!   `context`, `protection` (spaces), `attribution` (what is Non-secure): hardware and plain data.
+//! - **Machine**: `machine` (the struct), `log`.
+//! - **Partition at a trap**: `live` (its registers and memory).
+//! - **Time, lines, worlds**: `clock`, `irq`, `passage` (out of handlers and into them), `switch`.
+//! - **Traps**: `answer` (the answers to a trap), `hard_fault` (the one that a VM is shown) -> `traps` (the way of every trap) -> `entry` (assembly).
+//! - **The kernel's verbs**: `vcpu`, `cpu`, `space`, `console`; `crash` is the end.
+//! - **Roof**: `bring_up`.
+#![no_std]
+
+mod answer;
+mod attribution;
+mod bring_up;
+mod clock;
+mod console;
+mod context;
+mod cpu;
+mod crash;
+mod entry;
+mod fp;
+mod hard_fault;
+mod irq;
+mod lines;
+mod live;
+mod log;
+mod machine;
+mod passage;
+mod protection;
+mod space;
+mod switch;
+mod sysreg;
+mod traps;
+mod vcpu;
+mod world;
+
+pub use bulkhead_arch_one_pcpu::Relax;
+pub use console::Serial;
+pub use crash::panic;
+pub use machine::Machine;
+
+/// Makes the class binary's function the one that `entry` jumps to.
+///
+/// The function takes the [`Machine`] and the system image, or the image's error, and does not return. The
+/// machine is made after the image has been checked, so the stack has to hold only one of the two at a time.
+#[macro_export]
+macro_rules! entry_point {
+    ($primary:path) => {
+        #[unsafe(no_mangle)]
+        extern "C" fn primary_main() -> ! {
+            let mut image = $crate::Machine::image();
+            let machine = $crate::Machine::of(&image);
+            $crate::Machine::check_programs(&mut image);
+            $primary(machine, image)
+        }
+    };
+}

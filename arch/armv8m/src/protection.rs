@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Spaces of partitions, and the Secure memory protection unit, which has the stretches of the task that runs.
+//!
+//! The hypervisor itself has no region. Memory that no region covers is open to privileged code
+//! (MPU_CTRL.PRIVDEFENA). Memory that a region makes read-only is so for privileged code as well, so the
+//! unit is off while the hypervisor writes there ([`Open`]).
+
+use crate::attribution::Blocks;
+use crate::sysreg::{self, MPU_CTRL, MPU_MAIR0, MPU_RBAR, MPU_RLAR, MPU_RNR};
+use bulkhead_arch_api::{MAX_PARTITIONS, PartitionId};
+use bulkhead_arch_armv8m_core::Stretches;
+use bulkhead_arch_one_pcpu::Pool;
+use bulkhead_arch_regions::Rights;
+use core::ptr::NonNull;
+
+/// MPU_CTRL: ENABLE and PRIVDEFENA.
+const CONTROL_ON: u32 = 1 | 1 << 2;
+
+/// A partition's space.
+pub(crate) struct Space {
+    pub(crate) stretches: Stretches,
+    /// The blocks of a VM, if there are not too many.
+    pub(crate) blocks: Option<Blocks>,
+}
+
+impl Space {
+    /// Returns the first of these bytes whose rights are not enough.
+    pub(crate) fn first_refused(&self, address: u64, bytes: u64, enough: fn(Rights) -> bool) -> Option<u64> {
+        self.stretches.first_refused(address, bytes, enough)
+    }
+
+    fn all(&self, address: u32, bytes: u32, enough: fn(Rights) -> bool) -> bool {
+        self.first_refused(address.into(), bytes.into(), enough).is_none()
+    }
+
+    pub(crate) fn writable(&self, address: u32, bytes: u32) -> bool {
+        self.all(address, bytes, |rights| rights.read && rights.write)
+    }
+
+    pub(crate) fn readable(&self, address: u32, bytes: u32) -> bool {
+        self.all(address, bytes, |rights| rights.read)
+    }
+
+    /// Tells whether something of the partition's is at this address: memory or a device.
+    pub(crate) fn has(&self, address: u32) -> bool {
+        self.stretches.at(address).is_some()
+    }
+}
+
+/// Loads the stretches of a task into the unit.
+pub(crate) fn load(stretches: &Stretches, loaded: &mut usize) {
+    let count = stretches.as_slice().len();
+    sysreg::write(MPU_CTRL, 0);
+    for (number, stretch) in (0_u32..).zip(stretches.as_slice()) {
+        let [base, limit] = stretch.protected();
+        sysreg::write(MPU_RNR, number);
+        sysreg::write(MPU_RBAR, base);
+        sysreg::write(MPU_RLAR, limit);
+    }
+    for number in count..*loaded {
+        sysreg::write(MPU_RNR, number as u32);
+        sysreg::write(MPU_RLAR, 0);
+    }
+    *loaded = count;
+    sysreg::write(MPU_CTRL, CONTROL_ON);
+    sysreg::synchronize();
+}
+
+/// The unit is off while a value of this type lives: the hypervisor writes to any RAM.
+pub(crate) struct Open;
+
+impl Open {
+    pub(crate) fn new() -> Self {
+        sysreg::write(MPU_CTRL, 0);
+        sysreg::synchronize();
+        Self
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        sysreg::write(MPU_CTRL, CONTROL_ON);
+        sysreg::synchronize();
+    }
+}
+
+/// Opens nothing to unprivileged code, before any space is loaded.
+pub(crate) fn close() {
+    sysreg::write(MPU_MAIR0, Stretches::MEMORY_ATTRIBUTES);
+    sysreg::write(MPU_CTRL, CONTROL_ON);
+    sysreg::synchronize();
+}
+
+/// The spaces that have been built, in memory of the pool. There is one table, the machine's, so a borrow of
+/// the table is the only way to the spaces.
+pub(crate) struct SpaceTable {
+    built: [Option<NonNull<Space>>; MAX_PARTITIONS],
+}
+
+impl SpaceTable {
+    pub(crate) const fn new() -> Self {
+        Self {
+            built: [None; MAX_PARTITIONS],
+        }
+    }
+
+    /// Returns a partition's space, if it has been built.
+    #[inline]
+    pub(crate) fn get(&self, partition: PartitionId) -> Option<&Space> {
+        let place = self.built.get(usize::from(partition.0)).copied().flatten()?;
+        // SAFETY: `set` has put a space there, which only this table knows; references to it come from the
+        // table only, and borrow the table.
+        Some(unsafe { place.as_ref() })
+    }
+
+    /// Tells whether code of this space is memory of another partition's. Bounded by the number of partitions.
+    pub(crate) fn share_code(&self, own: PartitionId, space: &Space) -> bool {
+        let code = || space.stretches.as_slice().iter().filter(|stretch| stretch.rights.execute);
+        (0_u8..).zip(&self.built).any(|(number, built)| {
+            let other = built.and_then(|_| self.get(PartitionId(number)));
+            number != own.0 && other.is_some_and(|other| code().any(|stretch| other.has(stretch.first)))
+        })
+    }
+
+    pub(crate) fn set(&mut self, partition: PartitionId, space: Space, pool: &mut Pool) -> bool {
+        let Some(slot) = self.built.get_mut(usize::from(partition.0)) else {
+            return false;
+        };
+        match slot {
+            None => *slot = pool.put(space),
+            // SAFETY: as for `get`; no reference to the space is alive, because one borrows the table.
+            Some(place) => unsafe { place.write(space) },
+        }
+        slot.is_some()
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Spaces of partitions as the kernel asks for them: built, copied in and out of, cleared.
+
+use crate::lines;
+use crate::machine::Machine;
+use crate::protection::{Open, Space};
+use bulkhead_arch_api::{
+    AccessKind, BuildError, CopyError, GuestPhys, HostPhys, MemoryKind, PartitionId, Region, SpacePlan,
+    Spaces, VirtualDevice, class,
+};
+use bulkhead_arch_armv8m_core::Stretches;
+use bulkhead_arch_one_pcpu::clear;
+use bulkhead_arch_regions::{
+    MAX_REQUESTS, Memory, Request, Rights, TASK_STRETCHES, Unfit, VM_STRETCHES, stretches,
+};
+use bulkhead_arch_support::{Mmio, physical};
+
+fn request(region: &Region) -> Result<Request, BuildError> {
+    let bad = BuildError::BadRegion(region.guest);
+    let start = u32::try_from(region.guest.0).map_err(|_| bad)?;
+    if region.guest.0 != region.host.0 {
+        return Err(bad);
+    }
+    Ok(Request {
+        start,
+        bytes: region.size,
+        rights: Rights {
+            read: region.permissions.read,
+            write: region.permissions.write,
+            execute: region.permissions.execute,
+        },
+        memory: match region.kind {
+            MemoryKind::Ram => Memory::NORMAL,
+            MemoryKind::Device => Memory::DEVICE,
+        },
+    })
+}
+
+impl Machine {
+    fn checked(
+        &self,
+        partition: PartitionId,
+        guest: GuestPhys,
+        length: u64,
+        enough: fn(Rights) -> bool,
+    ) -> Result<usize, CopyError> {
+        let refused = match self.spaces.get(partition) {
+            Some(space) => space.first_refused(guest.0, length, enough),
+            None => Some(guest.0),
+        };
+        match refused {
+            Some(address) => Err(CopyError {
+                address: GuestPhys(address),
+            }),
+            None => Ok(guest.0 as usize),
+        }
+    }
+}
+
+impl Spaces for Machine {
+    fn build(
+        &mut self,
+        partition: PartitionId,
+        plan: &SpacePlan<'_>,
+        _devices: impl Iterator<Item = VirtualDevice>,
+    ) -> Result<(), BuildError> {
+        const NOTHING: Request = Request {
+            start: 0,
+            bytes: 0,
+            rights: Rights::NONE,
+            memory: Memory::NORMAL,
+        };
+        let regions = plan.regions;
+        let mut requests = [NOTHING; MAX_REQUESTS];
+        if regions.len() > requests.len() {
+            return Err(BuildError::TablesExhausted);
+        }
+        for (slot, region) in requests.iter_mut().zip(regions) {
+            *slot = request(region)?;
+        }
+        // A VM has a virtual interrupt controller: its lines are counted.
+        let most = if plan.lines == 0 { TASK_STRETCHES } else { VM_STRETCHES };
+        let unit = class::ARMV8M.granule as u32;
+        let address = |index: usize| regions.get(index).map_or(GuestPhys(0), |region| region.guest);
+        let found = stretches(requests.get(..regions.len()).unwrap_or(&[]), unit, most);
+        let found = found.map_err(|unfit| match unfit {
+            Unfit::Unaligned { index } => BuildError::BadRegion(address(index)),
+            Unfit::Overlap { index, .. } => BuildError::Overlap(address(index)),
+            Unfit::TooMany { .. } => BuildError::TablesExhausted,
+        })?;
+        let stretches = Stretches::of(&found);
+        let blocks = self.attribution.blocks(&stretches);
+        let space = Space { stretches, blocks };
+        self.shares_code |= self.spaces.share_code(partition, &space);
+        if self.spaces.set(partition, space, &mut self.pool) {
+            Ok(())
+        } else {
+            Err(BuildError::TablesExhausted)
+        }
+    }
+
+    fn copy_in(&self, partition: PartitionId, guest: GuestPhys, bytes: &mut [u8]) -> Result<(), CopyError> {
+        let from = self.checked(partition, guest, bytes.len() as u64, |rights| rights.read)?;
+        // SAFETY: memory of the partition, which is readable by privileged code, and to which no Rust
+        // reference exists.
+        unsafe { physical::read(from, bytes) }
+        Ok(())
+    }
+
+    fn copy_out(&mut self, partition: PartitionId, guest: GuestPhys, bytes: &[u8]) -> Result<(), CopyError> {
+        let to = self.checked(partition, guest, bytes.len() as u64, |rights| !rights.is_none())?;
+        let _open = Open::new();
+        // SAFETY: memory of the partition, to which no Rust reference exists; the protection unit is off, so
+        // privileged code may write all RAM.
+        unsafe { physical::write(to, bytes) }
+        Ok(())
+    }
+
+    fn may_access(&self, partition: PartitionId, guest: GuestPhys, length: u64, is_store: bool) -> bool {
+        // Registers of devices have no rights here.
+        let enough: fn(Rights) -> bool = if is_store {
+            |rights| rights.read && rights.write
+        } else {
+            |rights| rights.read
+        };
+        self.checked(partition, guest, length, enough).is_ok()
+    }
+
+    fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<u64, CopyError> {
+        let to = self.checked(partition, guest, length, |rights| !rights.is_none())?;
+        let _open = Open::new();
+        // SAFETY: as for `copy_out`.
+        Ok(unsafe { clear(to, length as usize, lines::is_pending) } as u64)
+    }
+
+    fn clean(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError> {
+        // A Cortex-M33 has no cache of its own, and the hypervisor switches none of the board's on.
+        self.checked(partition, guest, length, |rights| !rights.is_none())?;
+        Ok(())
+    }
+
+    fn forward(&mut self, register: HostPhys, size: u8, kind: AccessKind) -> u64 {
+        let is_open = self.tenant.is_some_and(|tenant| {
+            self.trapped(tenant)
+                .is_some_and(|trapped| trapped.space.has(register.0 as u32))
+        });
+        let _reach = (!is_open).then(|| self.attribution.reach(register.0 as u32)).flatten();
+        // SAFETY: the system image's table of registers says that this is a register of a device.
+        unsafe { Mmio::new(register.0 as usize, usize::from(size)) }.forward(size, kind)
+    }
+
+    fn reset_shared(&mut self, partition: PartitionId, _part: u32) -> Option<u32> {
+        self.irq.forget(partition);
+        None
+    }
+}

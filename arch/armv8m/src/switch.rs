@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The switch from one vCPU to another.
+//!
+//! The Non-secure world stays with the VM that had it last, the *tenant*, until another VM runs. While a task
+//! runs or the CPU waits, the tenant is *parked*: no exception of its world can be taken, and its lines interrupt
+//! the hypervisor. So a switch between a task and a VM costs little, and a switch between two VMs moves
+//! the whole world.
+
+use crate::attribution::Attribution;
+use crate::fp;
+use crate::lines::is_empty;
+use crate::machine::Machine;
+use crate::world::World;
+use crate::{passage, protection, sysreg};
+use bulkhead_arch_api::{Clock, TimeMode, VcpuId};
+use bulkhead_arch_armv7m_core::frame_size;
+
+impl Machine {
+    /// Parks the tenant, if it is not parked.
+    pub(crate) fn park(&mut self) {
+        if self.parked {
+            return;
+        }
+        self.parked = true;
+        let Some(context) = self.tenant.and_then(|tenant| self.contexts.get(tenant)) else {
+            return;
+        };
+        context.world.primask = sysreg::primask();
+        sysreg::set_primask(1);
+        if self.irq.has_lines(context.partition) {
+            self.lines_are_out = true;
+            context.world.save_lines();
+            self.irq.take_back(context.partition);
+            self.irq.watch(context.partition, &mut context.world);
+        }
+    }
+
+    /// Lets the parked tenant run again.
+    fn unpark(&mut self) {
+        let Some(context) = self.tenant.and_then(|tenant| self.contexts.get(tenant)) else {
+            return;
+        };
+        if self.lines_are_out {
+            self.lines_are_out = false;
+            self.irq.unwatch(context.partition, &mut context.world);
+            self.irq.lend(context.partition);
+            context.world.load_lines();
+        }
+        sysreg::set_primask(context.world.primask);
+        self.parked = false;
+    }
+
+    /// Takes the world of the tenant out of the hardware. Afterwards the Non-secure world is as after a reset.
+    pub(crate) fn evict(&mut self) {
+        self.park();
+        let now = self.now().0;
+        let Some(tenant) = self.tenant.take() else { return };
+        let Some(context) = self.contexts.get(tenant) else {
+            return;
+        };
+        let Some(space) = self.spaces.get(context.partition) else {
+            return;
+        };
+        if fp::exists() {
+            let frame = context.registers.frame;
+            fp::settle(frame, || space.writable(frame, frame_size(true)));
+            context.fp.save();
+        }
+        self.attribution.close(&space.stretches, space.blocks.as_ref());
+        Attribution::open_block();
+        if !self.lines_are_out {
+            context.world.save_lines();
+        }
+        context.world.save(now);
+        World::clear();
+        let (partition, active) = (context.partition, context.world.lines.active);
+        if !is_empty(&active) {
+            self.unwind(&active);
+        }
+        if !self.lines_are_out {
+            self.irq.take_back(partition);
+        }
+        self.lines_are_out = false;
+        Attribution::close_block();
+    }
+
+    /// Puts the world of a VM into the hardware, parked. Requires: no VM has it.
+    fn move_in(&mut self, vcpu: VcpuId) {
+        let now = self.now().0;
+        let Some(context) = self.contexts.get(vcpu) else {
+            return;
+        };
+        let partition = context.partition;
+        let active = context.world.lines.active;
+        if self.irq.has_lines(partition) {
+            self.irq.unwatch(partition, &mut context.world);
+        }
+        self.irq.lend(partition);
+        Attribution::open_block();
+        if !is_empty(&active) {
+            sysreg::set_primask(0);
+            self.rewind(&active);
+            sysreg::set_primask(1);
+        }
+        if let Some(context) = self.contexts.get(vcpu) {
+            context.world.load(now, context.time == TimeMode::Real);
+            context.world.load_lines();
+            if fp::exists() {
+                context.fp.load();
+            }
+        }
+        Attribution::close_block();
+        if let Some(space) = self.spaces.get(partition) {
+            self.attribution.open(&space.stretches, space.blocks.as_ref());
+        }
+        self.tenant = Some(vcpu);
+    }
+
+    /// Makes a vCPU the one that runs next.
+    pub(crate) fn switch_to(&mut self, vcpu: VcpuId) -> bool {
+        let Some(context) = self.contexts.get(vcpu) else {
+            return false;
+        };
+        let is_task = context.is_task();
+        let Some(space) = self.spaces.get(context.partition) else {
+            return false;
+        };
+        if is_task {
+            protection::load(&space.stretches, &mut self.loaded);
+            if self.shares_code {
+                self.evict();
+            }
+            self.park();
+        } else {
+            if self.tenant != Some(vcpu) {
+                self.evict();
+                self.move_in(vcpu);
+            }
+            if self.parked {
+                self.unpark();
+            }
+        }
+        self.current = Some(vcpu);
+        true
+    }
+
+    /// Makes lines pending again whose level a virtual device holds, unless their handler runs.
+    pub(crate) fn raise_levels(&mut self, vcpu: VcpuId) {
+        let Some(context) = self.contexts.get(vcpu) else {
+            return;
+        };
+        if is_empty(&context.levels) {
+            return;
+        }
+        let levels = context.levels;
+        let active = passage::active();
+        for ((word, level), active) in (0..).zip(levels).zip(active) {
+            sysreg::other_space().write32(sysreg::NVIC_ISPR + 4 * word, level & !active);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The Non-secure world of a VM: all state of the processor that the VM can change without the hypervisor, as it
+//! is while another VM has the hardware.
+//!
+//! The state of a line that belongs to somebody else reads as zero through the Non-secure alias, and cannot be
+//! changed there (D1.2.190, NVIC_ITNS). So the alias alone is enough to move a VM's lines.
+
+use crate::entry::{
+    bulkhead_clear_other, bulkhead_load_lines, bulkhead_load_world, bulkhead_save_lines, bulkhead_save_world,
+};
+use crate::lines::Lines;
+use crate::sysreg::CCR_ALIGNED;
+
+/// ICSR (D1.2.147): PendSV and SysTick are pending.
+const PENDSVSET: u32 = 1 << 28;
+const PENDSTSET: u32 = 1 << 26;
+/// SysTick's CSR (D1.2.250).
+const ENABLE: u32 = 1;
+const TICKINT: u32 = 1 << 1;
+const CLKSOURCE: u32 = 1 << 2;
+/// FPCCR.ASPEN and LSPEN, which are set after a reset.
+const PRESERVED: u32 = 0xC000_0000;
+
+/// The state of the lines of a world.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub(crate) struct LineState {
+    pub(crate) enabled: Lines,
+    pub(crate) pending: Lines,
+    /// Lines whose handlers have begun and not ended.
+    pub(crate) active: Lines,
+    priorities: [u32; 32],
+}
+
+const _: () = assert!(size_of::<LineState>() == (12 + 32) * 4);
+
+/// The Non-secure world. The assembly in `entry` has the order of its words.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub(crate) struct World {
+    /// MSP, PSP, MSPLIM, PSPLIM, CONTROL, BASEPRI, FAULTMASK.
+    special: [u32; 7],
+    /// VTOR, AIRCR, SCR, CCR, SHPR1 to SHPR3, SHCSR.
+    block: [u32; 8],
+    /// ICSR.
+    waiting: u32,
+    /// MMFAR, CPACR, MPU_CTRL, MPU_RNR, MPU_MAIR0, MPU_MAIR1, FPCCR, FPDSCR.
+    more: [u32; 8],
+    pub(crate) regions: [u32; 32],
+    /// SysTick: CSR, RVR and CVR.
+    pub(crate) timer: [u32; 3],
+    /// PRIMASK, which is set in the hardware while the VM does not run.
+    pub(crate) primask: u32,
+    pub(crate) lines: LineState,
+    /// The time at which the world was left.
+    left: u64,
+}
+
+impl World {
+    /// The world after a reset (B3.1), with the stack pointer and the vector table of a program.
+    pub(crate) const fn new(main_stack: u32, vectors: u32) -> Self {
+        Self {
+            special: [main_stack, 0, 0, 0, 0, 0, 0],
+            block: [vectors, 0, 0, CCR_ALIGNED | 1, 0, 0, 0, 0],
+            waiting: 0,
+            more: [0, 0, 0, 0, 0, 0, PRESERVED, 0],
+            regions: [0; 32],
+            timer: [0; 3],
+            primask: 0,
+            lines: LineState {
+                enabled: [0; 4],
+                pending: [0; 4],
+                active: [0; 4],
+                priorities: [0; 32],
+            },
+            left: 0,
+        }
+    }
+
+    /// Takes the world out of the hardware, but for lines and floating point, at `now`. Requires: the
+    /// Non-secure block is open, and no exception of the world can be taken.
+    pub(crate) fn save(&mut self, now: u64) {
+        // SAFETY: the function writes the words of `self` up to `timer`. The Non-secure block is open.
+        unsafe { bulkhead_save_world(self) }
+        self.left = now;
+    }
+
+    /// Takes the state of its lines out of the hardware, active handlers included.
+    pub(crate) fn save_lines(&mut self) {
+        // SAFETY: the function writes all words of `lines`.
+        unsafe { bulkhead_save_lines(&raw mut self.lines) }
+    }
+
+    /// Empties the hardware of the world that was there: nothing is pending, enabled or active but handlers of
+    /// lines.
+    pub(crate) fn clear() {
+        // SAFETY: the function writes registers of the Non-secure world, which no code of the hypervisor uses.
+        unsafe { bulkhead_clear_other() }
+    }
+
+    /// Puts the world into the hardware at `now`, but for PRIMASK, lines and floating point. With `real`, its
+    /// own timer has run on meanwhile. Requires: as for [`World::save`], and [`World::clear`].
+    pub(crate) fn load(&self, now: u64, real: bool) {
+        let (rest, pended) = self.rest(now, real);
+        let waiting = self.waiting & (PENDSVSET | PENDSTSET) | pended;
+        // SAFETY: the function reads the words of `self`. The Non-secure block is open.
+        unsafe { bulkhead_load_world(self, rest, waiting) }
+    }
+
+    /// Puts the state of its lines into the hardware.
+    pub(crate) fn load_lines(&self) {
+        // SAFETY: the function reads all words of `lines`.
+        unsafe { bulkhead_load_lines(&raw const self.lines) }
+    }
+
+    /// Returns the rest of SysTick's period, and PENDSTSET if a period has ended meanwhile.
+    fn rest(&self, now: u64, real: bool) -> (u32, u32) {
+        let [control, reload, left] = self.timer;
+        // Only the processor's own clock is that of the counter.
+        if !real || control & CLKSOURCE == 0 || control & ENABLE == 0 || reload == 0 {
+            return if control & ENABLE == 0 { (0, 0) } else { (left, 0) };
+        }
+        let passed = now.wrapping_sub(self.left);
+        if passed < u64::from(left) {
+            return (left.wrapping_sub(passed as u32), 0);
+        }
+        let period = (reload & 0xFF_FFFF).wrapping_add(1);
+        let over = passed.wrapping_sub(u64::from(left));
+        let over = match u32::try_from(over) {
+            Ok(over) => over % period,
+            Err(_) => (over % u64::from(period)) as u32,
+        };
+        let pended = if control & TICKINT == 0 { 0 } else { PENDSTSET };
+        (period.wrapping_sub(over), pended)
+    }
+
+    /// Tells whether an interrupt waits that its program has enabled, as far as is known while the world is
+    /// not in the hardware.
+    pub(crate) fn has_work(&self) -> bool {
+        let lines = self.lines.pending.iter().zip(&self.lines.enabled);
+        let waits = lines.fold(0, |waits, (pending, enabled)| waits | pending & enabled);
+        self.waiting & (PENDSVSET | PENDSTSET) | waits != 0
+    }
+}
