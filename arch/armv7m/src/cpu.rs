@@ -6,6 +6,7 @@ use crate::entry::{bulkhead_enter, bulkhead_exit_emulator, bulkhead_idle};
 use crate::machine::Machine;
 use crate::sysreg::AIRCR;
 use crate::{lines, log, starts, sysreg};
+use bulkhead_arch_one_pcpu::told;
 use bulkhead_arch_api::{Cpus, Exit, PcpuId, StartError};
 use core::cell::UnsafeCell;
 
@@ -72,7 +73,7 @@ impl Cpus for Machine {
         }
         self.set_timer(self.deadline);
         self.sleep();
-        self.told()
+        told(&self.exit)
     }
 
     fn poll(&mut self) -> Option<Exit> {
@@ -82,7 +83,7 @@ impl Cpus for Machine {
             return self.early_exit();
         }
         let line = lines::take_pending()?;
-        self.interrupt(line).then(|| self.told())
+        self.interrupt(line).then(|| told(&self.exit))
     }
 
     fn stop(&mut self) -> ! {

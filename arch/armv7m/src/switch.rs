@@ -156,17 +156,4 @@ impl Machine {
         self.armed = Ticks(0);
         true
     }
-
-    /// Returns the exit that the kernel is told. Most exits are a word or two, so the common ones are copied
-    /// without the unused rest.
-    #[inline(always)]
-    pub(crate) fn told(&self) -> Exit {
-        match self.exit {
-            Exit::Device(vcpus, line) => Exit::Device(vcpus, line),
-            Exit::Idle { until } => Exit::Idle { until },
-            Exit::Interrupt(line) => Exit::Interrupt(line),
-            Exit::Deadline => Exit::Deadline,
-            other => other,
-        }
-    }
 }

@@ -11,6 +11,7 @@ use crate::masks::Masks;
 use crate::protection::Space;
 use crate::starts;
 use bulkhead_abi::log::registers;
+use bulkhead_arch_one_pcpu::told;
 use bulkhead_arch_api::{
     Clock, DUMP_REGISTERS, Dump, Exit, FaultReport, PartitionId, Reply, Ticks, VcpuId, VcpuPlan, VcpuReset,
     VcpuSet, Vcpus, VirtualLine,
@@ -121,7 +122,7 @@ impl Vcpus for Machine {
         // the vCPU's frame into the vCPU's own memory. The machine is lent to `on_trap` until the return, and
         // no code uses it meanwhile.
         unsafe { bulkhead_enter(registers, machine, log::exits(Some(vcpu))) }
-        self.told()
+        told(&self.exit)
     }
 
     fn reply(&mut self, vcpu: VcpuId, reply: Reply) {

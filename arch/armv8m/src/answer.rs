@@ -16,7 +16,7 @@ use bulkhead_abi::HealthClass;
 use bulkhead_abi::hypercall::{HYPERCALL_GATE, HYPERCALL_INSTRUCTION};
 use bulkhead_arch_api::{Access, AccessKind, AddressSpace, Exit, FaultReport, GuestPhys, VcpuId};
 use bulkhead_arch_armv7m_core::status::{
-    BFARVALID, DACCVIOL, MMARVALID, MSTKERR, MUNSTKERR, PRECISERR, STKERR, UNDEFINSTR, UNSTKERR,
+    BFARVALID, DACCVIOL, IBUSERR, MMARVALID, MSTKERR, MUNSTKERR, PRECISERR, STKERR, UNDEFINSTR, UNSTKERR,
 };
 use bulkhead_arch_armv7m_core::{Guest, take_hypercall};
 use bulkhead_arch_armv8m_core::status::{AUVIOL, INVEP, SFARVALID};
@@ -178,7 +178,10 @@ impl Trapped<'_> {
             other_space().write32(CFSR, UNDEFINSTR);
             return self.hypercall(2);
         }
-        Some(self.own_fault(cause))
+        if cause.status & PRECISERR != 0 || cause.status & IBUSERR != 0 {
+            return Some(self.fault(HealthClass::Memory, cause));
+        }
+        self.own_fault()
     }
 
     /// Answers a branch to the gate: the call returns to where its caller wants.
@@ -189,12 +192,12 @@ impl Trapped<'_> {
         self.hypercall(0)
     }
 
-    /// Reports a fault of a VM's own that the VM cannot take itself: its HardFault.
-    fn own_fault(&mut self, cause: &Cause) -> Exit {
-        let status = if cause.own != 0 { cause.own } else { cause.status };
-        other_space().write32(CFSR, cause.own);
-        let own = Cause { status, ..*cause };
-        self.fault(HealthClass::System, &own)
+    /// Answers a fault of a VM's own that the VM cannot take itself: its HardFault.
+    fn own_fault(&mut self) -> Option<Exit> {
+        match self.hard_fault() {
+            Some(()) => None,
+            None => Some(self.stuck()),
+        }
     }
 
     /// Answers an exception of a task.

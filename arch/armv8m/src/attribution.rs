@@ -70,6 +70,59 @@ impl Controller {
     }
 }
 
+/// A word of the look-up table of a controller, as it is while a VM has the Non-secure world, and while not.
+#[derive(Clone, Copy)]
+struct BlockWord {
+    controller: u8,
+    index: u32,
+    open: u32,
+    closed: u32,
+}
+
+/// Words of a VM that are found in advance: a stretch of 32 KiB is one.
+const MAX_WORDS: usize = 16;
+
+/// The blocks of a VM, found in advance, so that a switch only stores.
+pub(crate) struct Blocks {
+    words: [BlockWord; MAX_WORDS],
+    count: usize,
+}
+
+impl Blocks {
+    /// No block.
+    const NONE: Self = Self {
+        words: [BlockWord {
+            controller: 0,
+            index: 0,
+            open: 0,
+            closed: 0,
+        }; MAX_WORDS],
+        count: 0,
+    };
+
+    /// Adds bits of a word; false if there is no room.
+    fn add(&mut self, controller: u8, index: u32, bits: u32, closed: u32) -> bool {
+        let known = self.words.iter_mut().take(self.count);
+        for word in known {
+            if word.controller == controller && word.index == index {
+                word.open |= bits;
+                return true;
+            }
+        }
+        let Some(slot) = self.words.get_mut(self.count) else {
+            return false;
+        };
+        *slot = BlockWord {
+            controller,
+            index,
+            open: bits | closed,
+            closed,
+        };
+        self.count += 1;
+        true
+    }
+}
+
 /// The controllers of the board.
 pub(crate) struct Attribution {
     controllers: [Option<Controller>; MAX_CONTROLLERS],
@@ -148,25 +201,61 @@ impl Attribution {
         }
     }
 
-    /// Gives the Non-secure world this memory and these devices, of which it had none.
-    pub(crate) fn open(&self, stretches: &Stretches) {
-        for (number, stretch) in (0..BLOCK_REGION).zip(stretches.as_slice()) {
-            if !stretch.is_device {
-                self.set_blocks(stretch.first, stretch.last, true);
+    /// Finds the blocks of a VM in advance. Returns `None` if there are more than can be kept: they are then
+    /// found at each switch. Requires: nothing but the hypervisor's block is Non-secure.
+    pub(crate) fn blocks(&self, stretches: &Stretches) -> Option<Blocks> {
+        let mut all = Blocks::NONE;
+        for (number, controller) in (0_u8..).zip(self.controllers.iter().flatten()) {
+            for stretch in stretches.as_slice().iter().filter(|stretch| !stretch.is_device) {
+                let (first, last) = (stretch.first.max(controller.first), stretch.last.min(controller.last));
+                if first > last {
+                    continue;
+                }
+                let inside = (first - controller.first, last - controller.first);
+                for word in blocks::words(inside.0, inside.1, controller.shift) {
+                    controller.registers.write32(BLK_IDX, word.index);
+                    let closed = controller.registers.read32(BLK_LUT);
+                    if !all.add(number, word.index, word.bits, closed) {
+                        return None;
+                    }
+                }
             }
+        }
+        Some(all)
+    }
+
+    /// Makes the blocks of a VM Non-secure, or Secure.
+    fn set_all(&self, stretches: &Stretches, blocks: Option<&Blocks>, non_secure: bool) {
+        let Some(blocks) = blocks else {
+            for stretch in stretches.as_slice().iter().filter(|stretch| !stretch.is_device) {
+                self.set_blocks(stretch.first, stretch.last, non_secure);
+            }
+            return;
+        };
+        for word in blocks.words.iter().take(blocks.count) {
+            if let Some(Some(controller)) = self.controllers.get(usize::from(word.controller)) {
+                let value = if non_secure { word.open } else { word.closed };
+                controller.registers.write32(BLK_IDX, word.index);
+                controller.registers.write32(BLK_LUT, value);
+            }
+        }
+    }
+
+    /// Gives the Non-secure world the memory and the devices of a VM. It had none.
+    pub(crate) fn open(&self, stretches: &Stretches, blocks: Option<&Blocks>) {
+        self.set_all(stretches, blocks, true);
+        for (number, stretch) in (0..BLOCK_REGION).zip(stretches.as_slice()) {
             set_region(number, stretch.non_secure());
         }
         sysreg::synchronize();
     }
 
     /// Takes them away.
-    pub(crate) fn close(&self, stretches: &Stretches) {
-        for (number, stretch) in (0..BLOCK_REGION).zip(stretches.as_slice()) {
-            close_region(number);
-            if !stretch.is_device {
-                self.set_blocks(stretch.first, stretch.last, false);
-            }
+    pub(crate) fn close(&self, stretches: &Stretches, blocks: Option<&Blocks>) {
+        for number in 0..stretches.as_slice().len() {
+            close_region(number as u32);
         }
+        self.set_all(stretches, blocks, false);
         sysreg::synchronize();
     }
 

@@ -6,6 +6,7 @@ use crate::entry::{bulkhead_enter, bulkhead_idle};
 use crate::machine::Machine;
 use crate::sysreg::AIRCR;
 use crate::{lines, log, sysreg};
+use bulkhead_arch_one_pcpu::told;
 use bulkhead_arch_api::{Cpus, Exit, PcpuId, StartError};
 use core::cell::UnsafeCell;
 
@@ -71,14 +72,14 @@ impl Cpus for Machine {
         self.set_timer();
         self.park();
         self.sleep();
-        self.exit
+        told(&self.exit)
     }
 
     fn poll(&mut self) -> Option<Exit> {
         // The vCPU that ran last does not run any more: an interrupt for it has to wake it.
         self.runs = false;
         let line = lines::take_pending()?;
-        self.interrupt(line).then_some(self.exit)
+        self.interrupt(line).then(|| told(&self.exit))
     }
 
     fn stop(&mut self) -> ! {

@@ -34,6 +34,7 @@ use crate::context::Registers;
 use crate::crash::crash;
 use crate::sysreg::MAX_LINES;
 use crate::traps::on_trap;
+use crate::world::{LineState, World};
 use bulkhead_abi::log::Exits;
 use core::arch::global_asm;
 use core::mem::offset_of;
@@ -189,79 +190,179 @@ bulkhead_idle:
     b       bulkhead_idle
     .ltorg
 
-    // Copies `r2` groups of eight words from `r0` to `r1`, each by one load and one store.
-    .global bulkhead_copy
-    .type   bulkhead_copy, %function
+    // Takes the Non-secure world out of the processor into the `World` at r0, but for PRIMASK, lines and floating
+    // point. The world is left as after a reset, as far as the instructions of the hypervisor need it.
+    .global bulkhead_save_world
+    .type   bulkhead_save_world, %function
     .thumb_func
-bulkhead_copy:
-    push    {{r4-r10}}
-1:  ldmia   r0!, {{r3-r10}}
-    stmia   r1!, {{r3-r10}}
-    subs    r2, #1
-    bne     1b
-    pop     {{r4-r10}}
-    bx      lr
-
-    // Copies the 16 regions of the Non-secure protection unit to memory at r0, or from there.
-    .global bulkhead_save_regions
-    .type   bulkhead_save_regions, %function
-    .thumb_func
-bulkhead_save_regions:
-    push    {{r4-r11}}
-    ldr     r1, =0xE002ED98                 // MPU_RNR, then RBAR, RLAR and their aliases (D1.2.176 to 181)
-    movs    r2, #0
-1:  str     r2, [r1]
-    adds    r3, r1, #4
-    ldmia   r3, {{r4-r11}}
-    stmia   r0!, {{r4-r11}}
-    adds    r2, #4
-    cmp     r2, #16
-    bne     1b
-    pop     {{r4-r11}}
-    bx      lr
-
-    .global bulkhead_load_regions
-    .type   bulkhead_load_regions, %function
-    .thumb_func
-bulkhead_load_regions:
-    push    {{r4-r11}}
-    ldr     r1, =0xE002ED98
-    movs    r2, #0
-1:  str     r2, [r1]
-    adds    r3, r1, #4
-    ldmia   r0!, {{r4-r11}}
-    stmia   r3, {{r4-r11}}
-    adds    r2, #4
-    cmp     r2, #16
-    bne     1b
-    pop     {{r4-r11}}
-    bx      lr
-    .ltorg
-
-    // Calls Non-secure code of the block below: SysTick stops, and r0 gets its CSR, RVR and CVR.
-    .global bulkhead_stop_timer
-    .type   bulkhead_stop_timer, %function
-    .thumb_func
-bulkhead_stop_timer:
+bulkhead_save_world:
     push    {{r3-r11, lr}}
+    mrs     r1, msp_ns
+    mrs     r2, psp_ns
+    mrs     r3, msplim_ns
+    mrs     r4, psplim_ns
+    mrs     r5, control_ns
+    mrs     r6, basepri_ns
+    mrs     r7, faultmask_ns
+    stmia   r0!, {{r1-r7}}
+    movs    r1, #0
+    msr     msplim_ns, r1
+    msr     psplim_ns, r1
+    msr     control_ns, r1
+    msr     basepri_ns, r1
+    msr     faultmask_ns, r1
+    ldr     r12, =0xE002ED00                // the Non-secure SCB
+    add     r2, r12, #0x08                  // VTOR, AIRCR, SCR, CCR, SHPR1 to SHPR3, SHCSR
+    ldm     r2, {{r1, r3-r9}}
+    stmia   r0!, {{r1, r3-r9}}
+    ldr     r1, [r12, #0x04]                // ICSR
+    ldr     r2, [r12, #0x34]                // MMFAR
+    ldr     r3, [r12, #0x88]                // CPACR
+    ldr     r4, [r12, #0x94]                // MPU_CTRL
+    ldr     r5, [r12, #0x98]                // MPU_RNR
+    ldr     r6, [r12, #0xC0]                // MPU_MAIR0
+    ldr     r7, [r12, #0xC4]                // MPU_MAIR1
+    ldr     r8, [r12, #0x234]               // FPCCR
+    ldr     r9, [r12, #0x23C]               // FPDSCR
+    stmia   r0!, {{r1-r9}}
+    movs    r1, #0
+    str     r1, [r12, #0x94]
+    ldr     r1, =0x05FA0000                 // AIRCR: the key, PRIGROUP 0
+    str     r1, [r12, #0x0C]
+    add     r2, r12, #0x9C                  // RBAR, RLAR and their aliases
+    .irp    region, 0, 4, 8, 12
+    movs    r1, #\region
+    str     r1, [r12, #0x98]
+    ldm     r2, {{r4-r11}}
+    stmia   r0!, {{r4-r11}}
+    .endr
     mov     r4, r0
     ldr     r3, =bulkhead_other_stop
     bic     r3, r3, #1                      // BLXNS (C2.4.26): to the Non-secure world
     blxns   r3
-    stmia   r4, {{r0-r2}}
+    stmia   r4!, {{r0-r2}}
     pop     {{r3-r11, pc}}
+    .ltorg
 
-    // The same, to start it.
-    .global bulkhead_start_timer
-    .type   bulkhead_start_timer, %function
+    // Puts the world at r0 into the processor, likewise. r1 has what its timer's CVR is to be, and r2 the bits that
+    // ICSR is to get.
+    .global bulkhead_load_world
+    .type   bulkhead_load_world, %function
     .thumb_func
-bulkhead_start_timer:
+bulkhead_load_world:
     push    {{r3-r11, lr}}
-    ldm     r0, {{r0-r2}}
+    mov     r11, r2
+    mov     r10, r0
+    mov     r2, r1
+    add     r3, r0, #{timer}
+    ldrd    r0, r1, [r3]
+    and     r0, r0, #7
     ldr     r3, =bulkhead_other_start
     bic     r3, r3, #1
     blxns   r3
+    ldr     r12, =0xE002ED00
+    add     r0, r10, #{regions}
+    add     r3, r12, #0x9C
+    mov     r1, r10
+    mov     lr, r11
+    .irp    region, 0, 4, 8, 12
+    movs    r2, #\region
+    str     r2, [r12, #0x98]
+    ldmia   r0!, {{r4-r11}}
+    stm     r3, {{r4-r11}}
+    .endr
+    mov     r0, r1
+    ldmia   r0!, {{r1-r7}}
+    msr     msp_ns, r1
+    msr     psp_ns, r2
+    msr     msplim_ns, r3
+    msr     psplim_ns, r4
+    msr     control_ns, r5
+    msr     basepri_ns, r6
+    msr     faultmask_ns, r7
+    ldmia   r0!, {{r1, r3-r9}}
+    ldr     r2, =0xFFFF                     // AIRCR without the status that stands for its key
+    and     r3, r3, r2
+    movt    r3, #0x05FA
+    add     r2, r12, #0x08
+    stm     r2, {{r1, r3-r9}}
+    ldmia   r0!, {{r1-r9}}
+    str     lr, [r12, #0x04]
+    str     r2, [r12, #0x34]
+    str     r3, [r12, #0x88]
+    str     r6, [r12, #0xC0]
+    str     r7, [r12, #0xC4]
+    str     r8, [r12, #0x234]
+    str     r9, [r12, #0x23C]
+    str     r5, [r12, #0x98]
+    str     r4, [r12, #0x94]
     pop     {{r3-r11, pc}}
+    .ltorg
+
+    // Takes the state of the Non-secure lines into memory at r0: enabled, pending, active, priorities.
+    .global bulkhead_save_lines
+    .type   bulkhead_save_lines, %function
+    .thumb_func
+bulkhead_save_lines:
+    push    {{r4-r11}}
+    ldr     r1, =0xE002E100                 // NVIC_ISER
+    ldm     r1, {{r4-r7}}
+    add     r2, r1, #0x100                  // NVIC_ISPR
+    ldm     r2, {{r8-r11}}
+    stmia   r0!, {{r4-r11}}
+    add     r2, r1, #0x200                  // NVIC_IABR
+    ldm     r2, {{r4-r7}}
+    stmia   r0!, {{r4-r7}}
+    add     r1, r1, #0x300                  // NVIC_IPR
+    .rept   4
+    ldmia   r1!, {{r4-r11}}
+    stmia   r0!, {{r4-r11}}
+    .endr
+    pop     {{r4-r11}}
+    bx      lr
+
+    // Puts it back, but for active handlers.
+    .global bulkhead_load_lines
+    .type   bulkhead_load_lines, %function
+    .thumb_func
+bulkhead_load_lines:
+    push    {{r4-r11}}
+    ldr     r1, =0xE002E100
+    add     r2, r1, #0x300
+    add     r3, r0, #48
+    .rept   4
+    ldmia   r3!, {{r4-r11}}
+    stmia   r2!, {{r4-r11}}
+    .endr
+    ldm     r0, {{r4-r11}}
+    add     r2, r1, #0x100
+    stm     r2, {{r8-r11}}
+    stm     r1, {{r4-r7}}
+    pop     {{r4-r11}}
+    bx      lr
+
+    // Leaves no Non-secure line and no exception of the system pending or enabled, and none of the system active.
+    .global bulkhead_clear_other
+    .type   bulkhead_clear_other, %function
+    .thumb_func
+bulkhead_clear_other:
+    push    {{r4, r5}}
+    ldr     r1, =0xE002E180                 // NVIC_ICER
+    mvn     r2, #0
+    mvn     r3, #0
+    mvn     r4, #0
+    mvn     r5, #0
+    stm     r1, {{r2-r5}}
+    add     r0, r1, #0x100                  // NVIC_ICPR
+    stm     r0, {{r2-r5}}
+    ldr     r1, =0xE002ED00
+    mov     r3, #0x0A000000                 // ICSR: PENDSVCLR, PENDSTCLR
+    str     r3, [r1, #0x04]
+    movs    r3, #0
+    str     r3, [r1, #0x24]                 // SHCSR
+    str     r2, [r1, #0x28]                 // CFSR
+    pop     {{r4, r5}}
+    bx      lr
     .ltorg
 
     .section .nonsecure, "ax", %progbits
@@ -320,6 +421,8 @@ bulkhead_other_stack:
     lines = const MAX_LINES,
     vectors = const MAX_LINES + 16,
     frames = const FRAMES_BYTES,
+    timer = const offset_of!(World, timer),
+    regions = const offset_of!(World, regions),
     on_trap = sym on_trap,
     calls = const offset_of!(Exits, calls),
     accesses = const offset_of!(Exits, accesses),
@@ -349,16 +452,16 @@ unsafe extern "C" {
 unsafe extern "C" {
     /// Waits for an interrupt.
     pub(crate) fn bulkhead_idle() -> !;
-    /// Copies `groups` groups of eight words.
-    pub(crate) fn bulkhead_copy(from: *const u32, to: *mut u32, groups: u32);
-    /// Reads the regions of the Non-secure protection unit.
-    pub(crate) fn bulkhead_save_regions(to: *mut [u32; 32]);
-    /// Writes them.
-    pub(crate) fn bulkhead_load_regions(from: *const [u32; 32]);
-    /// Stops the Non-secure SysTick, and stores CSR, RVR and CVR.
-    pub(crate) fn bulkhead_stop_timer(to: *mut [u32; 3]);
-    /// Starts it with CSR, RVR, and what is left of the period.
-    pub(crate) fn bulkhead_start_timer(from: *const [u32; 3]);
+    /// Takes the Non-secure world out of the processor.
+    pub(crate) fn bulkhead_save_world(world: *mut World);
+    /// Puts it back, with this rest of its timer's period and these bits of ICSR.
+    pub(crate) fn bulkhead_load_world(world: *const World, rest: u32, waiting: u32);
+    /// Takes the state of the Non-secure lines.
+    pub(crate) fn bulkhead_save_lines(lines: *mut LineState);
+    /// Puts it back.
+    pub(crate) fn bulkhead_load_lines(lines: *const LineState);
+    /// Leaves nothing pending in the Non-secure world.
+    pub(crate) fn bulkhead_clear_other();
     pub(crate) static bulkhead_other_vectors: u8;
     pub(crate) static bulkhead_other_end: u8;
     pub(crate) static bulkhead_other_fault: u8;

@@ -50,9 +50,9 @@ pub(crate) fn open() {
     synchronize();
 }
 
-/// Fills the room that lazy stacking has reserved in the frame at `frame`, if it has and if `fits`: all of that
-/// frame is memory that the VM may write. Room anywhere else is not filled.
-pub(crate) fn settle(frame: u32, fits: bool) {
+/// Fills the room that lazy stacking has reserved in the frame at `frame`, if it has and if `fits` says that all of
+/// that frame is memory that the VM may write. Room anywhere else is not filled.
+pub(crate) fn settle(frame: u32, fits: impl FnOnce() -> bool) {
     let control = other_space().read32(FPCCR);
     if control & LAZY_ACTIVE == 0 {
         return;
@@ -61,7 +61,7 @@ pub(crate) fn settle(frame: u32, fits: bool) {
     synchronize();
     let mut nowhere = MaybeUninit::<[u32; STACKED_WORDS]>::uninit();
     let room = frame.wrapping_add(BASIC);
-    let to = if fits && other_space().read32(FPCAR) == room {
+    let to = if other_space().read32(FPCAR) == room && fits() {
         room
     } else {
         nowhere.as_mut_ptr() as u32

@@ -17,7 +17,7 @@
 //! - **Machine**: `machine` (the struct), `log`.
 //! - **Partition at a trap**: `live` (its registers and memory).
 //! - **Time, lines, worlds**: `clock`, `irq`, `passage` (out of handlers and into them), `switch`.
-//! - **Traps**: `answer` (the answers to a trap) -> `traps` (the way of every trap) -> `entry` (assembly).
+//! - **Traps**: `answer` (the answers to a trap), `hard_fault` (the one that a VM is shown) -> `traps` (the way of every trap) -> `entry` (assembly).
 //! - **The kernel's verbs**: `vcpu`, `cpu`, `space`, `console`; `crash` is the end.
 //! - **Roof**: `bring_up`.
 #![no_std]
@@ -32,6 +32,7 @@ mod cpu;
 mod crash;
 mod entry;
 mod fp;
+mod hard_fault;
 mod irq;
 mod lines;
 mod live;

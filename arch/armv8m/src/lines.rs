@@ -51,6 +51,8 @@ pub(crate) struct Interrupts {
     admitted: Lines,
     /// Lines that VMs have enabled which do not run.
     enabled: Lines,
+    /// True if the lines of nobody are Non-secure.
+    is_shared: bool,
     /// Lines that were masked during a run of the hypervisor's own Non-secure instructions.
     deferred: Lines,
 }
@@ -77,6 +79,12 @@ pub(crate) fn set(lines: &mut Lines, line: u32, is_in: bool) {
             *word & !bit_of(line)
         };
     }
+}
+
+/// Tells whether there is no line in the set.
+pub(crate) fn is_empty(lines: &Lines) -> bool {
+    let [a, b, c, d] = *lines;
+    a | b | c | d == 0
 }
 
 fn insert(lines: &mut Lines, line: u32) {
@@ -127,6 +135,7 @@ impl Interrupts {
             held: [0; WORDS],
             admitted: [u32::MAX; WORDS],
             enabled: [0; WORDS],
+            is_shared: false,
             deferred: [0; WORDS],
         }
     }
@@ -160,7 +169,8 @@ impl Interrupts {
 
     /// Tells whether a partition has lines of its own.
     pub(crate) fn has_lines(&self, partition: PartitionId) -> bool {
-        self.all_of(partition) != [0; WORDS]
+        let lines = self.of.get(usize::from(partition.0));
+        lines.is_some_and(|lines| !is_empty(lines))
     }
 
     /// Tells whether a line of a partition has interrupted and waits for it.
@@ -169,20 +179,42 @@ impl Interrupts {
         lines.iter().zip(&self.held).any(|(own, held)| own & held != 0)
     }
 
-    /// Makes the lines of a VM, and those of nobody, Non-secure, with nothing enabled. Called before the VM's
-    /// world is put into the hardware.
-    pub(crate) fn lend(&self, partition: PartitionId) {
-        for ((word, owned), own) in (0..WORDS).zip(self.owned).zip(self.all_of(partition)) {
-            sysreg::write(NVIC_ICER + 4 * word, own);
-            sysreg::write(NVIC_ITNS + 4 * word, !owned | own);
+    /// Makes the lines of nobody Non-secure for good. At boot, when all others have an owner.
+    pub(crate) fn share_free(&mut self) {
+        for (word, owned) in (0..WORDS).zip(self.owned) {
+            sysreg::write(NVIC_ITNS + 4 * word, !owned);
+        }
+        self.is_shared = true;
+    }
+
+    /// Makes the lines of a VM Non-secure, with nothing enabled. Called before the VM's world is put into the
+    /// hardware.
+    pub(crate) fn lend(&mut self, partition: PartitionId) {
+        if !self.is_shared {
+            self.share_free();
+        }
+        if !self.has_lines(partition) {
+            return;
+        }
+        for (word, own) in (0..WORDS).zip(self.all_of(partition)) {
+            if own != 0 {
+                sysreg::write(NVIC_ICER + 4 * word, own);
+                let others = sysreg::read(NVIC_ITNS + 4 * word);
+                sysreg::write(NVIC_ITNS + 4 * word, others | own);
+            }
         }
     }
 
-    /// Takes the Non-secure lines back from a VM whose world has been saved.
+    /// Takes the Non-secure lines back from a VM whose lines have been saved.
     pub(crate) fn take_back(&self, partition: PartitionId) {
+        if !self.has_lines(partition) {
+            return;
+        }
         for (word, own) in (0..WORDS).zip(self.all_of(partition)) {
-            sysreg::write(NVIC_ITNS + 4 * word, 0);
             if own != 0 {
+                let others = sysreg::read(NVIC_ITNS + 4 * word);
+                sysreg::write(NVIC_ICER + 4 * word, own);
+                sysreg::write(NVIC_ITNS + 4 * word, others & !own);
                 self.lower(word, own);
             }
         }
@@ -203,7 +235,7 @@ impl Interrupts {
             if own == 0 {
                 continue;
             }
-            let enabled = own & world.enabled(word);
+            let enabled = own & world.lines.enabled.get(word).copied().unwrap_or(0);
             if let Some(slot) = self.enabled.get_mut(word) {
                 *slot = *slot & !own | enabled;
             }
@@ -223,7 +255,7 @@ impl Interrupts {
                 let mut came = *held & own;
                 *held &= !own;
                 while came != 0 {
-                    world.set_pending(32 * word as u32 + came.trailing_zeros(), true);
+                    set(&mut world.lines.pending, 32 * word as u32 + came.trailing_zeros(), true);
                     came &= came - 1;
                 }
             }
@@ -258,9 +290,6 @@ impl Interrupts {
 
     /// Lets only these lines of partitions interrupt from now on. Interrupts of the other lines stay pending.
     pub(crate) fn admit(&mut self, lines: Lines) {
-        if self.admitted == lines {
-            return;
-        }
         self.admitted = lines;
         for word in 0..WORDS {
             if self.enabled.get(word).is_some_and(|enabled| *enabled != 0) {

@@ -5,6 +5,7 @@
 //! (MPU_CTRL.PRIVDEFENA). Memory that a region makes read-only is so for privileged code as well, so the
 //! unit is off while the hypervisor writes there ([`Open`]).
 
+use crate::attribution::Blocks;
 use crate::sysreg::{self, MPU_CTRL, MPU_MAIR0, MPU_RBAR, MPU_RLAR, MPU_RNR};
 use bulkhead_arch_api::{MAX_PARTITIONS, PartitionId};
 use bulkhead_arch_armv8m_core::Stretches;
@@ -18,6 +19,8 @@ const CONTROL_ON: u32 = 1 | 1 << 2;
 /// A partition's space.
 pub(crate) struct Space {
     pub(crate) stretches: Stretches,
+    /// The blocks of a VM, if there are not too many.
+    pub(crate) blocks: Option<Blocks>,
 }
 
 impl Space {

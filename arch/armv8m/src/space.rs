@@ -89,7 +89,9 @@ impl Spaces for Machine {
             Unfit::TooMany { .. } => BuildError::TablesExhausted,
         })?;
         let stretches = Stretches::of(&found);
-        if self.spaces.set(partition, Space { stretches }, &mut self.pool) {
+        let blocks = self.attribution.blocks(&stretches);
+        let space = Space { stretches, blocks };
+        if self.spaces.set(partition, space, &mut self.pool) {
             Ok(())
         } else {
             Err(BuildError::TablesExhausted)

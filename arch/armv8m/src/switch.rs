@@ -8,6 +8,7 @@
 
 use crate::attribution::Attribution;
 use crate::fp;
+use crate::lines::is_empty;
 use crate::machine::Machine;
 use crate::world::World;
 use crate::{passage, protection, sysreg};
@@ -62,18 +63,20 @@ impl Machine {
         };
         if fp::exists() {
             let frame = context.registers.frame;
-            fp::settle(frame, space.writable(frame, frame_size(true)));
+            fp::settle(frame, || space.writable(frame, frame_size(true)));
             context.fp.save();
         }
-        self.attribution.close(&space.stretches);
+        self.attribution.close(&space.stretches, space.blocks.as_ref());
         Attribution::open_block();
         if !self.lines_are_out {
             context.world.save_lines();
         }
         context.world.save(now);
         World::clear();
-        let (partition, active) = (context.partition, context.world.active);
-        self.unwind(&active);
+        let (partition, active) = (context.partition, context.world.lines.active);
+        if !is_empty(&active) {
+            self.unwind(&active);
+        }
         if !self.lines_are_out {
             self.irq.take_back(partition);
         }
@@ -88,11 +91,13 @@ impl Machine {
             return;
         };
         let partition = context.partition;
-        let active = context.world.active;
-        self.irq.unwatch(partition, &mut context.world);
+        let active = context.world.lines.active;
+        if self.irq.has_lines(partition) {
+            self.irq.unwatch(partition, &mut context.world);
+        }
         self.irq.lend(partition);
         Attribution::open_block();
-        if active.iter().any(|word| *word != 0) {
+        if !is_empty(&active) {
             sysreg::set_primask(0);
             self.rewind(&active);
             sysreg::set_primask(1);
@@ -106,7 +111,7 @@ impl Machine {
         }
         Attribution::close_block();
         if let Some(space) = self.spaces.get(partition) {
-            self.attribution.open(&space.stretches);
+            self.attribution.open(&space.stretches, space.blocks.as_ref());
         }
         self.tenant = Some(vcpu);
     }
@@ -141,7 +146,7 @@ impl Machine {
         let Some(context) = self.contexts.get(vcpu) else {
             return;
         };
-        if context.levels == [0; 4] {
+        if is_empty(&context.levels) {
             return;
         }
         let levels = context.levels;

@@ -16,9 +16,6 @@ pub(crate) const NVIC_IPR: usize = 0x400;
 pub(crate) const ICSR: usize = 0xD04;
 pub(crate) const VTOR: usize = 0xD08;
 pub(crate) const AIRCR: usize = 0xD0C;
-pub(crate) const SCR: usize = 0xD10;
-pub(crate) const CCR: usize = 0xD14;
-pub(crate) const SHPR: usize = 0xD18;
 pub(crate) const SHCSR: usize = 0xD24;
 pub(crate) const CFSR: usize = 0xD28;
 pub(crate) const HFSR: usize = 0xD2C;
@@ -38,7 +35,6 @@ pub(crate) const SAU_RLAR: usize = 0xDE0;
 pub(crate) const SFSR: usize = 0xDE4;
 pub(crate) const SFAR: usize = 0xDE8;
 pub(crate) const FPCCR: usize = 0xF34;
-pub(crate) const FPDSCR: usize = 0xF3C;
 pub(crate) const MVFR0: usize = 0xF40;
 
 /// Lines of the interrupt controller that the vector table has vectors for.
@@ -107,20 +103,10 @@ macro_rules! special {
 }
 
 special! {
-    /// The main stack pointer of the Non-secure world.
+    /// Returns the main stack pointer of the Non-secure world.
     main_stack, set_main_stack: "MSP_NS";
-    /// The process stack pointer of the Non-secure world.
-    process_stack, set_process_stack: "PSP_NS";
-    /// The limit of its main stack.
-    main_limit, set_main_limit: "MSPLIM_NS";
-    /// The limit of its process stack.
-    process_limit, set_process_limit: "PSPLIM_NS";
-    /// Its privilege and stack in Thread mode.
-    control, set_control: "CONTROL_NS";
-    /// Its mask of all exceptions with a priority.
+    /// Returns the Non-secure world's mask of all exceptions with a priority.
     primask, set_primask: "PRIMASK_NS";
-    /// Its mask of exceptions below a priority.
-    basepri, set_basepri: "BASEPRI_NS";
-    /// Its mask of all exceptions but the non-maskable one.
+    /// Returns the Non-secure world's mask of all exceptions but the non-maskable one.
     faultmask, set_faultmask: "FAULTMASK_NS";
 }

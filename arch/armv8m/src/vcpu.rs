@@ -11,6 +11,7 @@ use crate::sysreg::{self, CFSR, ICSR, NVIC_ICPR, NVIC_ISER, NVIC_ISPR, other_spa
 use crate::world::World;
 use crate::{lines, log};
 use bulkhead_abi::log::registers;
+use bulkhead_arch_one_pcpu::told;
 use bulkhead_arch_api::{
     DUMP_REGISTERS, Dump, Exit, FaultReport, PartitionId, Reply, Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet,
     Vcpus, VirtualLine, class,
@@ -107,7 +108,7 @@ impl Vcpus for Machine {
         // the vCPU's frame into the vCPU's own memory. The machine is lent to `on_trap` until the return, and
         // no code uses it meanwhile.
         unsafe { bulkhead_enter(registers, machine, log::exits(Some(vcpu))) }
-        self.exit
+        told(&self.exit)
     }
 
     fn reply(&mut self, vcpu: VcpuId, reply: Reply) {
@@ -169,8 +170,24 @@ impl Vcpus for Machine {
         }
     }
 
-    fn fault(&mut self, _vcpu: VcpuId, _report: &FaultReport) -> bool {
-        false
+    fn fault(&mut self, vcpu: VcpuId, _report: &FaultReport) -> bool {
+        let is_there = self.tenant == Some(vcpu);
+        let Some(mut trapped) = self.trapped(vcpu).filter(|trapped| is_there && !trapped.context.is_task())
+        else {
+            return false;
+        };
+        // A processor that stops because of the fault is another event, which has its own action.
+        let pending = trapped.context.pending;
+        if pending == Pending::Nothing {
+            return false;
+        }
+        let is_shown = pending != Pending::Stuck && trapped.hard_fault().is_some();
+        trapped.context.pending = if is_shown {
+            Pending::Nothing
+        } else {
+            Pending::Stuck
+        };
+        true
     }
 
     fn skip(&mut self, _vcpu: VcpuId) -> bool {
@@ -249,7 +266,7 @@ impl Machine {
             let word = 4 * (line as usize >> 5);
             other_space().write32(bank + word, 1_u32.wrapping_shl(line));
         } else if let Some(context) = self.contexts.get(vcpu) {
-            context.world.set_pending(line, is_pending);
+            lines::set(&mut context.world.lines.pending, line, is_pending);
         }
     }
 }

@@ -125,7 +125,8 @@ fn copied(image: &Image<'static>) -> Option<Code> {
 /// Returns the code of the guest as the memory that it is executed from.
 fn in_place(image: &Image<'_>) -> Option<Code> {
     let mut memory = image.memory_of(0);
-    let code = memory.find(|record| record.flags.get() & MEMORY_EXECUTE != 0)?;
+    let kinds = MEMORY_EXECUTE | MEMORY_WRITE;
+    let code = memory.find(|record| record.flags.get() & kinds == MEMORY_EXECUTE)?;
     let (first, size) = (code.host.get(), code.size.get());
     Some(Code::InPlace(
         ram_region(first, first, size, false, true),

@@ -66,6 +66,12 @@ pub enum Need {
     Levels,
     /// A vCPU that switches itself off.
     SwitchingOff,
+    /// A guest that waits for an interrupt exits.
+    Idle,
+    /// A guest that asks for a reset exits.
+    Resets,
+    /// Memory that a VM may read and not write.
+    Constants,
     /// Rights that change while a partition runs ([`bulkhead_arch_api::ClassFacts::protects`]).
     Protection,
 }
@@ -242,7 +248,7 @@ pub const fn checks<B: Bench>() -> [Check<B>; 29] {
         "a bad space is refused" Nothing => memory::refuses::<B>,
         "rights go and come back, what is beside them stays" Protection => memory::protects::<B>,
         "guest and hypervisor see the same memory" Nothing => memory::guest_sees_memory::<B>,
-        "a guest cannot write what it may only read" Nothing => memory::read_only::<B>,
+        "a guest cannot write what it may only read" Constants => memory::read_only::<B>,
         "a guest does not reach another partition's memory" Nothing => memory::foreign::<B>,
         "a load from nowhere exits and takes the answer" Nothing => vcpu::load_exits::<B>,
         "a load of 64 bits from nowhere is one access" Wide => vcpu::wide_load_exits::<B>,
@@ -251,12 +257,12 @@ pub const fn checks<B: Bench>() -> [Check<B>; 29] {
         "a hypercall arrives whole and takes its result" Nothing => vcpu::hypercall::<B>,
         "a fault is reflected into a VM" Nothing => vcpu::fault_in_vm::<B>,
         "a fault cannot be reflected into a task" Nothing => vcpu::fault_in_task::<B>,
-        "a guest without work exits as idle, an interrupt is work" Nothing => vcpu::idle_and_inject::<B>,
+        "a guest without work exits as idle, an interrupt is work" Idle => vcpu::idle_and_inject::<B>,
         "an interrupt whose level is taken back is no work" Levels => vcpu::withdraws::<B>,
-        "a reset of the shared state drops interrupts" Nothing => vcpu::reset_shared::<B>,
+        "a reset of the shared state drops interrupts" Idle => vcpu::reset_shared::<B>,
         "a detached vCPU starts anew after its reset" Nothing => vcpu::starts_anew::<B>,
         "vCPUs that take turns keep their registers" Nothing => vcpu::take_turns::<B>,
-        "a guest can ask for a reset of its partition" Nothing => vcpu::asks_for_reset::<B>,
+        "a guest can ask for a reset of its partition" Resets => vcpu::asks_for_reset::<B>,
         "a vCPU can switch itself off" SwitchingOff => vcpu::switches_off::<B>,
     }
 }

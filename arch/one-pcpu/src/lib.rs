@@ -12,6 +12,7 @@ mod crash;
 mod pool;
 mod relax;
 mod serial;
+mod told;
 
 pub use clear::clear;
 pub use counter::Counter;
@@ -19,3 +20,4 @@ pub use crash::leave;
 pub use pool::Pool;
 pub use relax::Relax;
 pub use serial::{SerialLine, Window};
+pub use told::told;
