@@ -10,6 +10,7 @@
 //! | `partitions` | names, kinds, flags, vCPUs and where they are bound, entry, argument, stack |
 //! | `memory` | mappings apart from each other, from the hypervisor and from its devices; loads |
 //! | `devices` | virtual devices, interrupt lines |
+//! | `guards` | controllers that guard memory, gates of devices |
 //! | `nics` | interfaces to networks, their memory |
 //! | `registers` | device registers that the hypervisor touches for their owner |
 //! | `schedules` | budgets of vCPUs, schedules and their windows, time domains |
@@ -23,6 +24,7 @@ mod access;
 mod board;
 mod channels;
 mod devices;
+mod guards;
 mod memory;
 mod nics;
 mod partitions;

@@ -372,8 +372,8 @@ records! {
         quiesce_offset: U32,
         /// With [`REGISTERS_QUIESCED`]: what is written to it.
         quiesce_value: U32,
-        /// With [`REGISTERS_GATED`]: offset of a 32-bit register of the device [`CONTROLLER_IOTKIT_SECURITY`],
-        /// which says for each device whether non-secure software reaches it. Else 0.
+        /// With [`REGISTERS_GATED`]: offset of a 32-bit register of [`CONTROLLER_IOTKIT_SECURITY`]. The
+        /// register says for each device whether non-secure software reaches it. Else 0.
         gate_offset: U32,
         /// With [`REGISTERS_GATED`]: the bit of the device in that register, 0..=31. Else 0.
         gate_bit: U32,

@@ -1,138 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Images of the classes `armv7m` and `armv8m`: nothing is translated, code stays where it is linked.
+//! Images of class `armv7m`: nothing is translated, code stays where it is linked.
 
 #[allow(dead_code, reason = "the sample of the other class is not used here")]
 mod common;
+mod microcontroller;
 
 use bulkhead_abi::log::SMALL_AREA_SIZE;
 use bulkhead_abi::parts::{Part, Parts};
-use bulkhead_arch_api::ClassFacts;
-use bulkhead_arch_api::class::{AARCH64, ARMV7M, ARMV8M};
+use bulkhead_arch_api::class::{AARCH64, ARMV7M};
 use bulkhead_image::layout::*;
-use bulkhead_image::{Fault, Image, ImageBuilder, ImageError, Payload, Portable, Sha256, Table};
-use common::{HEALTH, name};
+use bulkhead_image::{Fault, Image, ImageBuilder, ImageError, Payload, Portable, Table};
+use common::name;
+use microcontroller::{CODE, CONTENTS, RAM, controller, gated, mapping, sample_of};
 use zerocopy::FromZeros;
 
-const CODE: u64 = 0x10_0000;
-const RAM: u64 = 0x2010_0000;
-const CONTENTS: [u8; 600] = [0xbf; 600];
-
-fn mapping(base: u64, size: u64, flags: u32) -> MemoryRecord {
-    MemoryRecord {
-        flags: flags.into(),
-        guest: base.into(),
-        host: base.into(),
-        size: size.into(),
-        ..MemoryRecord::new_zeroed()
-    }
-}
-
-fn controller(role: u32, compatible: u32, windows: &[u64], lines: &[u32]) -> ControllerRecord {
-    let at = |index: usize| windows.get(index).copied().unwrap_or(0);
-    ControllerRecord {
-        role: role.into(),
-        compatible: compatible.into(),
-        base: std::array::from_fn(|index| at(index).into()),
-        size: std::array::from_fn(|index| if at(index) == 0 { 0 } else { 0x1000 }.into()),
-        lines: std::array::from_fn(|index| lines.get(index).copied().unwrap_or(NONE).into()),
-        clock_hz: 25_000_000.into(),
-        reserved: 0.into(),
-    }
-}
-
-fn board(class: &'static ClassFacts) -> ImageBuilder {
-    let mut builder = ImageBuilder::new(class, "mps2").unwrap();
-    builder.board.hypervisor_size = 0x2_0000.into();
-    builder.board.image_base = 0xa400.into();
-    builder.board.pool_base = 0x2000_0000.into();
-    builder.board.pool_size = 0x7000.into();
-    builder.board.log_base = 0x2000_7000.into();
-    builder.pcpus = vec![PcpuRecord {
-        hardware_id: 0.into(),
-        policy: POLICY_FIXED_PRIORITY.into(),
-        quantum_us: 10_000.into(),
-    }];
-    let stretch = |base: u64, size: u64, kind: u32| MapRecord {
-        base: base.into(),
-        size: size.into(),
-        kind: kind.into(),
-        reserved: 0.into(),
-    };
-    builder.map = vec![
-        stretch(0, 0x40_0000, MAP_CODE),
-        stretch(0x2000_0000, 0x40_0000, MAP_RAM),
-    ];
-    builder.controllers = vec![
-        controller(ROLE_CONSOLE, CONTROLLER_CMSDK_UART, &[0x4000_4000], &[0, 1]),
-        controller(ROLE_INTERRUPTS, CONTROLLER_NVIC, &[], &[]),
-        controller(
-            ROLE_TIMER,
-            CONTROLLER_DUAL_TIMER,
-            &[0x4000_0000, 0x4002_8000],
-            &[8],
-        ),
-    ];
-    builder
-}
-
-/// Returns one VM on a microcontroller.
+/// Returns one VM on a board of class `armv7m`.
 fn sample() -> ImageBuilder {
     sample_of(&ARMV7M)
-}
-
-fn sample_of(class: &'static ClassFacts) -> ImageBuilder {
-    let mut builder = board(class);
-    builder.partitions = vec![PartitionRecord {
-        name: name("rtos"),
-        entry: (CODE + 0x101).into(),
-        argument: CODE.into(),
-        stack: (RAM + 0x1000).into(),
-        kind: PARTITION_VM.into(),
-        flags: FLAG_AUTOSTART.into(),
-        vcpu_count: 1.into(),
-        restart_limit: NONE.into(),
-        virtual_lines: 32.into(),
-        health: HEALTH,
-        ..PartitionRecord::new_zeroed()
-    }];
-    builder.vcpus = vec![VcpuRecord::plain(0, 0, 4)];
-    builder.memory = vec![
-        mapping(CODE, 0x400, MEMORY_READ | MEMORY_EXECUTE),
-        mapping(RAM, 0x1000, MEMORY_READ | MEMORY_WRITE | MEMORY_CLEAR),
-        mapping(0x4000_5000, 0x1000, MEMORY_READ | MEMORY_WRITE | MEMORY_DEVICE),
-    ];
-    builder.virtual_devices = vec![VirtualDeviceRecord {
-        partition: 0.into(),
-        kind: VIRTUAL_CMSDK_UART.into(),
-        base: [0x4000_4000.into(), 0.into()],
-        size: [0x1000.into(), 0.into()],
-        virtual_line: 0.into(),
-        reserved: 0.into(),
-    }];
-    builder.interrupts = vec![InterruptRecord {
-        partition: 0.into(),
-        line: 2.into(),
-        virtual_line: 2.into(),
-        trigger: TRIGGER_LEVEL.into(),
-        ..InterruptRecord::new_zeroed()
-    }];
-    builder.residents = vec![ResidentRecord {
-        name: name("rtos:program"),
-        partition: 0.into(),
-        reserved: 0.into(),
-        address: CODE.into(),
-        size: (CONTENTS.len() as u64).into(),
-        digest: Portable.digest(&[&CONTENTS]),
-    }];
-    let lookalike = |address: u64| LookalikeRecord {
-        address: (address as u32).into(),
-    };
-    builder.lookalikes = vec![
-        lookalike(CODE + 0x102),
-        lookalike(CODE + 0x110),
-        lookalike(CODE + 0x112),
-    ];
-    builder
 }
 
 #[test]
@@ -381,73 +265,5 @@ fn a_vm_may_see_the_memory_for_its_own_frames_and_all_of_it() {
             fault,
         };
         assert_eq!(builder.build().map(drop), Err(refused));
-    }
-}
-
-/// Returns the registers of the device of partition 0, with a gate.
-fn gated(offset: u32, bit: u32) -> RegistersRecord {
-    RegistersRecord {
-        flags: REGISTERS_GATED.into(),
-        guest: 0x4000_5000.into(),
-        host: 0x4000_5000.into(),
-        size: 0x1000.into(),
-        gate_offset: offset.into(),
-        gate_bit: bit.into(),
-        ..RegistersRecord::new_zeroed()
-    }
-}
-
-/// Returns a memory protection controller.
-fn guard(registers: u64, memory: u64, size: u64) -> ControllerRecord {
-    let mut record = controller(ROLE_SECURITY, CONTROLLER_ARM_MPC, &[registers, memory], &[]);
-    record.base[1] = memory.into();
-    record.size[1] = size.into();
-    record
-}
-
-/// Returns the sample on a microcontroller with two worlds.
-fn worlds() -> ImageBuilder {
-    let mut builder = sample_of(&ARMV8M);
-    builder.controllers.extend([
-        controller(ROLE_SECURITY, CONTROLLER_IOTKIT_SECURITY, &[0x5008_0000], &[]),
-        guard(0x5800_7000, 0, 0x40_0000),
-        guard(0x5800_8000, 0x2000_0000, 0x20_0000),
-    ]);
-    builder.registers = vec![gated(0x84, 6)];
-    builder
-}
-
-#[rustfmt::skip] // One case per line.
-#[test]
-fn rules_of_two_worlds() {
-    type Change = fn(&mut ImageBuilder);
-    let bytes = worlds().build().unwrap();
-    let image = Image::check(&bytes, &ARMV8M, &Portable).unwrap();
-    assert_eq!((image.granule(), image.controllers().len()), (1024, 6));
-    let cases: [(Change, Table, u32, Fault); 18] = [
-        (|b| b.controllers.push(b.controllers[3]), Table::Controllers, 6, Fault::Overlaps(Table::Controllers, 3)),
-        (|b| b.controllers.push(controller(ROLE_SECURITY, CONTROLLER_IOTKIT_SECURITY, &[0x5009_0000], &[])), Table::Controllers, 6, Fault::SameAs(3)),
-        (|b| b.controllers.push(guard(0x5800_9000, 0x1000, 0x1000)), Table::Controllers, 6, Fault::Overlaps(Table::Controllers, 4)),
-        (|b| b.controllers.push(guard(0x5800_8000, 0x2020_0000, 0x1000)), Table::Controllers, 6, Fault::Overlaps(Table::Controllers, 5)),
-        (|b| b.controllers[5] = guard(0x5800_8000, 0x3000_0000, 0x1000), Table::Controllers, 5, Fault::OutsideRam),
-        (|b| b.controllers[5] = guard(0x5800_8000, 0x2000_0000, 0x60_0000), Table::Controllers, 5, Fault::OutsideRam),
-        (|b| b.controllers[5] = guard(0x5800_8000, 0x2000_0000, 0), Table::Controllers, 5, Fault::WindowTooSmall),
-        (|b| b.controllers[5] = guard(0x5800_8000, 0x2000_0400, 0x1000), Table::Controllers, 5, Fault::Unaligned),
-        (|b| b.controllers[5].role = ROLE_TIMER.into(), Table::Controllers, 5, Fault::UnknownKind),
-        (|b| { b.controllers.remove(3); }, Table::Registers, 0, Fault::NoSuch(Table::Controllers)),
-        (|b| b.registers = vec![gated(0x82, 6)], Table::Registers, 0, Fault::Unaligned),
-        (|b| b.registers = vec![gated(0x1000, 6)], Table::Registers, 0, Fault::OutOfRange),
-        (|b| b.registers = vec![gated(u32::MAX - 3, 6)], Table::Registers, 0, Fault::OutOfRange),
-        (|b| b.registers = vec![gated(0x84, 32)], Table::Registers, 0, Fault::OutOfRange),
-        (|b| b.registers[0].flags = 0.into(), Table::Registers, 0, Fault::BadFlags),
-        (|b| (b.registers[0].guest, b.registers[0].host) = (0x4000_6000.into(), 0x4000_6000.into()), Table::Registers, 0, Fault::OutsideMemory),
-        (|b| b.memory[0].size = 0x420.into(), Table::Memory, 0, Fault::Unaligned),
-        (|b| b.vcpus[0].masks = (RAM as u32 + 0xfe0).into(), Table::Vcpus, 0, Fault::BadArgument),
-    ];
-    for (number, (change, table, index, fault)) in cases.into_iter().enumerate() {
-        let mut builder = worlds();
-        change(&mut builder);
-        let expected = ImageError::Record { table, index, fault };
-        assert_eq!(builder.build().map(drop), Err(expected), "case {number}");
     }
 }

@@ -8,6 +8,7 @@ use crate::classes::without_tests;
 use crate::workspace::{root, tracked};
 use crate::{Findings, Outcome};
 use bulkhead::class;
+use std::collections::BTreeSet;
 
 /// The page.
 const PAGE: &str = "docs/porting.md";
@@ -71,6 +72,11 @@ fn classes() -> Result<Vec<Words>, String> {
         if let Some(class) = classes.iter_mut().find(is_of) {
             class.words.push(board.to_string_lossy().into_owned());
         }
+    }
+    // A word of two classes tells of one.
+    let mut seen = BTreeSet::new();
+    for class in &mut classes {
+        class.words.retain(|word| seen.insert(word.clone()));
     }
     Ok(classes)
 }
@@ -144,7 +150,7 @@ mod tests {
         ));
         assert!(is_place(
             "a/src/lib.rs",
-            "//! aarch64: x0. armv7m: r0. ppc405: r3. x86_64: rdi."
+            "//! aarch64: x0. armv7m: r0. armv8m: r0. ppc405: r3. x86_64: rdi."
         ));
         assert!(is_place("a.toml", "aarch64 = 1\narmv7m = 2\nppc405 = 3"));
         assert!(is_place(

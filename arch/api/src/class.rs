@@ -256,6 +256,16 @@ pub const fn may_have(uart: VirtualUart) -> bool {
     }
 }
 
+/// Tells whether a class that this build serves has drivers that guard memory.
+#[inline]
+#[must_use]
+pub const fn may_guard_memory() -> bool {
+    match ONLY {
+        Some(only) => only.guards_memory(),
+        None => true,
+    }
+}
+
 /// Returns the class that this build serves, if it serves no other.
 #[inline]
 #[must_use]

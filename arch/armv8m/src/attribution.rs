@@ -47,6 +47,17 @@ struct Controller {
 }
 
 impl Controller {
+    /// Returns the bits of a word that are always Non-secure: the hypervisor's block.
+    fn always(&self, index: u32) -> u32 {
+        let block = block();
+        if !(self.first..=self.last).contains(&block) {
+            return 0;
+        }
+        let first = block - self.first;
+        let mut words = blocks::words(first, first + (BLOCK_BYTES - 1), self.shift);
+        words.find(|word| word.index == index).map_or(0, |word| word.bits)
+    }
+
     /// Makes the blocks of a stretch Non-secure, or Secure.
     fn set(&self, first: u32, last: u32, non_secure: bool) {
         let (first, last) = (first.max(self.first), last.min(self.last));
@@ -202,7 +213,7 @@ impl Attribution {
     }
 
     /// Finds the blocks of a VM in advance. Returns `None` if there are more than can be kept: they are then
-    /// found at each switch. Requires: nothing but the hypervisor's block is Non-secure.
+    /// found at each switch.
     pub(crate) fn blocks(&self, stretches: &Stretches) -> Option<Blocks> {
         let mut all = Blocks::NONE;
         for (number, controller) in (0_u8..).zip(self.controllers.iter().flatten()) {
@@ -213,8 +224,7 @@ impl Attribution {
                 }
                 let inside = (first - controller.first, last - controller.first);
                 for word in blocks::words(inside.0, inside.1, controller.shift) {
-                    controller.registers.write32(BLK_IDX, word.index);
-                    let closed = controller.registers.read32(BLK_LUT);
+                    let closed = controller.always(word.index);
                     if !all.add(number, word.index, word.bits, closed) {
                         return None;
                     }

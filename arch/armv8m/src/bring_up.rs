@@ -94,6 +94,7 @@ impl Machine {
             tenant: None,
             parked: true,
             lines_are_out: false,
+            shares_code: false,
             passes: false,
             loaded: 0,
             exit: Exit::Signal,

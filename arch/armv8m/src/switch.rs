@@ -127,6 +127,9 @@ impl Machine {
         };
         if is_task {
             protection::load(&space.stretches, &mut self.loaded);
+            if self.shares_code {
+                self.evict();
+            }
             self.park();
         } else {
             if self.tenant != Some(vcpu) {

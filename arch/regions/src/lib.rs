@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Regions of the memory protection units of microcontrollers, planned: those of Armv7-M (PMSAv7; Arm DDI
-//! 0403E.e, B3.5), and [`stretches`] for Armv8-M.
+//! Regions of the memory protection units of microcontrollers, planned: regions of Armv7-M (PMSAv7; Arm DDI
+//! 0403E.e, B3.5), and [`stretches`] of Armv8-M.
 //!
-//! Model of PMSAv7. A region is a block whose size is a power of two, at a multiple of its size, of which each eighth
-//! can be left out (blocks of 256 bytes and up). Of the regions that cover an address the one with the
+//! Model of PMSAv7. A region is a block whose size is a power of two, at a multiple of its size. Each eighth
+//! of it can be left out (blocks of 256 bytes and up). Of the regions that cover an address the one with the
 //! highest number counts; what none covers is closed to unprivileged code. Partitions run unprivileged
 //! always.
 //!

@@ -2,6 +2,7 @@
 //! Checks what the image says about the board: the hypervisor's own memory, pCPUs, the address map,
 //! controllers.
 
+use super::guards::{self, guards};
 use super::{at, earlier, named, require, uses};
 use crate::error::{Fault, Table};
 use crate::layout::{
@@ -54,27 +55,14 @@ pub(super) fn not_the_hypervisors(image: &Image<'_>, span: Span) -> Result<(), F
 
 /// Returns the register windows of a controller that are in use.
 fn windows(image: &Image<'_>, controller: &ControllerRecord) -> impl Iterator<Item = Result<Span, Fault>> {
-    let registers = if guards(image, controller) {
-        1
-    } else {
-        controller.base.len()
+    let registers = match &controller.base {
+        [first, ..] if guards(image, controller) => core::slice::from_ref(first),
+        all => all,
     };
-    let windows = controller.base.iter().zip(controller.size.iter());
+    let windows = registers.iter().zip(controller.size.iter());
     windows
-        .take(registers)
         .filter(|(_, size)| size.get() != 0)
         .map(|(base, size)| Span::new(base.get(), size.get()))
-}
-
-/// Tells whether a controller guards memory, which is its second window then.
-fn guards(image: &Image<'_>, controller: &ControllerRecord) -> bool {
-    let facts = image.facts();
-    let number = controller.compatible.get();
-    facts.guards_memory()
-        && facts
-            .drivers
-            .iter()
-            .any(|driver| driver.guards && driver.number == number)
 }
 
 /// Tells whether `span` lies within one stretch of RAM.
@@ -209,7 +197,8 @@ pub(super) fn controller(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         )?;
     }
     if guards(image, record) {
-        guarded_memory(image, index, record)?;
+        let memory = guards::memory(image, index, record)?;
+        require(in_ram(image, memory) || in_code(image, memory), Fault::OutsideRam)?;
     }
     for (position, window) in windows(image, record).enumerate() {
         let window = window?;
@@ -222,23 +211,6 @@ pub(super) fn controller(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         only_device(image, window, index)?;
     }
     roles_and_lines(image, index, record)
-}
-
-/// Checks that the memory which a controller guards is memory of the board, and that no other one guards it.
-fn guarded_memory(image: &Image<'_>, index: u16, record: &ControllerRecord) -> Result<(), Fault> {
-    let memory = memory_of(record)?;
-    require(in_ram(image, memory) || in_code(image, memory), Fault::OutsideRam)?;
-    for (other, other_index) in earlier(image.controllers(), index) {
-        let both = guards(image, other) && memory_of(other)?.overlaps(memory);
-        require(!both, Fault::Overlaps(Table::Controllers, other_index))?;
-    }
-    Ok(())
-}
-
-/// Returns the memory that a controller guards.
-fn memory_of(controller: &ControllerRecord) -> Result<Span, Fault> {
-    let ([_, base, ..], [_, size, ..]) = (controller.base, controller.size);
-    Span::new(base.get(), size.get())
 }
 
 /// Checks that a register window has the size that the driver needs, and consists of pages or of I/O ports.

@@ -7,12 +7,12 @@
 
 use super::board::{guest_span, host_span, only_device};
 use super::devices::touches;
+use super::guards::{self, GUARDED, is_gated};
 use super::partitions::owner;
 use super::{at, earlier, require};
 use crate::error::{Fault, Table};
 use crate::layout::{
-    CONTROLLER_IOTKIT_SECURITY, MEMORY_DEVICE, PARTITION_VM, REGISTERS_FORWARDED, REGISTERS_GATED,
-    REGISTERS_QUIESCED, RegistersRecord,
+    MEMORY_DEVICE, PARTITION_VM, REGISTERS_FORWARDED, REGISTERS_GATED, REGISTERS_QUIESCED, RegistersRecord,
 };
 use crate::limits::PAGE_SIZE;
 use crate::reader::Image;
@@ -23,9 +23,9 @@ pub(super) fn window(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     let record = at(image.registers(), index)?;
     let owner = owner(image, record.partition.get())?;
     shape(image, record)?;
-    gate(image, record)?;
+    guards::gate(image, record)?;
     // Where no gate keeps a task apart from registers, it reaches them by trap only.
-    let may_map = owner.kind.get() == PARTITION_VM || is_forwarded(record) || is_gated(record);
+    let may_map = owner.kind.get() == PARTITION_VM || is_forwarded(record) || GUARDED && is_gated(record);
     require(may_map, Fault::NotForTask)?;
     only_device(image, real(record)?, u16::MAX)?;
     mapped_or_not(image, record)?;
@@ -44,34 +44,10 @@ fn is_forwarded(record: &RegistersRecord) -> bool {
     record.flags.get() & REGISTERS_FORWARDED != 0
 }
 
-const fn is_gated(record: &RegistersRecord) -> bool {
-    record.flags.get() & REGISTERS_GATED != 0
-}
-
-/// Checks that a gate is a bit of a register of the board's security controller.
-fn gate(image: &Image<'_>, record: &RegistersRecord) -> Result<(), Fault> {
-    let (offset, bit) = (record.gate_offset.get(), record.gate_bit.get());
-    // No other class has the flag. The second test leaves the code for it out of their class binaries.
-    if !is_gated(record) || !image.facts().guards_memory() {
-        return require(offset == 0 && bit == 0, Fault::Reserved);
-    }
-    let mut controllers = image.controllers().iter();
-    let security = controllers
-        .find(|controller| controller.compatible.get() == CONTROLLER_IOTKIT_SECURITY)
-        .ok_or(Fault::NoSuch(Table::Controllers))?;
-    let [size, ..] = security.size;
-    require(offset.is_multiple_of(4), Fault::Unaligned)?;
-    let is_inside = u64::from(offset).saturating_add(4) <= size.get();
-    require(is_inside && bit < u32::BITS, Fault::OutOfRange)
-}
-
 fn shape(image: &Image<'_>, record: &RegistersRecord) -> Result<(), Fault> {
     let flags = record.flags.get();
-    let gated = if image.facts().guards_memory() {
-        REGISTERS_GATED
-    } else {
-        0
-    };
+    let has_gates = GUARDED && image.facts().guards_memory();
+    let gated = if has_gates { REGISTERS_GATED } else { 0 };
     require(
         flags != 0 && flags & !(REGISTERS_FORWARDED | REGISTERS_QUIESCED | gated) == 0,
         Fault::BadFlags,

@@ -297,6 +297,9 @@ impl Costs {
     }
 }
 
+/// Refuses a board: the key at fault, the mistake, and the remedy.
+pub(crate) type Refuse<'a> = dyn FnMut(&str, String, &str) + 'a;
+
 impl Board {
     /// Returns the costs of the hypervisor on a pCPU with this many vCPUs. `None`: the costs are not known.
     #[must_use]

@@ -53,7 +53,7 @@ const fn key_of(role: Role) -> Key {
         Role::Timer => ("the system timer", <TimerKeys as Form>::KIND, Need::Required),
         Role::Network => ("the device", <Device as Form>::KIND, Need::Optional),
         Role::Security => (
-            "the controllers that say which world of the processor reaches memory and devices; armv8m",
+            "the controllers that say which world of the processor reaches memory and devices",
             <SecurityKeys as Form>::KIND,
             Need::Optional,
         ),

@@ -9,6 +9,7 @@
 mod aarch64;
 mod armv7m;
 mod armv8m;
+mod microcontroller;
 mod ppc405;
 #[cfg(feature = "stub-class")]
 #[path = "../../../tests/stub-class/manifest.rs"]
@@ -19,7 +20,7 @@ use bulkhead_abi::log::Layout;
 use bulkhead_arch_api::{ClassFacts, EntryState};
 use bulkhead_arch_regions::Region;
 
-use crate::board::{Board, Class};
+use crate::board::{Board, Class, Refuse};
 use crate::class_binary::{ClassBinary, FlashError};
 use crate::diagnostic::Report;
 use crate::driver::Driver;
@@ -42,9 +43,6 @@ const HOSTS: &[&dyn Host] = &[
     #[cfg(feature = "stub-class")]
     stub::HOST,
 ];
-
-/// Refuses a board: the key at fault, the mistake, and the remedy.
-pub(crate) type Refuse<'a> = dyn FnMut(&str, String, &str) + 'a;
 
 /// A virtual interrupt controller.
 pub(crate) struct VirtualController {

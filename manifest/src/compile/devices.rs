@@ -122,8 +122,8 @@ fn virtual_uart(system: &System, number: u32) -> VirtualDeviceRecord {
     }
 }
 
-/// Returns the windows of registers that the hypervisor helps with: those that it forwards, those with which
-/// it stops a device, and those of which a gate decides who reaches them.
+/// Returns the windows of registers that the hypervisor helps with. It forwards them, or stops a device with
+/// them, or opens a gate to them.
 pub(super) fn register_records(system: &System, number: u32) -> impl Iterator<Item = RegistersRecord> {
     let spec = &system.manifest.partitions[number as usize];
     registers(spec, &system.board).filter_map(move |registers| {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The keys of a board with code memory, the hypervisor's share of memory, and the rules for both.
 
-use crate::board::Board;
-use crate::class::Refuse;
+use crate::board::{Board, Refuse};
 use crate::driver::Role;
 use crate::model::Manifest;
 use crate::schema::declare::tables;
@@ -34,7 +33,7 @@ tables! {
 }
 
 /// Fills in the code memory, and the hypervisor's share of memory.
-pub(super) fn settle(table: &Table, board: &mut Board) {
+pub(crate) fn settle(table: &Table, board: &mut Board) {
     let BoardKeys {
         code,
         hypervisor: own,
@@ -54,7 +53,7 @@ pub(super) fn settle(table: &Table, board: &mut Board) {
 }
 
 /// Fills in the UART's place and line, and the number of lines, from the board: a program expects them there.
-pub(super) fn settle_machines(manifest: &mut Manifest, board: &Board) {
+pub(crate) fn settle_machines(manifest: &mut Manifest, board: &Board) {
     for partition in &mut manifest.partitions {
         let machine = &mut partition.machine;
         if let Some(console) = board.driven(Role::Console) {
@@ -73,7 +72,7 @@ pub(super) fn settle_machines(manifest: &mut Manifest, board: &Board) {
 }
 
 /// Checks that code memory is apart from RAM, and that the hypervisor's share of both exists.
-pub(super) fn check(board: &Board, refuse: &mut Refuse<'_>) {
+pub(crate) fn check(board: &Board, refuse: &mut Refuse<'_>) {
     let whole = |window: &Window| window.size > 0 && window.pages() == *window && window.end() <= 1 << 32;
     let overlap = board.code.iter().enumerate().any(|(index, window)| {
         let others = board.code[..index].iter().chain(&board.ram);

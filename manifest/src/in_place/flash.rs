@@ -30,12 +30,12 @@ const ENDIAN: LittleEndian = LittleEndian;
 
 type Header = FileHeader32<LittleEndian>;
 
-pub(super) fn is_for_us(elf: &[u8]) -> bool {
+pub(crate) fn is_for_us(elf: &[u8]) -> bool {
     Header::parse(elf).is_ok_and(|header| header.e_machine(ENDIAN) == EM_ARM)
 }
 
 /// Reads the ELF file `elf` of a class. The system image starts at a multiple of the class's granule.
-pub(super) fn read(elf: &[u8], facts: &'static ClassFacts) -> Result<ClassBinary, FlashError> {
+pub(crate) fn read(elf: &[u8], facts: &'static ClassFacts) -> Result<ClassBinary, FlashError> {
     let header = Header::parse(elf).map_err(not_elf)?;
     let end = symbol(header, ENDIAN, elf, END_SYMBOL)?;
     let stretches = stretches(header, ENDIAN, elf, end)?;
@@ -99,7 +99,7 @@ fn aliased(alias: u64, stretches: &[&Stretch]) -> Stretch {
 
 /// Returns the flashable file: one ELF file of all parts. The board must have the addresses that the class
 /// binary is linked for. With `alias`, the CPU reads the reset vectors by another name.
-pub(super) fn flash(
+pub(crate) fn flash(
     binary: &ClassBinary,
     image: &[u8],
     board: &Board,

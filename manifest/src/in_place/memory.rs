@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The windows of a program that is executed where it is linked, and its areas.
 //!
-//! The window of its code is the smallest that the class can express around the code ([`Protection`]). Its RAM has the size that the manifest gives. The RAM lies where the manifest says
-//! or, without that, in the one block of this size and alignment that holds the program's variables.
+//! The window of its code is the smallest that the class has for the code ([`Protection`]). Its RAM has the
+//! size that the manifest gives. The RAM lies where the manifest says or, without that, in the one block of
+//! this size and alignment that holds the program's variables.
 #![deny(clippy::arithmetic_side_effects)]
 
 use std::rc::Rc;

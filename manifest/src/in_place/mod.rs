@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Code in place: a class that translates no address executes code where it is linked.
 //!
-//! [`host`] answers for a class, which gives what it does in its own way. [`board`] has the memory of a board,
-//! [`rules`] the rules for a manifest, and [`flash`] the flashable file.
+//! [`board`] has the memory of a board, [`rules`] the rules for a manifest, and [`flash`] the flashable file.
 //!
 //! [`firmware`] takes a program apart, and lets the [`Instructions`](section::Instructions) of the class
 //! replace what does not trap. [`vm`] and [`task`] build the memory of a partition of it. [`places`] checks
 //! that the memory of all partitions is apart. The [`Protection`](protection::Protection) of the class says
-//! what memory a partition can have, and whether there is enough of the hardware: [`regions`] are those of
-//! Armv7-M, [`stretches`] those of Armv8-M.
+//! what memory a partition can have, and whether there is enough of the hardware: [`regions`] for Armv7-M,
+//! [`stretches`] for Armv8-M.
 
 pub(crate) mod board;
 pub(crate) mod firmware;
 pub(crate) mod flash;
-pub(crate) mod host;
 pub(crate) mod memory;
 pub(crate) mod places;
 pub(crate) mod protection;
 pub(crate) mod regions;
-mod rules;
+pub(crate) mod rules;
 pub(crate) mod section;
 pub(crate) mod stretches;
 pub(crate) mod task;

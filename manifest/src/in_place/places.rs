@@ -50,7 +50,7 @@ pub(crate) fn plan(protection: &dyn Protection, input: &Input<'_>, report: &mut 
             check_area(protection, input, owned, &seen, report);
             seen.push(owned);
         }
-        protection::check(protection, board, (spec, guest), report);
+        protection::check(protection, board, spec, guest, report);
     }
     let log = board.log();
     let pool = Window {
@@ -104,7 +104,8 @@ pub(crate) fn plan(protection: &dyn Protection, input: &Input<'_>, report: &mut 
     })
 }
 
-/// Finds places for the channels in RAM that has no owner: each in one piece, at one address for all sides. A channel without room stays where nothing is, and is reported with the places of everything.
+/// Finds places for the channels in RAM that has no owner. Each is one piece, at one address for all sides. A
+/// channel without room stays where nothing is, and is reported with the places of everything.
 pub(crate) fn place_channels(
     protection: &dyn Protection,
     board: &Board,

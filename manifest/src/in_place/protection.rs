@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the hardware of a class can give a partition in one piece.
+//! The memory that the hardware of a class can give a partition in one piece.
 
 use bulkhead_arch_regions::{MAX_REQUESTS, Memory, Region, Request, Rights};
 
@@ -25,7 +25,7 @@ pub(crate) trait Protection: Sync {
     /// Returns the smallest window around `bytes` bytes from `start` on that a partition can have.
     fn around(&self, start: u32, bytes: u64) -> Option<Window>;
 
-    /// Returns the multiple of which memory without a place of its own begins, if the size is possible there.
+    /// Returns the multiple at which memory begins whose place nothing says, if the size is possible there.
     fn block(&self, size: u64) -> Option<u64>;
 
     /// Returns the multiple at which memory of this size can begin.
@@ -113,7 +113,8 @@ pub(crate) fn mapped(board: &Board, spec: &PartitionSpec, guest: &Guest) -> Vec<
 pub(crate) fn check(
     protection: &dyn Protection,
     board: &Board,
-    (spec, guest): (&PartitionSpec, &Guest),
+    spec: &PartitionSpec,
+    guest: &Guest,
     report: &mut Report,
 ) {
     let mapped = mapped(board, spec, guest);

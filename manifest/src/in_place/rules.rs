@@ -22,7 +22,7 @@ const FOREIGN: [(&str, &str); 7] = [
 /// Number of partitions that the tables of the class binary hold.
 const PARTITIONS: usize = 8;
 
-pub(super) fn check(
+pub(crate) fn check(
     manifest: &Manifest,
     board: &Board,
     parts: Parts,

@@ -30,8 +30,8 @@ impl Protection for Stretches {
         })
     }
 
-    /// Memory whose size is a power of two is a block of this size, as on classes without this freedom: one
-    /// manifest serves both.
+    /// Returns the size if it is a power of two, as classes without this freedom do. So one manifest serves
+    /// boards of both.
     fn block(&self, size: u64) -> Option<u64> {
         Some(if size.is_power_of_two() { size } else { BLOCK })
     }
@@ -60,7 +60,7 @@ impl Protection for Stretches {
         "blocks of 1K"
     }
 
-    /// A VM decides itself which memory it executes.
+    /// Returns all access: a VM decides which memory it executes.
     fn ram_of_vm(&self) -> Access {
         Access::ALL
     }

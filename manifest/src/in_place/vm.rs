@@ -4,12 +4,13 @@
 //! Nothing is placed: the addresses of the program say where the program is ([`super::memory`]).
 #![deny(clippy::arithmetic_side_effects)]
 
-use super::firmware::{self, Firmware, FirmwareError};
+use super::firmware::{self, Firmware, FirmwareError, Vectors};
 use super::memory::{
     area, code_area, code_window, data_pieces, ram_area, ram_window, refusal, take_reset_vectors,
     variables_are_inside,
 };
 use super::protection::Parts;
+use super::section::Instructions;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::guest::{self, AreaKind, Context, Guest};
 use crate::model::Placed;
@@ -38,24 +39,7 @@ pub(crate) fn build(
         ));
         return None;
     }
-    let entry = spec.machine.entry.as_ref();
-    let read = firmware::parse(&contents, context.board, instructions)
-        .and_then(|firmware| Ok((firmware.vectors(entry.map(|entry| entry.value.get()))?, firmware)));
-    let (vectors, mut firmware) = match read {
-        Ok(read) => read,
-        Err(error) => {
-            report.push(refusal(context, name, error));
-            return None;
-        }
-    };
-    if let (Some(words), Some(instructions)) = (&spec.machine.mask_words, instructions) {
-        let address = words.value.get() as u32;
-        let Firmware { code, rewritten, .. } = &mut firmware;
-        if let Err(why) = instructions.use_mask_words(address, code, rewritten) {
-            report.push(refusal(context, name, FirmwareError::Refused(vec![why])));
-            return None;
-        }
-    }
+    let (vectors, mut firmware) = program(context, name, &contents, instructions, report)?;
     take_reset_vectors(context.board, &mut firmware.code);
     let is_answered = spec.machine.semihosting.value;
     let (lookalikes, debugger_call) = instructions.map_or_else(Default::default, |instructions| {
@@ -109,6 +93,37 @@ pub(crate) fn build(
         residents: firmware.code,
         ..Guest::default()
     })
+}
+
+/// Reads the program of a VM, and replaces instructions if the class does so. Returns `None` if something was
+/// reported.
+fn program(
+    context: &Context<'_>,
+    name: &Placed<String>,
+    contents: &[u8],
+    instructions: Option<&dyn Instructions>,
+    report: &mut Report,
+) -> Option<(Vectors, Firmware)> {
+    let spec = context.spec;
+    let entry = spec.machine.entry.as_ref();
+    let read = firmware::parse(contents, context.board, instructions)
+        .and_then(|firmware| Ok((firmware.vectors(entry.map(|entry| entry.value.get()))?, firmware)));
+    let (vectors, mut firmware) = match read {
+        Ok(read) => read,
+        Err(error) => {
+            report.push(refusal(context, name, error));
+            return None;
+        }
+    };
+    if let (Some(words), Some(instructions)) = (&spec.machine.mask_words, instructions) {
+        let address = words.value.get() as u32;
+        let Firmware { code, rewritten, .. } = &mut firmware;
+        if let Err(why) = instructions.use_mask_words(address, code, rewritten) {
+            report.push(refusal(context, name, FirmwareError::Refused(vec![why])));
+            return None;
+        }
+    }
+    Some((vectors, firmware))
 }
 
 /// Bytes below the first stack pointer that a program uses at least.

@@ -308,6 +308,37 @@ fn unstartable() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+/// Returns programs for microcontrollers.
+fn programs_in_place() -> Vec<(&'static str, Vec<u8>)> {
+    vec![
+        ("mcu.elf", firmware_at(0x3_0000, 0x2001_0000)),
+        ("mcu-hello.elf", firmware_at(0, 0x2000_0000)),
+        ("mcu-rtic.elf", firmware_at(0x4_0000, 0x2001_8000)),
+        ("mcu-serial.elf", firmware_at(0x8_0000, 0x2005_0000)),
+        ("mcu-high.elf", firmware_at(0x3d_9000, 0x2001_0000)),
+        ("mcu-nowhere.elf", firmware_at(0x3_0000, 0x3000_0000)),
+        (
+            "mcu-stripped.elf",
+            firmware(0x3_0000, 0x2001_0000, &[LOOP_T32, 0xb672, 0x4770], &[]),
+        ),
+        (
+            "mcu-semihosting.elf",
+            firmware(0x3_0000, 0x2001_0000, &[0xbeab, LOOP_T32], &[(0, "$t")]),
+        ),
+        ("mcu-headless.elf", {
+            // No section headers at all.
+            let mut file = firmware_at(0x3_0000, 0x2001_0000);
+            file[32..36].fill(0);
+            file[48..52].fill(0);
+            file
+        }),
+        // Programs without symbols, for a class that replaces nothing.
+        ("mcu-world.elf", firmware(0x2_0000, 0x2801_0000, &[LOOP_T32], &[])),
+        ("mcu-near.elf", firmware(0x200, 0x2802_0000, &[LOOP_T32], &[])),
+        ("mcu-unaligned.elf", firmware_at(0x3_0040, 0x2001_0000)),
+    ]
+}
+
 /// Returns every payload of the corpus.
 pub fn payloads() -> Vec<(&'static str, Vec<u8>)> {
     let one = |address, flags| vec![Segment(address, flags, &LOOP, 64)];
@@ -316,6 +347,7 @@ pub fn payloads() -> Vec<(&'static str, Vec<u8>)> {
     let damaged = gzip(&image(0));
     let mut all = unstartable();
     all.extend(ramdisks());
+    all.extend(programs_in_place());
     all.extend([
         ("raw.bin", LOOP.to_vec()),
         ("empty.bin", Vec::new()),
@@ -354,31 +386,6 @@ pub fn payloads() -> Vec<(&'static str, Vec<u8>)> {
         ("bzimage", bzimage()),
         ("object.elf", elf(AARCH64, 1, 0x4008_0000, &one(0x4008_0000, RX))),
         ("arm32.elf", arm32),
-        ("mcu.elf", firmware_at(0x3_0000, 0x2001_0000)),
-        ("mcu-hello.elf", firmware_at(0, 0x2000_0000)),
-        ("mcu-rtic.elf", firmware_at(0x4_0000, 0x2001_8000)),
-        ("mcu-serial.elf", firmware_at(0x8_0000, 0x2005_0000)),
-        ("mcu-high.elf", firmware_at(0x3d_9000, 0x2001_0000)),
-        ("mcu-nowhere.elf", firmware_at(0x3_0000, 0x3000_0000)),
-        (
-            "mcu-stripped.elf",
-            firmware(0x3_0000, 0x2001_0000, &[LOOP_T32, 0xb672, 0x4770], &[]),
-        ),
-        (
-            "mcu-semihosting.elf",
-            firmware(0x3_0000, 0x2001_0000, &[0xbeab, LOOP_T32], &[(0, "$t")]),
-        ),
-        ("mcu-headless.elf", {
-            // No section headers at all.
-            let mut file = firmware_at(0x3_0000, 0x2001_0000);
-            file[32..36].fill(0);
-            file[48..52].fill(0);
-            file
-        }),
-        // Programs without symbols, for a class that replaces nothing.
-        ("mcu-world.elf", firmware(0x2_0000, 0x2801_0000, &[LOOP_T32], &[])),
-        ("mcu-near.elf", firmware(0x200, 0x2802_0000, &[LOOP_T32], &[])),
-        ("mcu-unaligned.elf", firmware_at(0x3_0040, 0x2001_0000)),
         ("image", image(32 << 20)),
         ("truncated-image", efi(image(32 << 20), 0xaa64, 8192)),
         ("x86.efi", efi(vec![0; 4096], 0x8664, 0)),

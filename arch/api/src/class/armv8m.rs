@@ -4,7 +4,7 @@
 use super::{ClassFacts, Endianness, ProgramFacts, Word, device, driver};
 use bulkhead_abi::size::Tables;
 
-/// The facts of class `armv8m`. The hypervisor is the secure world of the processor, and each VM has the whole
+/// The facts of class `armv8m`. The hypervisor is the secure world of the processor. Each VM has the whole
 /// non-secure world while it runs.
 pub const FACTS: ClassFacts = ClassFacts {
     name: "armv8m",

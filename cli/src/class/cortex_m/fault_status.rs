@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Fault reports of Cortex-M processors in words. Bits 63:32 of a syndrome are the number of the exception. The
-//! bits below are the Configurable Fault Status Register (Arm DDI 0403E, B1.5.2 and B3.2.15), or for a
+//! Fault reports of Cortex-M processors in words. Bits 63:32 of a syndrome are the number of the exception.
+//! The bits below are the Configurable Fault Status Register (Arm DDI 0403E, B1.5.2 and B3.2.15), or for a
 //! SecureFault the Secure Fault Status Register (Arm DDI 0553B, D1.2.260).
 
 /// A bit of the register: its name, and its meaning for the partition.

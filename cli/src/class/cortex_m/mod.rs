@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the classes of Cortex-M processors have in common.
+//! The answers that all classes of Cortex-M processors give.
 
 pub(super) mod fault_status;
 

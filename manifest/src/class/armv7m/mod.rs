@@ -11,8 +11,8 @@ mod rewrite;
 use bulkhead_arch_api::class::ARMV7M;
 
 use super::Host;
+use super::microcontroller::Microcontroller;
 use crate::driver::{CMSDK_UART, DUAL_TIMER, LAN9118, NVIC};
-use crate::in_place::host::Microcontroller;
 use crate::in_place::protection::Parts;
 use crate::in_place::regions::Regions;
 use instructions::T32;

@@ -2,16 +2,16 @@
 //! Class `armv8m`: nothing is translated, and programs are executed where they are linked, as they are. A VM
 //! has the whole non-secure world of the processor while it runs.
 //!
-//! A program for a VM comes as an ELF file. The reader of programs is `in_place::vm`: a file without
-//! addresses of its own would need one more reader there, with the address from the manifest.
+//! A program for a VM comes as an ELF file. The reader of programs is `in_place::vm`. A file that has no
+//! addresses would need one more reader there, which takes the address from the manifest.
 
 mod rules;
 
 use bulkhead_arch_api::class::ARMV8M;
 
 use super::Host;
+use super::microcontroller::Microcontroller;
 use crate::driver::{CMSDK_UART, DUAL_TIMER, IOTKIT_SECURITY, NVIC};
-use crate::in_place::host::Microcontroller;
 use crate::in_place::protection::Parts;
 use crate::in_place::stretches::Stretches;
 

@@ -12,8 +12,8 @@ use crate::window::Window;
 /// The address bit that makes an address one of the secure world (Arm ECM0601256, section 3.2).
 pub(super) const SECURE: u64 = 1 << 28;
 
-/// Checks that the board has security controllers for memory of its own, and that no address is one of the
-/// secure world.
+/// Checks that the board has security controllers, that they guard memory of the board, and that no address
+/// is one of the secure world.
 pub(super) fn check_board(board: &Board, refuse: &mut Refuse<'_>) {
     if board.driven(Role::Security).is_none() {
         refuse(

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The host of a class of microcontrollers: a class is what it answers differently from the others.
+//! The host of a class of microcontrollers. A class gives what differs from other classes of this kind.
 
 use bulkhead_abi::log::Layout;
 use bulkhead_arch_api::{ClassFacts, EntryState};
 use bulkhead_arch_regions::Region;
 
-use super::protection::{Parts, mapped};
-use super::{board, flash, places, rules, task, vm};
+use super::{Host, Refuse};
 use crate::board::Board;
-use crate::class::{Host, Refuse};
 use crate::class_binary::{ClassBinary, FlashError};
 use crate::diagnostic::Report;
 use crate::driver::Driver;
 use crate::guest::{Context, Guest};
+use crate::in_place::protection::{Parts, mapped};
+use crate::in_place::{board, flash, places, rules, task, vm};
 use crate::model::{Manifest, PartitionSpec};
 use crate::payload::Loader;
 use crate::place::memory::{Input, Plan};
@@ -36,9 +36,9 @@ pub(crate) struct Microcontroller {
     pub binary_reserve: u64,
     /// Another address of the reset vectors, if the CPU reads them there.
     pub reset_alias: Option<u64>,
-    /// Refuses facts that no board of the class can have, besides those of all microcontrollers.
+    /// Refuses facts that no board of the class can have, although another microcontroller has them.
     pub check_board: fn(&Board, &mut Refuse<'_>),
-    /// Reports mistakes in a manifest, besides those of all microcontrollers.
+    /// Reports mistakes in a manifest that only this class knows.
     pub check: fn(&Manifest, &Board, &mut Report),
 }
 
