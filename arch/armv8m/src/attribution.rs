@@ -10,12 +10,16 @@
 //! **The hypervisor's Non-secure block** is the one exception: it is always Non-secure for its MPC. The SAU opens
 //! it only while no VM can run ([`Attribution::open_block`]).
 
-use crate::entry::bulkhead_other_vectors;
 use crate::sysreg::{self, SAU_CTRL, SAU_RBAR, SAU_RLAR, SAU_RNR};
 use bulkhead_arch_armv8m_core::{Stretches, blocks};
 use bulkhead_arch_regions::VM_STRETCHES;
 use bulkhead_arch_support::Mmio;
 use bulkhead_image::layout::{REGISTERS_GATED, RegistersRecord};
+
+unsafe extern "C" {
+    /// The hypervisor's Non-secure block, which begins with a vector table.
+    static bulkhead_other_vectors: u8;
+}
 
 /// Memory protection controllers that a board can have.
 pub(crate) const MAX_CONTROLLERS: usize = 6;
@@ -283,8 +287,8 @@ impl Attribution {
     }
 }
 
-/// Returns the address of the block, which begins with its vector table.
-fn block() -> u32 {
+/// Returns the address of the hypervisor's Non-secure block, which begins with its vector table.
+pub(crate) fn block() -> u32 {
     (&raw const bulkhead_other_vectors) as u32
 }
 

@@ -5,7 +5,7 @@
 //! the partition's own stack whenever Rust code runs.
 
 use crate::fp::FpRegisters;
-use crate::lines::Lines;
+use crate::line_set::Lines;
 use crate::world::World;
 use bulkhead_arch_api::{MAX_VCPUS, PartitionId, PartitionKind, TimeMode, VcpuId};
 use bulkhead_arch_one_pcpu::Pool;

@@ -2,7 +2,7 @@
 //! The one CPU: waiting, and the end.
 
 use crate::context::RETURN_TASK;
-use crate::entry::{bulkhead_enter, bulkhead_idle};
+use crate::enter::{bulkhead_enter, bulkhead_idle};
 use crate::machine::Machine;
 use crate::sysreg::AIRCR;
 use crate::{lines, log, sysreg};

@@ -7,7 +7,7 @@
 //! it never returns.
 //!
 //! **Entry and exit.** While a partition runs, the Secure main stack holds the registers that Rust code wants
-//! back, and below them the partition's [`Registers`], the [`Machine`](crate::Machine) and the counters of
+//! back, and below them the partition's [`Registers`](crate::context::Registers), the [`Machine`](crate::Machine) and the counters of
 //! exits. Any Secure exception of the partition saves r4 to r11 there, is counted by its vector, and calls
 //! `on_trap`. If that answers 0, the partition goes on. Otherwise `bulkhead_enter` returns, still in Handler
 //! mode, as the handler of that exception. The next `bulkhead_enter` returns from the exception.
@@ -30,11 +30,11 @@
 //! References are to the Armv8-M Architecture Reference Manual, Arm DDI 0553B, here and everywhere in this
 //! crate.
 
-use crate::context::Registers;
 use crate::crash::crash;
+use crate::enter::{FRAME_BYTES, FRAMES};
 use crate::sysreg::MAX_LINES;
 use crate::traps::on_trap;
-use crate::world::{LineState, World};
+use crate::world::World;
 use bulkhead_abi::log::Exits;
 use core::arch::global_asm;
 use core::mem::offset_of;
@@ -113,8 +113,10 @@ bulkhead_first:
     isb
     bl      primary_main
 
-    // EXC_RETURN (D1.2.95): S tells the world whose stack has the frame, SPSEL the stack. The hypervisor itself is
-    // the only Secure code on the main stack.
+    // EXC_RETURN (D1.2.95): S tells the world whose stack has the frame, and SPSEL which stack of the Secure world,
+    // also if the frame is on none of these. The stack of the Non-secure world is the process stack if its Thread
+    // mode was interrupted and CONTROL_NS.SPSEL is set. The hypervisor itself is the only Secure code on the
+    // main stack.
     .macro  trap name, counter
     .type   \name, %function
     .thumb_func
@@ -125,10 +127,14 @@ bulkhead_first:
     beq     bulkhead_crash
     mrs     r1, psp
     b       3f
-1:  tst     lr, #4
-    ite     ne
-    mrsne   r1, psp_ns
-    mrseq   r1, msp_ns
+1:  tst     lr, #8
+    beq     4f
+    mrs     r1, control_ns
+    tst     r1, #2
+    beq     4f
+    mrs     r1, psp_ns
+    b       3f
+4:  mrs     r1, msp_ns
 3:  ldrd    r2, r0, [sp]
     stmia   r2!, {{r4-r11}}
     strd    r1, lr, [r2]
@@ -420,7 +426,7 @@ bulkhead_other_stack:
 "#,
     lines = const MAX_LINES,
     vectors = const MAX_LINES + 16,
-    frames = const FRAMES_BYTES,
+    frames = const FRAMES * FRAME_BYTES,
     timer = const offset_of!(World, timer),
     regions = const offset_of!(World, regions),
     on_trap = sym on_trap,
@@ -431,40 +437,3 @@ bulkhead_other_stack:
     interrupts = const offset_of!(Exits, interrupts),
     crash = sym crash,
 );
-
-/// Frames that the Non-secure block has room for.
-pub(crate) const FRAMES: usize = 8;
-const FRAMES_BYTES: usize = FRAMES * 32;
-
-#[expect(
-    improper_ctypes,
-    reason = "the machine goes through the assembly as an address"
-)]
-unsafe extern "C" {
-    /// Runs with these registers until `on_trap` ends the run. See the module's table.
-    pub(crate) fn bulkhead_enter(
-        registers: *mut Registers,
-        machine: *mut crate::Machine,
-        exits: &'static Exits,
-    );
-}
-
-unsafe extern "C" {
-    /// Waits for an interrupt.
-    pub(crate) fn bulkhead_idle() -> !;
-    /// Takes the Non-secure world out of the processor.
-    pub(crate) fn bulkhead_save_world(world: *mut World);
-    /// Puts it back, with this rest of its timer's period and these bits of ICSR.
-    pub(crate) fn bulkhead_load_world(world: *const World, rest: u32, waiting: u32);
-    /// Takes the state of the Non-secure lines.
-    pub(crate) fn bulkhead_save_lines(lines: *mut LineState);
-    /// Puts it back.
-    pub(crate) fn bulkhead_load_lines(lines: *const LineState);
-    /// Leaves nothing pending in the Non-secure world.
-    pub(crate) fn bulkhead_clear_other();
-    pub(crate) static bulkhead_other_vectors: u8;
-    pub(crate) static bulkhead_other_end: u8;
-    pub(crate) static bulkhead_other_fault: u8;
-    pub(crate) static bulkhead_other_frames: u8;
-    pub(crate) static bulkhead_other_stack: u8;
-}

@@ -21,6 +21,10 @@ const MEMORY_ACTIVE: u32 = 1;
 const USAGE_ACTIVE: u32 = 1 << 3;
 /// EXC_RETURN: the frame is on the process stack.
 const PROCESS: u32 = 1 << 2;
+/// EXC_RETURN: a thread was interrupted.
+const THREAD: u32 = 1 << 3;
+/// CONTROL: a thread uses the process stack.
+const SPSEL: u32 = 1 << 1;
 /// Bytes of the second frame.
 const FRAME: u32 = 32;
 const THUMB: u32 = 1 << 24;
@@ -53,8 +57,11 @@ impl Trapped<'_> {
         let frame = sysreg::main_stack().wrapping_sub(FRAME) & !7;
         let [r0, r1, r2, r3, r12, ..] = live.words();
         let thumb = if vector & 1 != 0 { THUMB } else { 0 };
-        // The same place, as the exception of the VM's own that it seems to be.
-        let link = returns & !TAKEN_SECURE;
+        // The same place, as the exception of the VM's own that it seems to be. Only the VM's CONTROL says which
+        // stack it is.
+        let control = sysreg::control();
+        let is_process = returns & THREAD != 0 && control & SPSEL != 0;
+        let link = returns & !(TAKEN_SECURE | PROCESS) | if is_process { PROCESS } else { 0 };
         let state = thumb | u32::from(exception.0);
         let words = [r0, r1, r2, r3, r12, link, vector & !1, state];
         if !Live::new(&mut self.context.registers, self.space).push(frame, &words) {
@@ -62,6 +69,7 @@ impl Trapped<'_> {
         }
         other_space().write32(SHCSR, other_space().read32(SHCSR) | active);
         sysreg::set_main_stack(frame);
+        sysreg::set_control(control & !SPSEL);
         sysreg::set_faultmask(1);
         self.context.registers.frame = frame;
         self.context.registers.exc_return = TO_HANDLER | TAKEN_SECURE;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Interrupts: the kernel's requests about lines, and the way of a line that has interrupted.
 
-use crate::lines::{Lines, Route, WORDS, has, strike};
+use crate::line_set::{Lines, WORDS, has};
+use crate::lines::{Route, strike};
 use crate::machine::Machine;
 use crate::sysreg::{NVIC_ICER, NVIC_ISER};
 use bulkhead_arch_api::{Exit, Irqs, Line, LineRoute, PartitionId, VcpuSet};

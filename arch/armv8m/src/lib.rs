@@ -12,9 +12,9 @@
 //! hypervisor, and nothing has to be masked.
 //!
 //! Way through the files, from the ground up; imports point from a line to the lines above it only.
-//! - **Ground**: `sysreg`, `fp` (the processor's registers), `lines`, `world` (the Non-secure state of a VM),
-//!   `context`, `protection` (spaces), `attribution` (what is Non-secure): hardware and plain data.
-//! - **Machine**: `machine` (the struct), `log`.
+//! - **Ground**: `sysreg`, `fp` (the processor's registers), `line_set`, `world` (the Non-secure state of a VM),
+//!   `lines`, `context`, `attribution` (what is Non-secure), `protection` (spaces): hardware and plain data.
+//! - **Machine**: `machine` (the struct), `enter` (what the assembly offers), `log`.
 //! - **Partition at a trap**: `live` (its registers and memory).
 //! - **Time, lines, worlds**: `clock`, `irq`, `passage` (out of handlers and into them), `switch`.
 //! - **Traps**: `answer` (the answers to a trap), `hard_fault` (the one that a VM is shown) -> `traps` (the way of every trap) -> `entry` (assembly).
@@ -30,10 +30,12 @@ mod console;
 mod context;
 mod cpu;
 mod crash;
+mod enter;
 mod entry;
 mod fp;
 mod hard_fault;
 mod irq;
+mod line_set;
 mod lines;
 mod live;
 mod log;

@@ -12,18 +12,13 @@
 //! **Priorities.** All Secure exceptions and lines have the highest priority, so nothing interrupts the hypervisor.
 //! AIRCR.PRIS keeps all priorities of the Non-secure world below.
 
+use crate::line_set::{Lines, WORDS, bit_of, insert, is_empty, set, word_of};
 use crate::sysreg::{
     self, ICTR, MAX_LINES, NVIC_ICER, NVIC_ICPR, NVIC_IPR, NVIC_ISER, NVIC_ISPR, NVIC_ITNS, control_space,
 };
 use crate::world::World;
 use bulkhead_arch_api::{MAX_PARTITIONS, PartitionId};
 use bulkhead_arch_one_pcpu::Pool;
-
-/// Words of the controller's banks of registers.
-pub(crate) const WORDS: usize = MAX_LINES as usize / 32;
-
-/// A set of lines.
-pub(crate) type Lines = [u32; WORDS];
 
 /// The owner of a line, and the way to the owner.
 #[derive(Clone, Copy)]
@@ -55,40 +50,6 @@ pub(crate) struct Interrupts {
     is_shared: bool,
     /// Lines that were masked during a run of the hypervisor's own Non-secure instructions.
     deferred: Lines,
-}
-
-fn word_of(line: u32) -> usize {
-    line as usize >> 5
-}
-
-fn bit_of(line: u32) -> u32 {
-    1_u32.wrapping_shl(line)
-}
-
-/// Tells whether the set has this line.
-pub(crate) fn has(lines: &Lines, line: u32) -> bool {
-    lines.get(word_of(line)).is_some_and(|word| word & bit_of(line) != 0)
-}
-
-/// Puts a line into the set, or takes it out.
-pub(crate) fn set(lines: &mut Lines, line: u32, is_in: bool) {
-    if let Some(word) = lines.get_mut(word_of(line)) {
-        *word = if is_in {
-            *word | bit_of(line)
-        } else {
-            *word & !bit_of(line)
-        };
-    }
-}
-
-/// Tells whether there is no line in the set.
-pub(crate) fn is_empty(lines: &Lines) -> bool {
-    let [a, b, c, d] = *lines;
-    a | b | c | d == 0
-}
-
-fn insert(lines: &mut Lines, line: u32) {
-    set(lines, line, true);
 }
 
 /// Writes the bit of a line in one of the controller's banks of registers.

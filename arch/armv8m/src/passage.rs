@@ -6,10 +6,11 @@
 //! meanwhile is masked and waits until the run is over, so a run takes as many instructions at any time.
 
 use crate::context::Registers;
-use crate::entry::{
-    FRAMES, bulkhead_enter, bulkhead_other_end, bulkhead_other_fault, bulkhead_other_frames,
-    bulkhead_other_stack, bulkhead_other_vectors,
+use crate::attribution::block;
+use crate::enter::{
+    FRAMES, bulkhead_enter, bulkhead_other_end, bulkhead_other_fault, bulkhead_other_frames, bulkhead_other_stack,
 };
+use crate::line_set::{Lines, lowest, set};
 use crate::log;
 use crate::machine::Machine;
 use crate::sysreg::{
@@ -25,27 +26,12 @@ const NEXT: u8 = 0x40;
 const DONE: u8 = 0x80;
 /// The most frames of handlers at a time.
 const AT_ONCE: usize = FRAMES - 1;
-/// Words of the controller's banks.
-const WORDS: usize = 4;
 
 /// Writes a frame.
 fn put(at: u32, words: &[u32; FRAME_WORDS]) {
     for (place, word) in (at as usize..).step_by(4).zip(words) {
         // SAFETY: inside the frames of the Non-secure block, which no other code uses.
         unsafe { physical::write_word32(place, *word) }
-    }
-}
-
-/// Returns the lowest of these lines.
-fn lowest(words: &[u32; WORDS]) -> Option<u32> {
-    let (index, word) = (0_u32..).zip(words).find(|(_, word)| **word != 0)?;
-    Some(32 * index + word.trailing_zeros())
-}
-
-/// Takes a line out of them.
-fn remove(words: &mut [u32; WORDS], line: u32) {
-    if let Some(word) = words.get_mut(line as usize >> 5) {
-        *word &= !1_u32.wrapping_shl(line);
     }
 }
 
@@ -82,7 +68,7 @@ impl Machine {
 
     /// Returns from all handlers of lines that are active in the Non-secure world. Requires: the Non-secure block
     /// is open, no exception of this world can be taken, and `active` has the lines.
-    pub(crate) fn unwind(&mut self, active: &[u32; WORDS]) {
+    pub(crate) fn unwind(&mut self, active: &Lines) {
         let mut rest = *active;
         let (end, fault) = (
             (&raw const bulkhead_other_end) as u32 & !1,
@@ -94,7 +80,7 @@ impl Machine {
             let mut at = first;
             for count in 1..=AT_ONCE {
                 let Some(line) = lowest(&rest) else { break };
-                remove(&mut rest, line);
+                set(&mut rest, line, false);
                 let is_last = count == AT_ONCE || lowest(&rest).is_none();
                 put(at, &unwind::handler((line + FIRST_LINE) as u8, end, is_last));
                 at += 4 * FRAME_WORDS as u32;
@@ -107,13 +93,13 @@ impl Machine {
     /// Enters the handlers of these lines again, which are the VM's whose world has just been put into the
     /// hardware. None of their instructions is executed. Requires: as for [`Machine::unwind`], with PRIMASK
     /// clear and nothing enabled.
-    pub(crate) fn rewind(&mut self, active: &[u32; WORDS]) {
+    pub(crate) fn rewind(&mut self, active: &Lines) {
         let fault = (&raw const bulkhead_other_fault) as u32 & !1;
         let top = (&raw const bulkhead_other_stack) as u32;
-        other_space().write32(VTOR, (&raw const bulkhead_other_vectors) as u32);
+        other_space().write32(VTOR, block());
         let mut rest = *active;
         while let Some(line) = lowest(&rest) {
-            remove(&mut rest, line);
+            set(&mut rest, line, false);
             let (word, bit) = (4 * (line as usize >> 5), 1_u32.wrapping_shl(line));
             other_space().write8(NVIC_IPR + line as usize, NEXT);
             other_space().write32(NVIC_ISER + word, bit);
@@ -129,6 +115,6 @@ impl Machine {
 }
 
 /// Returns the lines of the Non-secure world whose handlers are active.
-pub(crate) fn active() -> [u32; WORDS] {
+pub(crate) fn active() -> Lines {
     core::array::from_fn(|word| other_space().read32(NVIC_IABR + 4 * word))
 }

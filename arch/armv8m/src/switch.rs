@@ -8,7 +8,7 @@
 
 use crate::attribution::Attribution;
 use crate::fp;
-use crate::lines::is_empty;
+use crate::line_set::is_empty;
 use crate::machine::Machine;
 use crate::world::World;
 use crate::{passage, protection, sysreg};

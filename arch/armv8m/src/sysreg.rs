@@ -105,6 +105,8 @@ macro_rules! special {
 special! {
     /// Returns the main stack pointer of the Non-secure world.
     main_stack, set_main_stack: "MSP_NS";
+    /// Returns the privilege and the stack of Thread mode in the Non-secure world.
+    control, set_control: "CONTROL_NS";
     /// Returns the Non-secure world's mask of all exceptions with a priority.
     primask, set_primask: "PRIMASK_NS";
     /// Returns the Non-secure world's mask of all exceptions but the non-maskable one.

@@ -2,14 +2,14 @@
 //! Virtual CPUs as the kernel asks for them: adopted, reset, run, answered, dumped.
 
 use crate::context::{Context, Pending, RETURN_TASK, RETURN_VM, Registers};
-use crate::entry::bulkhead_enter;
+use crate::enter::bulkhead_enter;
 use crate::fp::FpRegisters;
 use crate::live::Live;
 use crate::machine::Machine;
 use crate::protection::{Open, Space};
 use crate::sysreg::{self, CFSR, ICSR, NVIC_ICPR, NVIC_ISER, NVIC_ISPR, other_space};
 use crate::world::World;
-use crate::{lines, log};
+use crate::{line_set, log};
 use bulkhead_abi::log::registers;
 use bulkhead_arch_one_pcpu::told;
 use bulkhead_arch_api::{
@@ -60,7 +60,7 @@ impl Vcpus for Machine {
             registers: Registers::NOTHING,
             world: World::new(0, 0),
             fp: FpRegisters::ZERO,
-            levels: [0; lines::WORDS],
+            levels: [0; line_set::WORDS],
             partition: plan.partition,
             kind: plan.kind,
             time: plan.time,
@@ -77,7 +77,7 @@ impl Vcpus for Machine {
         let Some(trapped) = self.trapped(vcpu) else { return };
         let _open = Open::new();
         trapped.context.fp = FpRegisters::ZERO;
-        trapped.context.levels = [0; lines::WORDS];
+        trapped.context.levels = [0; line_set::WORDS];
         let fits = first_frame(trapped.context, trapped.space, reset);
         trapped.context.pending = if fits { Pending::Nothing } else { Pending::Stuck };
     }
@@ -153,7 +153,7 @@ impl Vcpus for Machine {
             let waits = |word: usize| {
                 other_space().read32(NVIC_ISPR + 4 * word) & other_space().read32(NVIC_ISER + 4 * word) != 0
             };
-            return other_space().read32(ICSR) & PENDING != 0 || (0..lines::WORDS).any(waits);
+            return other_space().read32(ICSR) & PENDING != 0 || (0..line_set::WORDS).any(waits);
         }
         let is_held = |partition| self.irq.is_held(partition);
         let context = self.contexts.get(vcpu);
@@ -178,14 +178,12 @@ impl Vcpus for Machine {
         };
         // A processor that stops because of the fault is another event, which has its own action.
         let pending = trapped.context.pending;
-        if pending == Pending::Nothing {
+        if !matches!(pending, Pending::Fault | Pending::Access) {
             return false;
         }
-        let is_shown = pending != Pending::Stuck && trapped.hard_fault().is_some();
-        trapped.context.pending = if is_shown {
-            Pending::Nothing
-        } else {
-            Pending::Stuck
+        trapped.context.pending = match trapped.hard_fault() {
+            Some(()) => Pending::Nothing,
+            None => Pending::Stuck,
         };
         true
     }
@@ -252,7 +250,7 @@ impl Machine {
     fn set_level(&mut self, partition: PartitionId, line: VirtualLine, level: bool) {
         let vcpu = self.first_of(partition);
         if let Some(context) = vcpu.and_then(|vcpu| self.contexts.get(vcpu)) {
-            lines::set(&mut context.levels, line.0, level);
+            line_set::set(&mut context.levels, line.0, level);
         }
     }
 
@@ -266,7 +264,7 @@ impl Machine {
             let word = 4 * (line as usize >> 5);
             other_space().write32(bank + word, 1_u32.wrapping_shl(line));
         } else if let Some(context) = self.contexts.get(vcpu) {
-            lines::set(&mut context.world.lines.pending, line, is_pending);
+            line_set::set(&mut context.world.lines.pending, line, is_pending);
         }
     }
 }

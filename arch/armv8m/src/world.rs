@@ -5,10 +5,7 @@
 //! The state of a line that belongs to somebody else reads as zero through the Non-secure alias, and cannot be
 //! changed there (D1.2.190, NVIC_ITNS). So the alias alone is enough to move a VM's lines.
 
-use crate::entry::{
-    bulkhead_clear_other, bulkhead_load_lines, bulkhead_load_world, bulkhead_save_lines, bulkhead_save_world,
-};
-use crate::lines::Lines;
+use crate::line_set::Lines;
 use crate::sysreg::CCR_ALIGNED;
 
 /// ICSR (D1.2.147): PendSV and SysTick are pending.
@@ -54,6 +51,19 @@ pub(crate) struct World {
     pub(crate) lines: LineState,
     /// The time at which the world was left.
     left: u64,
+}
+
+unsafe extern "C" {
+    /// Takes the Non-secure world out of the processor.
+    fn bulkhead_save_world(world: *mut World);
+    /// Puts it back, with this rest of its timer's period and these bits of ICSR.
+    fn bulkhead_load_world(world: *const World, rest: u32, waiting: u32);
+    /// Takes the state of the Non-secure lines.
+    fn bulkhead_save_lines(lines: *mut LineState);
+    /// Puts it back.
+    fn bulkhead_load_lines(lines: *const LineState);
+    /// Leaves nothing pending in the Non-secure world.
+    fn bulkhead_clear_other();
 }
 
 impl World {
