@@ -6,11 +6,11 @@
 //! Instructions are written as numbers: the hypervisor itself is built without floating point, so that no
 //! register of a partition is ever in its way.
 //!
-//! **Lazy stacking.** When an exception interrupts code that uses floating point, the CPU reserves room in the
-//! frame, and fills the room at the next floating-point instruction of any code (B3.20). The address of the
-//! room (FPCAR) is a register of the VM's. So the hypervisor never lets its own instructions fill the room: the
-//! note of the room (FPCCR.LSPACT) moves with the world. The CPU fills the room when the VM goes on, with the
-//! rights of the VM.
+//! **Lazy stacking.** When an exception interrupts code that uses floating point, the CPU reserves room in
+//! the frame, and fills the room at the next floating-point instruction of any code (B3.20). The address of
+//! the room (FPCAR) is a register of the VM's. So the hypervisor never lets its own instructions fill the
+//! room: the note of the room (FPCCR.LSPACT) moves with the world. The CPU fills the room when the VM goes
+//! on, with the rights of the VM.
 
 use crate::sysreg::{CPACR, FPCCR, MVFR0, NSACR, read, synchronize, write};
 

@@ -101,7 +101,8 @@ impl Machine {
             sysreg::set_primask(1);
         }
         if let Some(context) = self.contexts.get(vcpu) {
-            // The note of room to be filled comes with the world, when no more instruction of ours can fill it.
+            // The note of room to be filled comes with the world, when no more instruction of ours can fill
+            // it.
             if fp::exists() {
                 context.fp.load();
             }

@@ -87,8 +87,8 @@ impl World {
         }
     }
 
-    /// Takes the world out of the hardware, but for lines and floating-point registers, at `now`. Requires: the
-    /// Non-secure block is open, and no exception of the world can be taken.
+    /// Takes the world out of the hardware, but for lines and floating-point registers, at `now`. Requires:
+    /// the Non-secure block is open, and no exception of the world can be taken.
     pub(crate) fn save(&mut self, now: u64) {
         // SAFETY: the function writes the words of `self` up to `timer`. The Non-secure block is open.
         unsafe { bulkhead_save_world(self) }
@@ -109,8 +109,8 @@ impl World {
         unsafe { bulkhead_clear_other() }
     }
 
-    /// Puts the world into the hardware at `now`, but for PRIMASK, lines and floating-point registers. With `real`, its
-    /// own timer has run on meanwhile. Requires: as for [`World::save`], and [`World::clear`].
+    /// Puts the world into the hardware at `now`, but for PRIMASK, lines and floating-point registers. With
+    /// `real`, its own timer has run on meanwhile. Requires: as for [`World::save`], and [`World::clear`].
     pub(crate) fn load(&self, now: u64, real: bool) {
         let (rest, pended) = self.rest(now, real);
         let waiting = self.waiting & (PENDSVSET | PENDSTSET) | pended;
