@@ -6,6 +6,7 @@ use bulkhead_arch_support::Mmio;
 
 /// Offsets in the system control space (D1.1).
 pub(crate) const ICTR: usize = 0x004;
+pub(crate) const CPPWR: usize = 0x00C;
 pub(crate) const NVIC_ISER: usize = 0x100;
 pub(crate) const NVIC_ICER: usize = 0x180;
 pub(crate) const NVIC_ISPR: usize = 0x200;
