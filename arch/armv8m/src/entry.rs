@@ -239,6 +239,7 @@ bulkhead_save_world:
     str     r8, [r12, #0x234]
     movs    r1, #0
     str     r1, [r12, #0x94]
+    str     r1, [r12, #0x10]                // SCR: no sleep at the end of a handler
     ldr     r1, =0x05FA0000                 // AIRCR: the key, PRIGROUP 0
     str     r1, [r12, #0x0C]
     add     r2, r12, #0x9C                  // RBAR, RLAR and their aliases

@@ -17,6 +17,7 @@ pub(crate) const NVIC_IPR: usize = 0x400;
 pub(crate) const ICSR: usize = 0xD04;
 pub(crate) const VTOR: usize = 0xD08;
 pub(crate) const AIRCR: usize = 0xD0C;
+pub(crate) const SCR: usize = 0xD10;
 pub(crate) const SHCSR: usize = 0xD24;
 pub(crate) const CFSR: usize = 0xD28;
 pub(crate) const HFSR: usize = 0xD2C;
