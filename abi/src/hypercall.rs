@@ -12,9 +12,9 @@ pub const FUNCTION_BASE: u32 = 0xC600_0000;
 /// and an undefined instruction is none that a program uses; a task uses `SVC #0`.
 pub const HYPERCALL_INSTRUCTION: u16 = 0xDEB1;
 
-/// Class `armv8m`: the address to which a VM branches to call, with bit 0 set and the place to return to in LR.
-/// Memory there is Secure on every board, so the CPU refuses the branch, and the hypervisor gets control. A VM
-/// whose own UsageFault is not enabled can use [`HYPERCALL_INSTRUCTION`] as well. A task uses `SVC #0`.
+/// Class `armv8m`: the address to which a VM branches to call, with bit 0 set and the place to return to in
+/// LR. Memory there is Secure on every board, so the CPU refuses the branch, and the hypervisor gets control.
+/// A VM whose own UsageFault is not enabled can use [`HYPERCALL_INSTRUCTION`] as well. A task uses `SVC #0`.
 pub const HYPERCALL_GATE: u32 = 0x1FFF_FB10;
 
 /// Returns the SMCCC function identifier of `operation`.

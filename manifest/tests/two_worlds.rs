@@ -115,6 +115,9 @@ fn a_program_of_a_vm_stays_as_it_is_and_has_whole_blocks() {
     let found = contents(&file, CODE).expect("the program");
     assert_eq!(found[..], before[116..116 + found.len()]);
     assert_eq!(image.check_resident(0, &found, &Portable), Ok(()));
+    // The CPU starts with the vectors at the secure name of address 0.
+    let vectors = contents(&file, 0x1000_0000).expect("the reset vectors");
+    assert_eq!(vectors, [[0; 4], (BINARY | 1).to_le_bytes()].concat());
 }
 
 #[test]

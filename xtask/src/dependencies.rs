@@ -91,7 +91,7 @@ const RULES: &[(&str, &[&str])] = &[
             "drivers",
         ],
     ),
-    // Instructions and frames are those of Armv7-M.
+    // Instructions and frames are as on Armv7-M.
     ("arch/armv8m/core", &["arch/armv7m/core", "arch/regions"]),
     (
         "arch/armv8m",

@@ -2,11 +2,9 @@
 //! Bring-up: the machine is made once, out of the checked system image.
 
 use crate::context::{Context, ContextTable, Registers};
-use bulkhead_arch_one_pcpu::Counter;
 use crate::crash::{self, halt};
 use crate::lines::{self, BYTES_OF_LINE, Interrupts};
 use crate::machine::Machine;
-use bulkhead_arch_one_pcpu::Pool;
 use crate::protection::{self, Plain, Space, SpaceTable};
 use crate::sysreg::{self, CPUID, ID_PFR0, MPU_TYPE, MVFR0, NVIC_IPR, PID4, SYST_CALIB};
 use crate::window::Loan;
@@ -15,6 +13,8 @@ use bulkhead_abi::lockdown;
 use bulkhead_arch_api::class::DriverFacts;
 use bulkhead_arch_api::{Exit, Line, MAX_PARTITIONS, Ticks, VcpuSet, class};
 use bulkhead_arch_armv7m_core::{MAX_MPU_REGIONS, Model};
+use bulkhead_arch_one_pcpu::Counter;
+use bulkhead_arch_one_pcpu::Pool;
 use bulkhead_arch_support::{Mmio, SetOnce};
 use bulkhead_drivers::cmsdk::DualTimer;
 use bulkhead_image::layout::{CONTROLLER_DUAL_TIMER, LookalikeRecord, NONE, ROLE_TIMER};

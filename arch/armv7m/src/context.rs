@@ -6,9 +6,9 @@
 
 use crate::fp::FpRegisters;
 use crate::masks;
-use bulkhead_arch_one_pcpu::Pool;
 use bulkhead_arch_api::{MAX_VCPUS, PartitionId, PartitionKind, Ticks, VcpuId};
 use bulkhead_arch_armv7m_core::{Fault, VirtualCore};
+use bulkhead_arch_one_pcpu::Pool;
 use bulkhead_arch_regions::Loaded;
 use core::mem::offset_of;
 use core::ptr::NonNull;

@@ -6,8 +6,8 @@ use crate::entry::{bulkhead_enter, bulkhead_exit_emulator, bulkhead_idle};
 use crate::machine::Machine;
 use crate::sysreg::AIRCR;
 use crate::{lines, log, starts, sysreg};
-use bulkhead_arch_one_pcpu::told;
 use bulkhead_arch_api::{Cpus, Exit, PcpuId, StartError};
+use bulkhead_arch_one_pcpu::told;
 use core::cell::UnsafeCell;
 
 /// SYS_EXIT's reason "ADP_Stopped_ApplicationExit" of Arm's semihosting.

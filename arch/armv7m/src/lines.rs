@@ -15,7 +15,6 @@
 //! first.
 
 use crate::arrival::add;
-use bulkhead_arch_one_pcpu::Pool;
 use crate::starts;
 use crate::sysreg::{
     AIRCR, ICTR, MAX_LINES, NVIC_ICER, NVIC_ICPR, NVIC_IPR, NVIC_ISER, NVIC_ISPR, SHPR, control_space, read,
@@ -24,6 +23,7 @@ use crate::sysreg::{
 use bulkhead_abi::log::Area;
 use bulkhead_arch_api::{MAX_PARTITIONS, PartitionId};
 use bulkhead_arch_armv7m_core::VirtualCore;
+use bulkhead_arch_one_pcpu::Pool;
 use core::num::NonZeroU32;
 
 const WORDS: usize = MAX_LINES as usize / 32;

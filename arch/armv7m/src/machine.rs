@@ -4,9 +4,7 @@
 
 use crate::arrival::Held;
 use crate::context::{ContextTable, Registers};
-use bulkhead_arch_one_pcpu::Counter;
 use crate::lines::Interrupts;
-use bulkhead_arch_one_pcpu::Pool;
 use crate::protection::{Plain, SpaceTable};
 use crate::window::Loan;
 use bulkhead_abi::log::{RegisterFile, registers};
@@ -14,6 +12,8 @@ use bulkhead_arch_api::{
     Arch, ClassFacts, Exit, Line, MAX_PARTITIONS, PartitionId, Ticks, VcpuId, VcpuSet, class,
 };
 use bulkhead_arch_armv7m_core::Model;
+use bulkhead_arch_one_pcpu::Counter;
+use bulkhead_arch_one_pcpu::Pool;
 use bulkhead_arch_one_pcpu::Relax;
 use bulkhead_drivers::cmsdk::DualTimer;
 

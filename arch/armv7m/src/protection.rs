@@ -7,9 +7,9 @@
 //! itself has no region. Memory that no region covers is open to privileged code (MPU_CTRL.PRIVDEFENA), and
 //! regions give privileged code all rights to read and write.
 
-use bulkhead_arch_one_pcpu::Pool;
 use crate::sysreg::{self, MPU_CTRL, MPU_RASR, MPU_RBAR};
 use bulkhead_arch_api::{MAX_PARTITIONS, PartitionId};
+use bulkhead_arch_one_pcpu::Pool;
 use bulkhead_arch_regions::{Combination, GuestView, Loaded, MAX_REGIONS, Plan, Rights};
 use core::ptr::NonNull;
 

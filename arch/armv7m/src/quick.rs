@@ -8,7 +8,6 @@
 //! one trap to the next, so the cost of a way depends on its guest alone.
 
 use crate::context::{Context, Registers};
-use bulkhead_arch_one_pcpu::Counter;
 use crate::live::Live;
 use crate::machine::Machine;
 use crate::masks;
@@ -18,6 +17,7 @@ use crate::traps::{BUS_FAULT, MEMORY_FAULT, Quick, SUPERVISOR_CALL, USAGE_FAULT,
 use crate::window::Loan;
 use bulkhead_arch_armv7m_core::status::{BFARVALID, DACCVIOL, IACCVIOL, MMARVALID, PRECISERR, UNDEFINSTR};
 use bulkhead_arch_armv7m_core::{ExcReturn, Next, VirtualCore, word_quickly};
+use bulkhead_arch_one_pcpu::Counter;
 use bulkhead_arch_support::physical;
 
 /// The things that a way may look at besides the guest.

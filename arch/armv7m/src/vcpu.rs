@@ -11,12 +11,12 @@ use crate::masks::Masks;
 use crate::protection::Space;
 use crate::starts;
 use bulkhead_abi::log::registers;
-use bulkhead_arch_one_pcpu::told;
 use bulkhead_arch_api::{
     Clock, DUMP_REGISTERS, Dump, Exit, FaultReport, PartitionId, Reply, Ticks, VcpuId, VcpuPlan, VcpuReset,
     VcpuSet, Vcpus, VirtualLine,
 };
 use bulkhead_arch_armv7m_core::{Fault, Guest, VirtualCore, answer_hypercall, frame_size, refuse_hypercall};
+use bulkhead_arch_one_pcpu::told;
 
 /// [`Exit::Failed`] code: the vCPU was not adopted, or its partition has no space.
 const FAILED_NOT_ADOPTED: u64 = 1;

@@ -2,9 +2,9 @@
 //! The answers to a partition's trap: some traps are answered here, and others become an exit.
 //!
 //! **Hypercalls.** A task uses SVC. A VM branches to [`HYPERCALL_GATE`], an address of Secure memory: the CPU
-//! refuses that with a SecureFault, whose frame has the address as PC. So there is no Secure code that a VM could
-//! enter. A VM may also use the instruction of class `armv7m`, if its own UsageFault is not enabled: the same
-//! program runs on both classes.
+//! refuses that with a SecureFault, whose frame has the address as PC. So there is no Secure code that a VM
+//! could enter. A VM may also use the instruction of class `armv7m`, if its own UsageFault is not enabled:
+//! the same program runs on both classes.
 
 use crate::context::{Context, Pending};
 use crate::live::Live;
@@ -39,7 +39,7 @@ struct Cause {
     status: u32,
     /// The address, if one is valid.
     address: Option<u32>,
-    /// CFSR of the Non-secure world: what a fault of its own was that it cannot take.
+    /// CFSR of the Non-secure world, which describes a fault that the VM cannot take itself.
     own: u32,
 }
 
@@ -136,7 +136,8 @@ impl Trapped<'_> {
     fn access(&mut self, cause: &Cause) -> Exit {
         let live = self.live();
         let pc = live.register(15);
-        let Some(transfer) = Transfer::at_pc(&live).filter(|found| !self.space.has(found.access.address)) else {
+        let Some(transfer) = Transfer::at_pc(&live).filter(|found| !self.space.has(found.access.address))
+        else {
             return self.fault(HealthClass::Memory, cause);
         };
         let access = transfer.access;

@@ -2,19 +2,20 @@
 //! The memory and devices that are Non-secure: what the security attribution unit (SAU) and the memory
 //! protection controllers (MPC) say of the VM that has the Non-secure world.
 //!
-//! **Invariant.** An address is Non-secure for the SAU exactly if its block is so for its MPC, or its device for
-//! its peripheral protection controller. All software uses the same addresses, those that the implementation
-//! calls Non-secure. The SAU makes each of them Secure that the VM has not. So Secure code reaches all
-//! memory at any time: the VM's by Non-secure transactions, all other memory by Secure ones.
+//! **Invariant.** An address is Non-secure for the SAU exactly if its block is so for its MPC, or its device
+//! for its peripheral protection controller. All software uses the same addresses, those that the
+//! implementation calls Non-secure. The SAU makes each of them Secure that the VM has not. So Secure code
+//! reaches all memory at any time: the VM's by Non-secure transactions, all other memory by Secure ones.
 //!
-//! **The hypervisor's Non-secure block** is the one exception: it is always Non-secure for its MPC. The SAU opens
-//! it only while no VM can run ([`Attribution::open_block`]).
+//! **The hypervisor's Non-secure block** is the one exception: it is always Non-secure for its MPC. The SAU
+//! opens it only while no VM can run ([`Attribution::open_block`]).
 
 use crate::sysreg::{self, SAU_CTRL, SAU_RBAR, SAU_RLAR, SAU_RNR};
 use bulkhead_arch_armv8m_core::{Stretches, blocks};
 use bulkhead_arch_regions::VM_STRETCHES;
 use bulkhead_arch_support::Mmio;
 use bulkhead_image::layout::{REGISTERS_GATED, RegistersRecord};
+use core::ops::RangeInclusive;
 
 unsafe extern "C" {
     /// The hypervisor's Non-secure block, which begins with a vector table.
@@ -187,13 +188,13 @@ impl Attribution {
         self.vms & 1_u32.wrapping_shl(record.partition.get()) != 0
     }
 
-    /// Adds a controller with these registers, which guards so many bytes from `base` on.
-    pub(crate) fn add(&mut self, registers: Mmio, (base, size): (u32, u32)) {
+    /// Adds a controller with these registers, which guards this memory.
+    pub(crate) fn add(&mut self, registers: Mmio, memory: RangeInclusive<u32>) {
         if let Some(slot) = self.controllers.iter_mut().find(|slot| slot.is_none()) {
             *slot = Some(Controller {
                 registers,
-                first: base,
-                last: base.wrapping_add(size.wrapping_sub(1)),
+                first: *memory.start(),
+                last: *memory.end(),
                 shift: (registers.read32(BLK_CFG) & 0xF) + 5,
             });
         }
@@ -222,7 +223,10 @@ impl Attribution {
         let mut all = Blocks::NONE;
         for (number, controller) in (0_u8..).zip(self.controllers.iter().flatten()) {
             for stretch in stretches.as_slice().iter().filter(|stretch| !stretch.is_device) {
-                let (first, last) = (stretch.first.max(controller.first), stretch.last.min(controller.last));
+                let (first, last) = (
+                    stretch.first.max(controller.first),
+                    stretch.last.min(controller.last),
+                );
                 if first > last {
                     continue;
                 }

@@ -37,8 +37,8 @@ unsafe extern "C" {
     static __code_end: u8;
 }
 
-/// AIRCR (D1.2.2): priorities of the Non-secure world are below all Secure ones (PRIS), and only Secure software
-/// resets the board (SYSRESETREQS).
+/// AIRCR (D1.2.2): priorities of the Non-secure world are below all Secure ones (PRIS), and only Secure
+/// software resets the board (SYSRESETREQS).
 pub(crate) const CONTROL: u32 = 1 << 14 | 1 << 3;
 const KEY: u32 = 0x05FA << 16;
 
@@ -50,7 +50,7 @@ fn system_image() -> &'static [u8] {
     // SAFETY: code memory up to `__code_end` is the hypervisor's (the linker script and the host tool ensure
     // this), no code writes it, and any bytes are bytes.
     let all = unsafe { core::slice::from_raw_parts(start, room) };
-    // An image that is none is refused on the console, which is looked for in the image.
+    // A bad image is refused on the console, which is looked for in the image.
     let length = claimed_length(all)
         .ok()
         .and_then(|length| usize::try_from(length).ok());
@@ -148,7 +148,8 @@ impl Machine {
                 .iter()
                 .filter(move |record| record.compatible.get() == kind)
         };
-        let Some(timer) = of_kind(CONTROLLER_DUAL_TIMER).find(|record| record.role.get() == ROLE_TIMER) else {
+        let Some(timer) = of_kind(CONTROLLER_DUAL_TIMER).find(|record| record.role.get() == ROLE_TIMER)
+        else {
             halt(lockdown!(
                 "no timer this hypervisor can use in the board's tables"
             ));
@@ -166,7 +167,8 @@ impl Machine {
         };
         for record in of_kind(CONTROLLER_ARM_MPC) {
             let ([_, memory, ..], [_, size, ..]) = (record.base, record.size);
-            let memory = (memory.get() as u32, size.get() as u32);
+            let (first, bytes) = (memory.get() as u32, size.get() as u32);
+            let memory = first..=first.wrapping_add(bytes.wrapping_sub(1));
             self.attribution.add(window(record, 0), memory);
         }
         let vms = (0_u32..)

@@ -2,7 +2,7 @@
 //! Time: a free-running counter of 32 bits, and one timer for the kernel's deadline.
 //!
 //! The counter wraps after some minutes, so the timer is never set further ahead than half of that. VMs have
-//! a SysTick of their own, which the hypervisor does not use.
+//! a SysTick, which the hypervisor does not use.
 
 use crate::machine::Machine;
 use bulkhead_arch_api::{Clock, Ticks};

@@ -18,7 +18,8 @@ use core::ptr::NonNull;
 pub(crate) struct Registers {
     /// r4 to r11.
     pub(crate) general: [u32; 8],
-    /// The stack pointer of the code that was interrupted: address of the frame. It is loaded for a task only.
+    /// The stack pointer of the code that was interrupted: address of the frame. It is loaded for a task
+    /// only.
     pub(crate) frame: u32,
     /// The value that returns to the partition (D1.2.95).
     pub(crate) exc_return: u32,

@@ -6,8 +6,8 @@ use crate::enter::{bulkhead_enter, bulkhead_idle};
 use crate::machine::Machine;
 use crate::sysreg::AIRCR;
 use crate::{lines, log, sysreg};
-use bulkhead_arch_one_pcpu::told;
 use bulkhead_arch_api::{Cpus, Exit, PcpuId, StartError};
+use bulkhead_arch_one_pcpu::told;
 use core::cell::UnsafeCell;
 
 /// AIRCR (D1.2.2): the key, SYSRESETREQ, and the bits that keep the Non-secure world in its place.

@@ -30,26 +30,31 @@ const ROOM: usize = 128;
 /// Windows of registers of partitions' devices, and the gates of these devices, once the image is checked.
 static DEVICES: SetOnce<(&'static [RegistersRecord], Mmio)> = SetOnce::new();
 
-/// Stores the devices that [`stop`] has to make quiet, with the registers of their gates. Requires: of a checked
-/// image.
+/// Stores the devices that [`stop`] has to make quiet, with the registers of their gates. Requires: of a
+/// checked image.
 pub(crate) fn remember_devices(records: &'static [RegistersRecord], gates: Mmio) {
     DEVICES.set((records, gates));
 }
 
 /// Ends the activity of partitions' devices, as for a partition that stops.
 fn make_devices_quiet() {
-    let Some((records, gates)) = DEVICES.get() else { return };
+    let Some((records, gates)) = DEVICES.get() else {
+        return;
+    };
     // Nothing is Non-secure any more, so that the hypervisor reaches all devices.
     sysreg::write(SAU_CTRL, 0);
     for record in *records {
         if record.flags.get() & REGISTERS_GATED != 0 {
             let register = record.gate_offset.get() as usize;
-            gates.write32(register, gates.read32(register) & !1_u32.wrapping_shl(record.gate_bit.get()));
+            gates.write32(
+                register,
+                gates.read32(register) & !1_u32.wrapping_shl(record.gate_bit.get()),
+            );
         }
         if record.flags.get() & REGISTERS_QUIESCED != 0 {
             let register = record.host.get() as usize + record.quiesce_offset.get() as usize;
-            // SAFETY: the image is checked: this is a register of a partition's device, and none of its vCPUs
-            // runs any more.
+            // SAFETY: the image is checked: this is a register of a partition's device, and the partition
+            // does not run any more.
             unsafe { Mmio::new(register, size_of::<u32>()) }.write32(0, record.quiesce_value.get());
         }
     }

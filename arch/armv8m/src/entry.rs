@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! All assembly of the backend that is more than one instruction: vector table, first instructions, the way
-//! into and out of a partition, and the few instructions that the hypervisor has the Non-secure world execute.
+//! into and out of a partition, and the few instructions that the hypervisor has the Non-secure world
+//! execute.
 //!
-//! **Boot.** The CPU starts in Secure Thread mode. The first steps make memory what the compiler expects, enable
-//! the configurable faults and make PendSV pending. The handler of PendSV is where the hypervisor begins, and
-//! it never returns.
+//! **Boot.** The CPU starts in Secure Thread mode. The first steps make memory what the compiler expects,
+//! enable the configurable faults and make PendSV pending. The handler of PendSV is where the hypervisor
+//! begins, and it never returns.
 //!
 //! **Entry and exit.** While a partition runs, the Secure main stack holds the registers that Rust code wants
-//! back, and below them the partition's [`Registers`](crate::context::Registers), the [`Machine`](crate::Machine) and the counters of
-//! exits. Any Secure exception of the partition saves r4 to r11 there, is counted by its vector, and calls
-//! `on_trap`. If that answers 0, the partition goes on. Otherwise `bulkhead_enter` returns, still in Handler
-//! mode, as the handler of that exception. The next `bulkhead_enter` returns from the exception.
+//! back, and below them the partition's [`Registers`](crate::context::Registers), the
+//! [`Machine`](crate::Machine) and the counters of exits. Any Secure exception of the partition saves r4 to
+//! r11 there, is counted by its vector, and calls `on_trap`. If that answers 0, the partition goes on.
+//! Otherwise `bulkhead_enter` returns, still in Handler mode, as the handler of that exception. The next
+//! `bulkhead_enter` returns from the exception.
 //!
 //! | at | register | meaning in | meaning out |
 //! |---|---|---|---|
@@ -113,10 +115,10 @@ bulkhead_first:
     isb
     bl      primary_main
 
-    // EXC_RETURN (D1.2.95): S tells the world whose stack has the frame, and SPSEL which stack of the Secure world,
-    // also if the frame is on none of these. The stack of the Non-secure world is the process stack if its Thread
-    // mode was interrupted and CONTROL_NS.SPSEL is set. The hypervisor itself is the only Secure code on the
-    // main stack.
+    // EXC_RETURN (D1.2.95): S tells the world whose stack has the frame, and SPSEL which stack of the Secure
+    // world, also for a frame of the Non-secure world. That world's stack of the Non-secure world is the
+    // process stack if its Thread mode was interrupted and CONTROL_NS.SPSEL is set. The hypervisor itself is
+    // the only Secure code on the main stack.
     .macro  trap name, counter
     .type   \name, %function
     .thumb_func
@@ -196,8 +198,9 @@ bulkhead_idle:
     b       bulkhead_idle
     .ltorg
 
-    // Takes the Non-secure world out of the processor into the `World` at r0, but for PRIMASK, lines and floating
-    // point. The world is left as after a reset, as far as the instructions of the hypervisor need it.
+    // Takes the Non-secure world out of the processor into the `World` at r0, but for PRIMASK, lines and
+    // floating point. The world is left as after a reset, as far as the instructions of the hypervisor need
+    // it.
     .global bulkhead_save_world
     .type   bulkhead_save_world, %function
     .thumb_func
@@ -229,8 +232,11 @@ bulkhead_save_world:
     ldr     r6, [r12, #0xC0]                // MPU_MAIR0
     ldr     r7, [r12, #0xC4]                // MPU_MAIR1
     ldr     r8, [r12, #0x234]               // FPCCR
-    ldr     r9, [r12, #0x23C]               // FPDSCR
-    stmia   r0!, {{r1-r9}}
+    ldr     r9, [r12, #0x238]               // FPCAR
+    ldr     r10, [r12, #0x23C]              // FPDSCR
+    stmia   r0!, {{r1-r10}}
+    bic     r8, r8, #1                      // no room is to be filled by an instruction of ours (FPCCR.LSPACT)
+    str     r8, [r12, #0x234]
     movs    r1, #0
     str     r1, [r12, #0x94]
     ldr     r1, =0x05FA0000                 // AIRCR: the key, PRIGROUP 0
@@ -250,8 +256,8 @@ bulkhead_save_world:
     pop     {{r3-r11, pc}}
     .ltorg
 
-    // Puts the world at r0 into the processor, likewise. r1 has what its timer's CVR is to be, and r2 the bits that
-    // ICSR is to get.
+    // Puts the world at r0 into the processor, likewise. r1 has what its timer's CVR is to be, and r2 the
+    // bits that ICSR is to get.
     .global bulkhead_load_world
     .type   bulkhead_load_world, %function
     .thumb_func
@@ -292,14 +298,15 @@ bulkhead_load_world:
     movt    r3, #0x05FA
     add     r2, r12, #0x08
     stm     r2, {{r1, r3-r9}}
-    ldmia   r0!, {{r1-r9}}
+    ldmia   r0!, {{r1-r10}}
     str     lr, [r12, #0x04]
     str     r2, [r12, #0x34]
     str     r3, [r12, #0x88]
     str     r6, [r12, #0xC0]
     str     r7, [r12, #0xC4]
+    str     r9, [r12, #0x238]
+    str     r10, [r12, #0x23C]
     str     r8, [r12, #0x234]
-    str     r9, [r12, #0x23C]
     str     r5, [r12, #0x98]
     str     r4, [r12, #0x94]
     pop     {{r3-r11, pc}}
@@ -347,7 +354,8 @@ bulkhead_load_lines:
     pop     {{r4-r11}}
     bx      lr
 
-    // Leaves no Non-secure line and no exception of the system pending or enabled, and none of the system active.
+    // Leaves no Non-secure line and no exception of the system pending or enabled, and no exception of the
+    // system active.
     .global bulkhead_clear_other
     .type   bulkhead_clear_other, %function
     .thumb_func

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The HardFault of a VM.
 //!
-//! With AIRCR.BFHFNMINS clear, which AIRCR.PRIS needs (D1.2.2), each HardFault is one of the Secure world. So the
-//! hypervisor gets the faults that a VM cannot take itself, and shows the VM its HardFault. The frame that the CPU
-//! has pushed is the one that the VM's handler finds. A second frame leads the CPU into the handler.
+//! With AIRCR.BFHFNMINS clear, which AIRCR.PRIS needs (D1.2.2), each HardFault is one of the Secure world. So
+//! the hypervisor gets the faults that a VM cannot take itself, and shows the VM its HardFault. The frame
+//! that the CPU has pushed is the one that the VM's handler finds. A second frame leads the CPU into the
+//! handler.
 //!
-//! Some exception of the VM's must be active meanwhile, because the handler's return ends one. That is MemManage, or
-//! UsageFault if MemManage is active, and IPSR says so. FAULTMASK gives the handler the priority that it
-//! expects. The CPU clears FAULTMASK when the handler returns.
+//! Some exception of the VM's must be active meanwhile, because the handler's return ends one. That is
+//! MemManage, or UsageFault if MemManage is active, and IPSR says so. FAULTMASK gives the handler the
+//! priority that it expects. The CPU clears FAULTMASK when the handler returns.
 
 use crate::answer::Trapped;
 use crate::context::BASIC;
@@ -42,9 +43,9 @@ fn carrier() -> Option<(Exception, u32)> {
 }
 
 impl Trapped<'_> {
-    /// Makes the VM go on in its handler of HardFault. Returns `None` if its processor would have stopped: it is
-    /// in such a handler already, or the vector table or the stack are not there. Requires: the VM's world is
-    /// in the hardware.
+    /// Makes the VM go on in its handler of HardFault. Returns `None` if its processor would have stopped: it
+    /// is in such a handler already, or the vector table or the stack are not there. Requires: the VM's world
+    /// is in the hardware.
     pub(crate) fn hard_fault(&mut self) -> Option<()> {
         if sysreg::faultmask() != 0 {
             return None;
@@ -57,8 +58,8 @@ impl Trapped<'_> {
         let frame = sysreg::main_stack().wrapping_sub(FRAME) & !7;
         let [r0, r1, r2, r3, r12, ..] = live.words();
         let thumb = if vector & 1 != 0 { THUMB } else { 0 };
-        // The same place, as the exception of the VM's own that it seems to be. Only the VM's CONTROL says which
-        // stack it is.
+        // The same place, as the exception of the VM's own that it seems to be. Only the VM's CONTROL says
+        // which stack it is.
         let control = sysreg::control();
         let is_process = returns & THREAD != 0 && control & SPSEL != 0;
         let link = returns & !(TAKEN_SECURE | PROCESS) | if is_process { PROCESS } else { 0 };

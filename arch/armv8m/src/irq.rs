@@ -63,8 +63,8 @@ impl Irqs for Machine {
         self.irq.admit(admitted);
     }
 
-    /// A line of a UART that still has a byte is pending again by itself: its level is high when its handler
-    /// ends.
+    /// Opens the line again. The line of a UART that still has a byte is pending by itself: its level is high
+    /// when its handler ends.
     fn complete(&mut self, line: Line) {
         strike(NVIC_ISER, line.0);
     }

@@ -2,22 +2,24 @@
 //! Backend of class `armv8m`: Cortex-M33 with TrustZone.
 //!
 //! The hypervisor is the Secure world. A VM is the whole Non-secure world while it runs, privileged code
-//! included: its vector table, interrupt controller, SysTick, protection unit and stacks are the processor's own,
-//! and its interrupts are no exits. A task is Secure unprivileged code under the Secure protection unit.
+//! included: its vector table, interrupt controller, SysTick, protection unit and stacks are the processor's
+//! own, and its interrupts are no exits. A task is Secure unprivileged code under the Secure protection unit.
 //! There is no translation, and all software uses the same addresses.
 //!
-//! The hypervisor runs in Secure Handler mode from its first moments on: it *is* the handler of the exception that
-//! took the CPU out of a partition, until it returns from this exception into the same or another one. All
-//! its exceptions have the same priority, above all of the Non-secure world, so nothing interrupts the
+//! The hypervisor runs in Secure Handler mode from its first moments on: it *is* the handler of the exception
+//! that took the CPU out of a partition, until it returns from this exception into the same or another one.
+//! All its exceptions have the same priority, above all of the Non-secure world, so nothing interrupts the
 //! hypervisor, and nothing has to be masked.
 //!
 //! Way through the files, from the ground up; imports point from a line to the lines above it only.
-//! - **Ground**: `sysreg`, `fp` (the processor's registers), `line_set`, `world` (the Non-secure state of a VM),
-//!   `lines`, `context`, `attribution` (what is Non-secure), `protection` (spaces): hardware and plain data.
+//! - **Ground**: `sysreg`, `fp` (the processor's registers), `line_set`, `world` (the Non-secure state of a
+//!   VM), `lines`, `context`, `attribution` (what is Non-secure), `protection` (spaces): hardware and plain
+//!   data.
 //! - **Machine**: `machine` (the struct), `enter` (what the assembly offers), `log`.
 //! - **Partition at a trap**: `live` (its registers and memory).
 //! - **Time, lines, worlds**: `clock`, `irq`, `passage` (out of handlers and into them), `switch`.
-//! - **Traps**: `answer` (the answers to a trap), `hard_fault` (the one that a VM is shown) -> `traps` (the way of every trap) -> `entry` (assembly).
+//! - **Traps**: `answer` (the answers to a trap), `hard_fault` (the one that a VM is shown) -> `traps` (the
+//!   way of every trap) -> `entry` (assembly).
 //! - **The kernel's verbs**: `vcpu`, `cpu`, `space`, `console`; `crash` is the end.
 //! - **Roof**: `bring_up`.
 #![no_std]

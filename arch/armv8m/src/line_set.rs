@@ -21,7 +21,9 @@ pub(crate) fn bit_of(line: u32) -> u32 {
 
 /// Tells whether the set has this line.
 pub(crate) fn has(lines: &Lines, line: u32) -> bool {
-    lines.get(word_of(line)).is_some_and(|word| word & bit_of(line) != 0)
+    lines
+        .get(word_of(line))
+        .is_some_and(|word| word & bit_of(line) != 0)
 }
 
 /// Puts a line into the set, or takes it out.

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Interrupt lines: their owners, and the times in which they may interrupt.
 //!
-//! **The lines of the VM that runs** are Non-secure: the VM enables them, gives them priorities and takes their
-//! interrupts, and the hypervisor does not know of it. Lines that nobody owns and no device drives are Non-secure
-//! for every VM. A VM has them for the interrupts of its virtual devices.
+//! **The lines of the VM that runs** are Non-secure: the VM enables them, gives them priorities and takes
+//! their interrupts, and the hypervisor does not know of it. Lines without an owner and without a device are
+//! Non-secure for every VM. A VM has them for the interrupts of its virtual devices.
 //!
-//! **The lines of a VM that does not run** are Secure. Those that the VM has enabled interrupt the hypervisor if
-//! the kernel has *admitted* the VM: a wake-up would change who runs. Such a line interrupts once. Then the line
-//! is *held*: masked, and pending for the VM when the VM runs again.
+//! **The lines of a VM that does not run** are Secure. Those that the VM has enabled interrupt the hypervisor
+//! if the kernel has *admitted* the VM: a wake-up would change who runs. Such a line interrupts once. Then
+//! the line is *held*: masked, and pending for the VM when the VM runs again.
 //!
-//! **Priorities.** All Secure exceptions and lines have the highest priority, so nothing interrupts the hypervisor.
-//! AIRCR.PRIS keeps all priorities of the Non-secure world below.
+//! **Priorities.** All Secure exceptions and lines have the highest priority, so nothing interrupts the
+//! hypervisor. AIRCR.PRIS keeps all priorities of the Non-secure world below.
 
 use crate::line_set::{Lines, WORDS, bit_of, insert, is_empty, set, word_of};
 use crate::sysreg::{
@@ -46,7 +46,7 @@ pub(crate) struct Interrupts {
     admitted: Lines,
     /// Lines that VMs have enabled which do not run.
     enabled: Lines,
-    /// True if the lines of nobody are Non-secure.
+    /// True if the lines without an owner are Non-secure.
     is_shared: bool,
     /// Lines that were masked during a run of the hypervisor's own Non-secure instructions.
     deferred: Lines,
@@ -128,7 +128,7 @@ impl Interrupts {
         self.of.get(usize::from(partition.0)).copied().unwrap_or(none)
     }
 
-    /// Tells whether a partition has lines of its own.
+    /// Tells whether a partition owns lines.
     pub(crate) fn has_lines(&self, partition: PartitionId) -> bool {
         let lines = self.of.get(usize::from(partition.0));
         lines.is_some_and(|lines| !is_empty(lines))
@@ -140,7 +140,7 @@ impl Interrupts {
         lines.iter().zip(&self.held).any(|(own, held)| own & held != 0)
     }
 
-    /// Makes the lines of nobody Non-secure for good. At boot, when all others have an owner.
+    /// Makes the lines without an owner Non-secure for good. At boot, when all others have an owner.
     pub(crate) fn share_free(&mut self) {
         for (word, owned) in (0..WORDS).zip(self.owned) {
             sysreg::write(NVIC_ITNS + 4 * word, !owned);
@@ -216,7 +216,11 @@ impl Interrupts {
                 let mut came = *held & own;
                 *held &= !own;
                 while came != 0 {
-                    set(&mut world.lines.pending, 32 * word as u32 + came.trailing_zeros(), true);
+                    set(
+                        &mut world.lines.pending,
+                        32 * word as u32 + came.trailing_zeros(),
+                        true,
+                    );
                     came &= came - 1;
                 }
             }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A partition at one of its traps: its registers, its frame and its memory.
 //!
-//! The frame is in the partition's memory, where a device of the partition may change it at any moment, so the
-//! frame is read and written a word at a time. It is the partition's memory as a whole, or it is not touched.
+//! The frame is in the partition's memory, where a device of the partition may change it at any moment, so
+//! the frame is read and written a word at a time. It is the partition's memory as a whole, or it is not
+//! touched.
 
 use crate::context::{BASIC, Registers};
 use crate::protection::Space;
@@ -135,7 +136,7 @@ impl Guest for Live<'_> {
         })
     }
 
-    /// The registers of floating point are never operands here.
+    /// Returns nothing: the registers of floating point are never operands here.
     fn float(&self, _number: u8) -> u32 {
         0
     }

@@ -35,10 +35,10 @@ pub struct Machine {
     pub(crate) tenant: Option<VcpuId>,
     /// True if no exception of the tenant can be taken, and its lines are watched.
     pub(crate) parked: bool,
-    /// True if the state of the parked tenant's lines is in its context, because it has some of its own.
+    /// True if the state of the parked tenant's lines is in its context, because the tenant owns some.
     pub(crate) lines_are_out: bool,
-    /// True if partitions have code in common: Secure code cannot execute the tenant's memory, so no tenant stays
-    /// while a task runs.
+    /// True if partitions have code in common: Secure code cannot execute the tenant's memory, so no tenant
+    /// stays while a task runs.
     pub(crate) shares_code: bool,
     /// True while the Non-secure world executes instructions of the hypervisor's.
     pub(crate) passes: bool,

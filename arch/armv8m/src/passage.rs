@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Short runs of the hypervisor's own instructions in the Non-secure world: the way out of the handlers of the VM
-//! that leaves, and into those of the VM that comes (`bulkhead_arch_armv8m_core::unwind`).
+//! Short runs of the hypervisor's own instructions in the Non-secure world: the way out of the handlers of
+//! the VM that leaves, and into the handlers of the VM that comes (`bulkhead_arch_armv8m_core::unwind`).
 //!
-//! Each run ends with a load of Secure memory, which is an exception of the Secure world. An interrupt that comes
-//! meanwhile is masked and waits until the run is over, so a run takes as many instructions at any time.
+//! Each run ends with a load of Secure memory, which is an exception of the Secure world. An interrupt that
+//! comes meanwhile is masked and waits until the run is over, so a run takes as many instructions at any
+//! time.
 
-use crate::context::Registers;
 use crate::attribution::block;
+use crate::context::Registers;
 use crate::enter::{
-    FRAMES, bulkhead_enter, bulkhead_other_end, bulkhead_other_fault, bulkhead_other_frames, bulkhead_other_stack,
+    FRAMES, bulkhead_enter, bulkhead_other_end, bulkhead_other_fault, bulkhead_other_frames,
+    bulkhead_other_stack,
 };
 use crate::line_set::{Lines, lowest, set};
 use crate::log;
@@ -66,8 +68,8 @@ impl Machine {
         1
     }
 
-    /// Returns from all handlers of lines that are active in the Non-secure world. Requires: the Non-secure block
-    /// is open, no exception of this world can be taken, and `active` has the lines.
+    /// Returns from all handlers of lines that are active in the Non-secure world. Requires: the Non-secure
+    /// block is open, no exception of this world can be taken, and `active` has the lines.
     pub(crate) fn unwind(&mut self, active: &Lines) {
         let mut rest = *active;
         let (end, fault) = (
@@ -91,7 +93,7 @@ impl Machine {
     }
 
     /// Enters the handlers of these lines again, which are the VM's whose world has just been put into the
-    /// hardware. None of their instructions is executed. Requires: as for [`Machine::unwind`], with PRIMASK
+    /// hardware. No instruction of the VM's is executed. Requires: as for [`Machine::unwind`], with PRIMASK
     /// clear and nothing enabled.
     pub(crate) fn rewind(&mut self, active: &Lines) {
         let fault = (&raw const bulkhead_other_fault) as u32 & !1;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Spaces of partitions, and the Secure memory protection unit, which has the stretches of the task that runs.
+//! Spaces of partitions, and the Secure memory protection unit, which has the stretches of the task that
+//! runs.
 //!
 //! The hypervisor itself has no region. Memory that no region covers is open to privileged code
 //! (MPU_CTRL.PRIVDEFENA). Memory that a region makes read-only is so for privileged code as well, so the
@@ -113,9 +114,16 @@ impl SpaceTable {
         Some(unsafe { place.as_ref() })
     }
 
-    /// Tells whether code of this space is memory of another partition's. Bounded by the number of partitions.
+    /// Tells whether code of this space is memory of another partition's. Bounded by the number of
+    /// partitions.
     pub(crate) fn share_code(&self, own: PartitionId, space: &Space) -> bool {
-        let code = || space.stretches.as_slice().iter().filter(|stretch| stretch.rights.execute);
+        let code = || {
+            space
+                .stretches
+                .as_slice()
+                .iter()
+                .filter(|stretch| stretch.rights.execute)
+        };
         (0_u8..).zip(&self.built).any(|(number, built)| {
             let other = built.and_then(|_| self.get(PartitionId(number)));
             number != own.0 && other.is_some_and(|other| code().any(|stretch| other.has(stretch.first)))

@@ -79,7 +79,11 @@ impl Spaces for Machine {
             *slot = request(region)?;
         }
         // A VM has a virtual interrupt controller: its lines are counted.
-        let most = if plan.lines == 0 { TASK_STRETCHES } else { VM_STRETCHES };
+        let most = if plan.lines == 0 {
+            TASK_STRETCHES
+        } else {
+            VM_STRETCHES
+        };
         let unit = class::ARMV8M.granule as u32;
         let address = |index: usize| regions.get(index).map_or(GuestPhys(0), |region| region.guest);
         let found = stretches(requests.get(..regions.len()).unwrap_or(&[]), unit, most);
@@ -134,7 +138,7 @@ impl Spaces for Machine {
     }
 
     fn clean(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError> {
-        // A Cortex-M33 has no cache of its own, and the hypervisor switches none of the board's on.
+        // A Cortex-M33 has no cache, and the hypervisor switches no cache of the board on.
         self.checked(partition, guest, length, |rights| !rights.is_none())?;
         Ok(())
     }
@@ -144,7 +148,9 @@ impl Spaces for Machine {
             self.trapped(tenant)
                 .is_some_and(|trapped| trapped.space.has(register.0 as u32))
         });
-        let _reach = (!is_open).then(|| self.attribution.reach(register.0 as u32)).flatten();
+        let _reach = (!is_open)
+            .then(|| self.attribution.reach(register.0 as u32))
+            .flatten();
         // SAFETY: the system image's table of registers says that this is a register of a device.
         unsafe { Mmio::new(register.0 as usize, usize::from(size)) }.forward(size, kind)
     }

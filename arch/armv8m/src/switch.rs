@@ -2,9 +2,9 @@
 //! The switch from one vCPU to another.
 //!
 //! The Non-secure world stays with the VM that had it last, the *tenant*, until another VM runs. While a task
-//! runs or the CPU waits, the tenant is *parked*: no exception of its world can be taken, and its lines interrupt
-//! the hypervisor. So a switch between a task and a VM costs little, and a switch between two VMs moves
-//! the whole world.
+//! runs or the CPU waits, the tenant is *parked*: no exception of its world can be taken, and its lines
+//! interrupt the hypervisor. So a switch between a task and a VM costs little, and a switch between two VMs
+//! moves the whole world.
 
 use crate::attribution::Attribution;
 use crate::fp;
@@ -13,7 +13,6 @@ use crate::machine::Machine;
 use crate::world::World;
 use crate::{passage, protection, sysreg};
 use bulkhead_arch_api::{Clock, TimeMode, VcpuId};
-use bulkhead_arch_armv7m_core::frame_size;
 
 impl Machine {
     /// Parks the tenant, if it is not parked.
@@ -50,7 +49,8 @@ impl Machine {
         self.parked = false;
     }
 
-    /// Takes the world of the tenant out of the hardware. Afterwards the Non-secure world is as after a reset.
+    /// Takes the world of the tenant out of the hardware. Afterwards the Non-secure world is as after a
+    /// reset.
     pub(crate) fn evict(&mut self) {
         self.park();
         let now = self.now().0;
@@ -61,17 +61,15 @@ impl Machine {
         let Some(space) = self.spaces.get(context.partition) else {
             return;
         };
-        if fp::exists() {
-            let frame = context.registers.frame;
-            fp::settle(frame, || space.writable(frame, frame_size(true)));
-            context.fp.save();
-        }
         self.attribution.close(&space.stretches, space.blocks.as_ref());
         Attribution::open_block();
         if !self.lines_are_out {
             context.world.save_lines();
         }
         context.world.save(now);
+        if fp::exists() {
+            context.fp.save();
+        }
         World::clear();
         let (partition, active) = (context.partition, context.world.lines.active);
         if !is_empty(&active) {
@@ -103,11 +101,13 @@ impl Machine {
             sysreg::set_primask(1);
         }
         if let Some(context) = self.contexts.get(vcpu) {
-            context.world.load(now, context.time == TimeMode::Real);
-            context.world.load_lines();
+            // The note of room to be filled comes with the world, when no more instruction of ours can fill
+            // it.
             if fp::exists() {
                 context.fp.load();
             }
+            context.world.load(now, context.time == TimeMode::Real);
+            context.world.load_lines();
         }
         Attribution::close_block();
         if let Some(space) = self.spaces.get(partition) {

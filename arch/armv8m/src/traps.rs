@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traps: the way of every Secure exception, from the moment the registers of the code that was interrupted are
-//! saved to the moment they are loaded again or the run is over.
+//! Traps: the way of every Secure exception, from the moment the registers of the code that was interrupted
+//! are saved to the moment they are loaded again or the run is over.
 
 use crate::machine::Machine;
 use bulkhead_arch_api::{Exit, VcpuId};
@@ -13,8 +13,8 @@ const FIRST_LINE: u32 = 16;
 /// Handles every Secure exception that interrupts a partition. Returns 0 to go on there.
 ///
 /// # Safety
-/// Called by `entry` only: `machine` was lent by `run`, `wait` or `pass`, which do not use it again until this has
-/// answered 1.
+/// Called by `entry` only: `machine` was lent by `run`, `wait` or `pass`, which do not use it again until
+/// this has answered 1.
 pub(crate) unsafe extern "C" fn on_trap(machine: *mut Machine, number: u32) -> u32 {
     // SAFETY: see above.
     let machine = unsafe { &mut *machine };

@@ -11,13 +11,13 @@ use crate::sysreg::{self, CFSR, ICSR, NVIC_ICPR, NVIC_ISER, NVIC_ISPR, other_spa
 use crate::world::World;
 use crate::{line_set, log};
 use bulkhead_abi::log::registers;
-use bulkhead_arch_one_pcpu::told;
 use bulkhead_arch_api::{
     DUMP_REGISTERS, Dump, Exit, FaultReport, PartitionId, Reply, Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet,
     Vcpus, VirtualLine, class,
 };
 use bulkhead_arch_armv7m_core::{Guest, answer_hypercall, frame_size, refuse_hypercall};
 use bulkhead_arch_armv8m_core::transfer::Transfer;
+use bulkhead_arch_one_pcpu::told;
 
 /// [`Exit::Failed`] code: the vCPU was not adopted, or its partition has no space.
 const FAILED_NOT_ADOPTED: u64 = 1;
@@ -172,7 +172,9 @@ impl Vcpus for Machine {
 
     fn fault(&mut self, vcpu: VcpuId, _report: &FaultReport) -> bool {
         let is_there = self.tenant == Some(vcpu);
-        let Some(mut trapped) = self.trapped(vcpu).filter(|trapped| is_there && !trapped.context.is_task())
+        let Some(mut trapped) = self
+            .trapped(vcpu)
+            .filter(|trapped| is_there && !trapped.context.is_task())
         else {
             return false;
         };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The Non-secure world of a VM: all state of the processor that the VM can change without the hypervisor, as it
-//! is while another VM has the hardware.
+//! The Non-secure world of a VM: all state of the processor that the VM can change without the hypervisor, as
+//! it is while another VM has the hardware.
 //!
-//! The state of a line that belongs to somebody else reads as zero through the Non-secure alias, and cannot be
-//! changed there (D1.2.190, NVIC_ITNS). So the alias alone is enough to move a VM's lines.
+//! The state of a line that belongs to another owner reads as zero through the Non-secure alias, and cannot
+//! be changed there (D1.2.190, NVIC_ITNS). So the alias alone is enough to move a VM's lines.
 
 use crate::line_set::Lines;
 use crate::sysreg::CCR_ALIGNED;
@@ -41,8 +41,8 @@ pub(crate) struct World {
     block: [u32; 8],
     /// ICSR.
     waiting: u32,
-    /// MMFAR, CPACR, MPU_CTRL, MPU_RNR, MPU_MAIR0, MPU_MAIR1, FPCCR, FPDSCR.
-    more: [u32; 8],
+    /// MMFAR, CPACR, MPU_CTRL, MPU_RNR, MPU_MAIR0, MPU_MAIR1, FPCCR, FPCAR, FPDSCR.
+    more: [u32; 9],
     pub(crate) regions: [u32; 32],
     /// SysTick: CSR, RVR and CVR.
     pub(crate) timer: [u32; 3],
@@ -67,13 +67,13 @@ unsafe extern "C" {
 }
 
 impl World {
-    /// The world after a reset (B3.1), with the stack pointer and the vector table of a program.
+    /// Returns the world after a reset (B3.1), with the stack pointer and the vector table of a program.
     pub(crate) const fn new(main_stack: u32, vectors: u32) -> Self {
         Self {
             special: [main_stack, 0, 0, 0, 0, 0, 0],
             block: [vectors, 0, 0, CCR_ALIGNED | 1, 0, 0, 0, 0],
             waiting: 0,
-            more: [0, 0, 0, 0, 0, 0, PRESERVED, 0],
+            more: [0, 0, 0, 0, 0, 0, PRESERVED, 0, 0],
             regions: [0; 32],
             timer: [0; 3],
             primask: 0,
@@ -87,8 +87,8 @@ impl World {
         }
     }
 
-    /// Takes the world out of the hardware, but for lines and floating point, at `now`. Requires: the
-    /// Non-secure block is open, and no exception of the world can be taken.
+    /// Takes the world out of the hardware, but for lines and floating-point registers, at `now`. Requires:
+    /// the Non-secure block is open, and no exception of the world can be taken.
     pub(crate) fn save(&mut self, now: u64) {
         // SAFETY: the function writes the words of `self` up to `timer`. The Non-secure block is open.
         unsafe { bulkhead_save_world(self) }
@@ -101,15 +101,16 @@ impl World {
         unsafe { bulkhead_save_lines(&raw mut self.lines) }
     }
 
-    /// Empties the hardware of the world that was there: nothing is pending, enabled or active but handlers of
-    /// lines.
+    /// Empties the hardware of the world that was there: nothing is pending, enabled or active but handlers
+    /// of lines.
     pub(crate) fn clear() {
-        // SAFETY: the function writes registers of the Non-secure world, which no code of the hypervisor uses.
+        // SAFETY: the function writes registers of the Non-secure world, which no code of the hypervisor
+        // uses.
         unsafe { bulkhead_clear_other() }
     }
 
-    /// Puts the world into the hardware at `now`, but for PRIMASK, lines and floating point. With `real`, its
-    /// own timer has run on meanwhile. Requires: as for [`World::save`], and [`World::clear`].
+    /// Puts the world into the hardware at `now`, but for PRIMASK, lines and floating-point registers. With
+    /// `real`, its own timer has run on meanwhile. Requires: as for [`World::save`], and [`World::clear`].
     pub(crate) fn load(&self, now: u64, real: bool) {
         let (rest, pended) = self.rest(now, real);
         let waiting = self.waiting & (PENDSVSET | PENDSTSET) | pended;
@@ -126,7 +127,7 @@ impl World {
     /// Returns the rest of SysTick's period, and PENDSTSET if a period has ended meanwhile.
     fn rest(&self, now: u64, real: bool) -> (u32, u32) {
         let [control, reload, left] = self.timer;
-        // Only the processor's own clock is that of the counter.
+        // Only the processor's own clock is the counter's clock.
         if !real || control & CLKSOURCE == 0 || control & ENABLE == 0 || reload == 0 {
             return if control & ENABLE == 0 { (0, 0) } else { (left, 0) };
         }

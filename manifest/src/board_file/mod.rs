@@ -30,6 +30,7 @@ const EMBEDDED: &[(&str, &str)] = &[
     ("mps2-an386", include_str!("../../../boards/mps2-an386.toml")),
     ("mps2-an500", include_str!("../../../boards/mps2-an500.toml")),
     ("mps2-an505", include_str!("../../../boards/mps2-an505.toml")),
+    ("mps2-an521", include_str!("../../../boards/mps2-an521.toml")),
     ("ref405ep", include_str!("../../../boards/ref405ep.toml")),
     (
         "qemu-q35-x86_64",

@@ -11,7 +11,13 @@ use capstone::Capstone;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The list of classes.
-static CLASSES: &[&dyn Way] = &[&aarch64::Aarch64, &armv7m::ARMV7M, &armv8m::ARMV8M, &ppc405::Ppc405, &x86_64::X86];
+static CLASSES: &[&dyn Way] = &[
+    &aarch64::Aarch64,
+    &armv7m::ARMV7M,
+    &armv8m::ARMV8M,
+    &ppc405::Ppc405,
+    &x86_64::X86,
+];
 
 /// The effects of one instruction.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -57,9 +57,7 @@ pub use crate::cause::{Cause, Subject};
 pub use crate::decode::Special;
 pub use crate::processor::{Changes, Model, VirtualCore};
 pub use early::LineEntry;
-pub use emulate::{
-    GuestAccess, Late, Several, Trapped, advance_it, fetch_transfer, step, word_quickly,
-};
+pub use emulate::{GuestAccess, Late, Several, Trapped, advance_it, fetch_transfer, step, word_quickly};
 pub use exception::{ExcReturn, Exception, Stack, Target, frame_size};
 pub use fault::{Fault, Lockup, UsageStatus};
 pub use guest::Guest;

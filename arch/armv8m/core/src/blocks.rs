@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Blocks of a memory protection controller (MPC). A word of its look-up table has a bit for each of 32 blocks:
-//! 1 says Non-secure (Arm DDI 0571G, section 3.10.2, BLK_LUT).
+//! Blocks of a memory protection controller (MPC). A word of its look-up table has a bit for each of 32
+//! blocks: 1 says Non-secure (Arm DDI 0571G, section 3.10.2, BLK_LUT).
 
 /// A word of the look-up table of a controller, and the bits that belong to some memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,13 +11,15 @@ pub struct Word {
     pub bits: u32,
 }
 
-/// Returns the words for the bytes from `first` to `last` of the memory that a controller guards, both counted
-/// from the start of this memory. `shift` is the logarithm of the size of a block (BLK_CFG + 5). A block of
-/// which only some bytes are named is left out: so nothing that was not named becomes Non-secure. Bounded by
-/// the number of words.
+/// Returns the words for the bytes from `first` to `last` of the memory that a controller guards, both
+/// counted from the start of this memory. `shift` is the logarithm of the size of a block (BLK_CFG + 5). A
+/// block of which only some bytes are named is left out: so nothing that was not named becomes Non-secure.
+/// Bounded by the number of words.
 pub fn words(first: u32, last: u32, shift: u32) -> impl Iterator<Item = Word> {
     let inside = 1_u32.wrapping_shl(shift).wrapping_sub(1);
-    let from = first.wrapping_shr(shift).saturating_add(u32::from(first & inside != 0));
+    let from = first
+        .wrapping_shr(shift)
+        .saturating_add(u32::from(first & inside != 0));
     // One more than the last block.
     let to = last
         .wrapping_shr(shift)
@@ -58,7 +60,10 @@ mod tests {
 
     #[test]
     fn a_part_of_a_block_is_left_out() {
-        assert_eq!(words(0x200, 0x7FF, 10).collect::<Vec<_>>(), [Word { index: 0, bits: 2 }]);
+        assert_eq!(
+            words(0x200, 0x7FF, 10).collect::<Vec<_>>(),
+            [Word { index: 0, bits: 2 }]
+        );
         assert_eq!(words(0x400, 0x7FE, 10).count(), 0);
         assert_eq!(words(0x410, 0x420, 10).count(), 0);
     }

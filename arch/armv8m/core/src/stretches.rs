@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The memory and devices of a partition, as stretches of addresses in ascending order.
 //!
-//! The security attribution unit (SAU) and the memory protection unit (MPU) describe a stretch by its first and
-//! its last 32 bytes (D1.2.222, D1.2.179). The plan of them is made in `bulkhead_arch_regions`, which the host
-//! asks as well.
+//! The security attribution unit (SAU) and the memory protection unit (MPU) describe a stretch by its first
+//! and its last 32 bytes (D1.2.222, D1.2.179). The plan of them is made in `bulkhead_arch_regions`, which the
+//! host asks as well.
 
-use bulkhead_arch_regions::{Request, Rights, TASK_STRETCHES};
 use bulkhead_arch_regions as plan;
+use bulkhead_arch_regions::{Request, Rights, TASK_STRETCHES};
 
 /// Stretches that a partition can have: as many as a task.
 pub const MAX_STRETCHES: usize = TASK_STRETCHES;
@@ -54,8 +54,8 @@ impl Stretch {
         [self.first, self.last & !(GRANULE - 1) | 1]
     }
 
-    /// Returns RBAR and RLAR of the MPU for unprivileged code (D1.2.176, D1.2.179). The attributes are those
-    /// of [`Stretches::MEMORY_ATTRIBUTES`].
+    /// Returns RBAR and RLAR of the MPU for unprivileged code (D1.2.176, D1.2.179). The attributes are
+    /// [`Stretches::MEMORY_ATTRIBUTES`].
     #[must_use]
     pub const fn protected(&self) -> [u32; 2] {
         const ANY_PRIVILEGE: u32 = 1 << 1;
@@ -83,8 +83,8 @@ impl Stretches {
         count: 0,
     };
 
-    /// MAIR0 of the MPU for [`Stretch::protected`] (D1.2.174): memory that is not cached, and devices that are
-    /// not gathered and not reordered.
+    /// MAIR0 of the MPU for [`Stretch::protected`] (D1.2.174): memory that is not cached, and devices that
+    /// are not gathered and not reordered.
     pub const MEMORY_ATTRIBUTES: u32 = 0x0444;
 
     /// Takes the stretches that the plan of a partition has.
@@ -177,7 +177,11 @@ mod tests {
         assert_eq!(code.non_secure(), [0x1000, 0x13E1]);
         assert_eq!(code.protected(), [0x1006, 0x13E1], "read-only, any privilege");
         assert_eq!(data.protected(), [0x2800_0003, 0x2800_FFE1], "never executed");
-        assert_eq!(device.protected(), [0x4000_0003, 0x4000_0FE3], "the second attribute");
+        assert_eq!(
+            device.protected(),
+            [0x4000_0003, 0x4000_0FE3],
+            "the second attribute"
+        );
     }
 
     #[test]
@@ -185,7 +189,10 @@ mod tests {
         let all = planned(&[request(0xFFFF_FFE0, 32, DATA, Memory::NORMAL)]);
         assert_eq!(all.as_slice().first().map(|last| last.last), Some(u32::MAX));
         assert_eq!(all.first_refused(0xFFFF_FFE0, 32, |rights| rights.write), None);
-        assert_eq!(all.first_refused(0xFFFF_FFE0, 33, |rights| rights.write), Some(1 << 32));
+        assert_eq!(
+            all.first_refused(0xFFFF_FFE0, 33, |rights| rights.write),
+            Some(1 << 32)
+        );
     }
 
     #[test]
@@ -196,9 +203,19 @@ mod tests {
             request(0x2000, 0x400, DATA, Memory::DEVICE),
         ]);
         assert_eq!(all.first_refused(0x1000, 0x1000, |rights| rights.read), None);
-        assert_eq!(all.first_refused(0x1000, 0x1000, |rights| rights.write), Some(0x1C00));
-        assert_eq!(all.first_refused(0x1000, 0x1001, |rights| rights.read), Some(0x2000), "a device");
+        assert_eq!(
+            all.first_refused(0x1000, 0x1000, |rights| rights.write),
+            Some(0x1C00)
+        );
+        assert_eq!(
+            all.first_refused(0x1000, 0x1001, |rights| rights.read),
+            Some(0x2000),
+            "a device"
+        );
         assert_eq!(all.first_refused(0xFFF, 2, |rights| rights.read), Some(0xFFF));
-        assert_eq!(all.first_refused(u64::MAX, 2, |rights| rights.read), Some(u64::MAX));
+        assert_eq!(
+            all.first_refused(u64::MAX, 2, |rights| rights.read),
+            Some(u64::MAX)
+        );
     }
 }

@@ -3,9 +3,9 @@
 //!
 //! An exception of the Non-secure world stays *active* until its handler returns, and while it is active, no
 //! exception of the same or a lower priority is taken. Software cannot change the active state of a line
-//! (NVIC_IABR is read-only, D1.2.186). So the hypervisor has the CPU return from each of them: it makes frames
-//! in memory of its own, one for each active exception, each of which leads to an instruction that is the end
-//! of a handler. The VM's own frames, on its own stacks, stay as they are. They are popped one day by the
+//! (NVIC_IABR is read-only, D1.2.186). So the hypervisor has the CPU return from each of them: it makes
+//! frames in its own memory, one for each active exception, each of which leads to an instruction that is the
+//! end of a handler. The VM's own frames, on its own stacks, stay as they are. They are popped one day by the
 //! VM's own handlers.
 //!
 //! On the way back the same exceptions are taken again. For that moment their vectors lead to the
@@ -23,7 +23,7 @@ pub const TO_THREAD: u32 = 0xFFFF_FFB8;
 pub const TAKEN_SECURE: u32 = 1;
 
 /// Returns the frame with which handler `exception` goes on at `end`, the address of an instruction that
-/// returns from it to the next frame. `is_last` tells whether the next frame is that of the thread.
+/// returns from it to the next frame. `is_last` tells whether the next frame is the thread's.
 #[must_use]
 pub const fn handler(exception: u8, end: u32, is_last: bool) -> [u32; FRAME_WORDS] {
     let link = if is_last { TO_THREAD } else { TO_HANDLER };

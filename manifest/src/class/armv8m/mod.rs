@@ -24,8 +24,8 @@ pub(super) const HOST: &dyn Host = &Microcontroller {
         protection: &Stretches,
     },
     foreign: &[],
-    // The CPU starts in the secure world, with the vectors of the secure name of the same memory (INITSVTOR, Arm
-    // ECM0601256, section 3.2). An emulator reads them there before it has loaded anything.
+    // The CPU starts in the secure world, with the vectors of the secure name of the same memory (INITSVTOR,
+    // Arm ECM0601256, section 3.2). An emulator reads them there before it has loaded anything.
     reset_alias: Some(rules::SECURE),
     binary_reserve: 104 << 10,
     check_board: rules::check_board,
