@@ -26,6 +26,8 @@ pub(crate) struct FpRegisters {
 const ACCESS_PRIVILEGED: u32 = 0x5 << 20;
 /// NSACR: CP10 and CP11 for the Non-secure world (D1.2.192).
 const OTHER_WORLD: u32 = 3 << 10;
+/// FPCCR.S: the registers are the Secure world's, because an instruction of that world has used them.
+const SECURE: u32 = 1 << 2;
 /// FPCCR.ASPEN and LSPEN.
 const PRESERVED: u32 = 0xC000_0000;
 
@@ -70,5 +72,7 @@ impl FpRegisters {
         unsafe {
             core::arch::asm!(".inst.w 0xEC900A20", ".inst.w 0xEEE11A10", in("r0") at, in("r1") self.status, options(nostack));
         }
+        // The registers are the Non-secure world's again: the CPU looks there for room to be filled.
+        write(FPCCR, read(FPCCR) & !SECURE);
     }
 }
