@@ -6,11 +6,11 @@
 //! could enter. A VM may also use the instruction of class `armv7m`, if its own UsageFault is not enabled:
 //! the same program runs on both classes.
 
-use crate::context::{Context, Pending};
+use crate::context::{Context, OF_SECURE, Pending};
 use crate::live::Live;
 use crate::machine::Machine;
 use crate::protection::Space;
-use crate::sysreg::{self, BFAR, CFSR, HFSR, MMFAR, SFAR, SFSR, other_space};
+use crate::sysreg::{self, BFAR, CFSR, HFSR, MMFAR, SFAR, SFSR, SHCSR, other_space};
 use crate::traps::SUPERVISOR_CALL;
 use bulkhead_abi::HealthClass;
 use bulkhead_abi::hypercall::{HYPERCALL_GATE, HYPERCALL_INSTRUCTION};
@@ -43,6 +43,15 @@ struct Cause {
     own: u32,
 }
 
+/// SHCSR (D1.2.240): faults and SVCall that are pending.
+const PENDED: u32 = 0xF << 12 | 3 << 20;
+
+/// Forgets Secure faults that wait: one instruction can make several (B3.24), and a fault that waits would be taken
+/// for one of the partition that runs next.
+pub(crate) fn forget_pending() {
+    sysreg::write(SHCSR, sysreg::read(SHCSR) & !PENDED);
+}
+
 impl Cause {
     /// Takes the CPU's description of a fault, so that the next fault finds only its own.
     fn take(exception: u32) -> Self {
@@ -50,6 +59,7 @@ impl Cause {
         let status = sysreg::read(CFSR);
         let hard = sysreg::read(HFSR);
         sysreg::write(HFSR, hard);
+        forget_pending();
         if secure != 0 {
             let address = (secure & SFARVALID != 0).then(|| sysreg::read(SFAR));
             sysreg::write(SFSR, secure);
@@ -230,6 +240,11 @@ impl Machine {
     pub(crate) fn trap(&mut self, vcpu: VcpuId, number: u32) -> Option<Exit> {
         let mut trapped = self.trapped(vcpu)?;
         let is_task = trapped.context.is_task();
+        if is_task && trapped.context.registers.exc_return & OF_SECURE == 0 {
+            // It has left for the Non-secure world, where it has nothing.
+            Cause::take(number);
+            return Some(trapped.stuck());
+        }
         if number == SUPERVISOR_CALL && is_task {
             return trapped.hypercall(0);
         }

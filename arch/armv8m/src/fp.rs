@@ -12,7 +12,7 @@
 //! room: the note of the room (FPCCR.LSPACT) moves with the world. The CPU fills the room when the VM goes
 //! on, with the rights of the VM.
 
-use crate::sysreg::{CPACR, FPCCR, MVFR0, NSACR, read, synchronize, write};
+use crate::sysreg::{CPACR, CPPWR, FPCCR, MVFR0, NSACR, read, synchronize, write};
 
 /// S0 to S31 and FPSCR.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +24,9 @@ pub(crate) struct FpRegisters {
 
 /// CPACR: CP10 and CP11 for privileged code only.
 const ACCESS_PRIVILEGED: u32 = 0x5 << 20;
+/// CPPWR: no state of a coprocessor may become unknown, and only Secure software decides about that (SUSn,
+/// D1.2.16).
+const SECURE_POWER: u32 = 0xAAAA_AAAA;
 /// NSACR: CP10 and CP11 for the Non-secure world (D1.2.192).
 const OTHER_WORLD: u32 = 3 << 10;
 /// FPCCR.S: the registers are the Secure world's, because an instruction of that world has used them.
@@ -38,6 +41,7 @@ pub(crate) fn exists() -> bool {
 
 /// Lets the Non-secure world use floating point if it wants to, and privileged Secure code. A task has none.
 pub(crate) fn open() {
+    write(CPPWR, SECURE_POWER);
     write(CPACR, ACCESS_PRIVILEGED);
     write(NSACR, OTHER_WORLD);
     // Floating-point instructions of the hypervisor do what they say and no more.

@@ -95,7 +95,6 @@ impl Spaces for Machine {
         let stretches = Stretches::of(&found);
         let blocks = self.attribution.blocks(&stretches);
         let space = Space { stretches, blocks };
-        self.shares_code |= self.spaces.share_code(partition, &space);
         if self.spaces.set(partition, space, &mut self.pool) {
             Ok(())
         } else {
