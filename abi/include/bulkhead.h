@@ -16,6 +16,7 @@
 
 /* function identifiers (x0, r0) */
 #define BULKHEAD_FUNCTION_BASE                     0xc6000000u
+#define BULKHEAD_HYPERCALL_GATE                    0x1ffffb10u
 #define BULKHEAD_NULL                              0xc6000000u
 #define BULKHEAD_VERSION                           0xc6000001u
 #define BULKHEAD_PARTITION_STATUS                  0xc6000100u

@@ -751,9 +751,9 @@ pub const LINE_SENDER: u64 = 1 << 16;
 pub const MESSAGE_ALIGN: u64 = 8;
 /// Words, of 64 bits each and in the byte order of the CPU, that say where a task was when its upcall came:
 /// the address of the next instruction, the processor's state, and the first ten registers of a call. Class
-/// `aarch64`: x0 to x9. Class `armv7m`: r0 to r9. Class `ppc405`: r3 to r11 and r0, and the state is CR.
-/// Class `x86_64`: rdi, rsi, rdx, rcx, r8, r9, rax, r10, r11 and a zero, and the state is RFLAGS. All other
-/// registers keep their values on the way into an upcall and out of it.
+/// `aarch64`: x0 to x9. Classes `armv7m` and `armv8m`: r0 to r9. Class `ppc405`: r3 to r11 and r0, and the
+/// state is CR. Class `x86_64`: rdi, rsi, rdx, rcx, r8, r9, rax, r10, r11 and a zero, and the state is
+/// RFLAGS. All other registers keep their values on the way into an upcall and out of it.
 pub const UPCALL_WORDS: usize = 12;
 /// Index at which every partition finds the capability for itself.
 pub const SELF_CAPABILITY: u32 = 0;

@@ -10,9 +10,9 @@ use std::mem::offset_of;
 use std::path::Path;
 
 use bulkhead_abi::hypercall::{
-    ABI_VERSION, CAPABILITY_NAME, CAPABILITY_SLOTS, DEVICE_EVENT, Error, FUNCTION_BASE, KEPT_GROUP,
-    KEPT_WORDS, LINE_SENDER, MAX_COPY, MAX_MESSAGE, MESSAGE_ALIGN, OWN_MEMORY, ObjectKind, Operation, Rights,
-    SELF_CAPABILITY, SEND_REPLACES, UPCALL_WORDS, function_id,
+    ABI_VERSION, CAPABILITY_NAME, CAPABILITY_SLOTS, DEVICE_EVENT, Error, FUNCTION_BASE, HYPERCALL_GATE,
+    KEPT_GROUP, KEPT_WORDS, LINE_SENDER, MAX_COPY, MAX_MESSAGE, MESSAGE_ALIGN, OWN_MEMORY, ObjectKind,
+    Operation, Rights, SELF_CAPABILITY, SEND_REPLACES, UPCALL_WORDS, function_id,
 };
 use bulkhead_abi::startup::{STARTUP_MAGIC, StartupCapability, StartupHeader};
 use bulkhead_abi::status::{
@@ -108,6 +108,7 @@ fn header() -> String {
     define_name(&mut text, "ABI_VERSION", &format!("{ABI_VERSION:#x}u"));
     section(&mut text, "function identifiers (x0, r0)");
     define_name(&mut text, "FUNCTION_BASE", &format!("{FUNCTION_BASE:#x}u"));
+    define_name(&mut text, "HYPERCALL_GATE", &format!("{HYPERCALL_GATE:#x}u"));
     for operation in Operation::ALL {
         define(
             &mut text,

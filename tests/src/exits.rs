@@ -45,6 +45,7 @@ pub(crate) struct Exceptions {
 enum Kind {
     Aarch64,
     Armv7m,
+    Armv8m,
     /// With the addresses of the code that waits while no vCPU runs.
     Ppc405(Range<u32>),
     X86,
@@ -61,6 +62,7 @@ impl Exceptions {
         let name = format!("bulkhead-exceptions-{}-{number}", std::process::id());
         let kind = match prepared.system().board().class.name() {
             "armv7m" => Kind::Armv7m,
+            "armv8m" => Kind::Armv8m,
             "ppc405" => Kind::Ppc405(ppc405::waits(prepared.class_binary())?),
             "x86_64" => Kind::X86,
             "aarch64" => Kind::Aarch64,
@@ -95,6 +97,7 @@ impl Exceptions {
         let emulated = match &self.kind {
             Kind::Aarch64 => arm::count(&text, arm::aarch64),
             Kind::Armv7m => arm::count(&text, arm::armv7m),
+            Kind::Armv8m => arm::count(&text, arm::armv8m),
             Kind::Ppc405(waits) => ppc405::count(&text, waits),
             Kind::X86 => x86_64::count(&text),
         };

@@ -147,6 +147,7 @@ mod tests {
             ("guests/demo/mcu-hello", Some("thumbv7em-none-eabihf"), "armv7m"),
             ("guest/mcu", Some("thumbv7em-none-eabi"), "armv7m"),
             ("hypervisor/conformance-armv7m", None, "armv7m"),
+            ("hypervisor/conformance-armv8m", None, "armv8m"),
             ("hypervisor/aarch64", None, "aarch64"),
         ] {
             let owners: Vec<_> = Class::all().filter(|class| class.has(folder, target)).collect();

@@ -6,11 +6,11 @@
 //! could enter. A VM may also use the instruction of class `armv7m`, if its own UsageFault is not enabled:
 //! the same program runs on both classes.
 
-use crate::context::{Context, Pending};
+use crate::context::{Context, OF_SECURE, Pending};
 use crate::live::Live;
 use crate::machine::Machine;
 use crate::protection::Space;
-use crate::sysreg::{self, BFAR, CFSR, HFSR, MMFAR, SFAR, SFSR, other_space};
+use crate::sysreg::{self, BFAR, CFSR, HFSR, MMFAR, SFAR, SFSR, SHCSR, other_space};
 use crate::traps::SUPERVISOR_CALL;
 use bulkhead_abi::HealthClass;
 use bulkhead_abi::hypercall::{HYPERCALL_GATE, HYPERCALL_INSTRUCTION};
@@ -24,6 +24,10 @@ use bulkhead_arch_armv8m_core::transfer::Transfer;
 
 /// Syndrome of a VM whose processor would have stopped for good.
 const LOCKUP: u64 = 0xF << 32;
+/// The number of the exception HardFault.
+const HARD_FAULT: u32 = 3;
+/// CFSR: a stack pointer is at its limit (UFSR.STKOF, D1.2.271), or the protection unit has refused a frame.
+const NO_FRAME: u32 = 1 << 20 | MSTKERR;
 /// The number of the exception SecureFault.
 const SECURE_FAULT: u32 = 7;
 /// A frame could not be pushed or popped.
@@ -43,6 +47,15 @@ struct Cause {
     own: u32,
 }
 
+/// SHCSR (D1.2.240): faults and SVCall that are pending.
+const PENDED: u32 = 0xF << 12 | 3 << 20;
+
+/// Forgets Secure faults that wait: one instruction can make several (B3.24), and a fault that waits would be
+/// taken for one of the partition that runs next.
+pub(crate) fn forget_pending() {
+    sysreg::write(SHCSR, sysreg::read(SHCSR) & !PENDED);
+}
+
 impl Cause {
     /// Takes the CPU's description of a fault, so that the next fault finds only its own.
     fn take(exception: u32) -> Self {
@@ -50,6 +63,8 @@ impl Cause {
         let status = sysreg::read(CFSR);
         let hard = sysreg::read(HFSR);
         sysreg::write(HFSR, hard);
+        forget_pending();
+        let own = other_space().read32(CFSR);
         if secure != 0 {
             let address = (secure & SFARVALID != 0).then(|| sysreg::read(SFAR));
             sysreg::write(SFSR, secure);
@@ -58,7 +73,7 @@ impl Cause {
                 exception: SECURE_FAULT,
                 status: secure,
                 address,
-                own: 0,
+                own,
             };
         }
         let address = if status & MMARVALID != 0 {
@@ -71,7 +86,7 @@ impl Cause {
             exception,
             status: if status == 0 { hard } else { status },
             address,
-            own: other_space().read32(CFSR),
+            own,
         }
     }
 
@@ -158,10 +173,14 @@ impl Trapped<'_> {
     }
 
     /// Answers an exception of a VM.
-    fn of_vm(&mut self, cause: &Cause) -> Option<Exit> {
+    fn of_vm(&mut self, number: u32, cause: &Cause) -> Option<Exit> {
         let live = self.live();
         if !live.has_frame() {
             return Some(self.no_frame(cause));
+        }
+        if number == HARD_FAULT && cause.own & NO_FRAME != 0 {
+            // The VM's own limit or protection unit has refused the frame: what is there is old.
+            return Some(self.stuck());
         }
         let pc = live.register(15);
         if cause.exception == SECURE_FAULT {
@@ -174,6 +193,10 @@ impl Trapped<'_> {
             } else {
                 self.fault(HealthClass::Memory, cause)
             });
+        }
+        if cause.status == 0 && number != HARD_FAULT {
+            // Nothing has happened: the fault of another partition was still pending.
+            return None;
         }
         if cause.own & UNDEFINSTR != 0 && live.fetch(pc) == Some(HYPERCALL_INSTRUCTION) {
             other_space().write32(CFSR, UNDEFINSTR);
@@ -230,14 +253,23 @@ impl Machine {
     pub(crate) fn trap(&mut self, vcpu: VcpuId, number: u32) -> Option<Exit> {
         let mut trapped = self.trapped(vcpu)?;
         let is_task = trapped.context.is_task();
+        if is_task && trapped.context.registers.exc_return & OF_SECURE == 0 {
+            // It has left for the Non-secure world, where it has nothing.
+            Cause::take(number);
+            return Some(trapped.stuck());
+        }
         if number == SUPERVISOR_CALL && is_task {
             return trapped.hypercall(0);
         }
         let cause = Cause::take(number);
+        if number == SUPERVISOR_CALL {
+            // No VM has Secure code that could call. It was pending for another partition.
+            return None;
+        }
         if is_task {
             Some(trapped.of_task(&cause))
         } else {
-            trapped.of_vm(&cause)
+            trapped.of_vm(number, &cause)
         }
     }
 }

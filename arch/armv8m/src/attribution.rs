@@ -35,6 +35,9 @@ const BLOCK_BYTES: u32 = 1024;
 /// code (Arm DDI 0571G, section 3.9.1).
 const UNPRIVILEGED: usize = 0x40;
 
+/// SAU_CTRL.ENABLE; without it all memory is Secure (D1.2.220).
+const ENABLE: u32 = 1;
+
 /// Registers of an MPC (Arm DDI 0571G, section 3.10.2).
 const BLK_CFG: usize = 0x14;
 const BLK_IDX: usize = 0x18;
@@ -207,7 +210,7 @@ impl Attribution {
         }
         let block = block();
         self.set_blocks(block, block + (BLOCK_BYTES - 1), true);
-        sysreg::write(SAU_CTRL, 1);
+        sysreg::write(SAU_CTRL, ENABLE);
         sysreg::synchronize();
     }
 
@@ -261,19 +264,34 @@ impl Attribution {
 
     /// Gives the Non-secure world the memory and the devices of a VM. It had none.
     pub(crate) fn open(&self, stretches: &Stretches, blocks: Option<&Blocks>) {
-        self.set_all(stretches, blocks, true);
         for (number, stretch) in (0..BLOCK_REGION).zip(stretches.as_slice()) {
             set_region(number, stretch.non_secure());
         }
-        sysreg::synchronize();
+        self.uncover(stretches, blocks);
     }
 
     /// Takes them away.
     pub(crate) fn close(&self, stretches: &Stretches, blocks: Option<&Blocks>) {
+        self.cover(stretches, blocks);
         for number in 0..stretches.as_slice().len() {
             close_region(number as u32);
         }
+        sysreg::write(SAU_CTRL, ENABLE);
+        sysreg::synchronize();
+    }
+
+    /// Makes all memory Secure for as long as a task runs. A task can branch to Non-secure memory (BXNS is
+    /// not privileged, C2.4.26), so there must be no such memory.
+    pub(crate) fn cover(&self, stretches: &Stretches, blocks: Option<&Blocks>) {
+        sysreg::write(SAU_CTRL, 0);
         self.set_all(stretches, blocks, false);
+        sysreg::synchronize();
+    }
+
+    /// Ends that.
+    pub(crate) fn uncover(&self, stretches: &Stretches, blocks: Option<&Blocks>) {
+        self.set_all(stretches, blocks, true);
+        sysreg::write(SAU_CTRL, ENABLE);
         sysreg::synchronize();
     }
 

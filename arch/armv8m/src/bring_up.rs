@@ -7,7 +7,7 @@ use crate::crash::{self, halt};
 use crate::lines::{BYTES_OF_LINE, Interrupts};
 use crate::machine::Machine;
 use crate::protection::{self, Space, SpaceTable};
-use crate::sysreg::{self, AIRCR};
+use crate::sysreg::{self, AIRCR, SCR};
 use crate::{console, fp, log};
 use bulkhead_abi::lockdown;
 use bulkhead_arch_api::{Exit, MAX_PARTITIONS, Ticks, VcpuSet, class};
@@ -41,6 +41,9 @@ unsafe extern "C" {
 /// software resets the board (SYSRESETREQS).
 pub(crate) const CONTROL: u32 = 1 << 14 | 1 << 3;
 const KEY: u32 = 0x05FA << 16;
+/// SCR (D1.2.231): only Secure software decides about deep sleep (SLEEPDEEPS), and the hypervisor asks for
+/// none.
+const SECURE_SLEEP: u32 = 1 << 3;
 
 /// Returns the system image after the class binary. The image is as long as its own header says. Nothing
 /// else of the header is checked.
@@ -94,7 +97,7 @@ impl Machine {
             tenant: None,
             parked: true,
             lines_are_out: false,
-            shares_code: false,
+            is_closed: false,
             passes: false,
             loaded: 0,
             exit: Exit::Signal,
@@ -185,6 +188,7 @@ impl Machine {
             board.trace_records.get() as usize,
         );
         sysreg::write(AIRCR, KEY | CONTROL);
+        sysreg::write(SCR, SECURE_SLEEP);
         sysreg::set_primask(1);
         fp::open();
         self.attribution.start();

@@ -31,6 +31,8 @@ const _: () = assert!(offset_of!(Registers, frame) == 32 && offset_of!(Registers
 pub(crate) const RETURN_TASK: u32 = 0xFFFF_FFFD;
 /// EXC_RETURN to Non-secure Thread mode on the main stack, with a basic frame.
 pub(crate) const RETURN_VM: u32 = 0xFFFF_FFB9;
+/// EXC_RETURN: Secure code was interrupted.
+pub(crate) const OF_SECURE: u32 = 1 << 6;
 /// EXC_RETURN: there are no floating-point registers in the frame.
 pub(crate) const BASIC: u32 = 1 << 4;
 

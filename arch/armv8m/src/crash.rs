@@ -53,8 +53,8 @@ fn make_devices_quiet() {
         }
         if record.flags.get() & REGISTERS_QUIESCED != 0 {
             let register = record.host.get() as usize + record.quiesce_offset.get() as usize;
-            // SAFETY: the image is checked: this is a register of a partition's device, and the partition does
-            // not run any more.
+            // SAFETY: the image is checked: this is a register of a partition's device, and the partition
+            // does not run any more.
             unsafe { Mmio::new(register, size_of::<u32>()) }.write32(0, record.quiesce_value.get());
         }
     }

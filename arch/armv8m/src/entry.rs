@@ -239,6 +239,7 @@ bulkhead_save_world:
     str     r8, [r12, #0x234]
     movs    r1, #0
     str     r1, [r12, #0x94]
+    str     r1, [r12, #0x10]                // SCR: no sleep at the end of a handler
     ldr     r1, =0x05FA0000                 // AIRCR: the key, PRIGROUP 0
     str     r1, [r12, #0x0C]
     add     r2, r12, #0x9C                  // RBAR, RLAR and their aliases
@@ -413,10 +414,12 @@ bulkhead_other_start:
     str     r2, [r3, #4]
     str     r2, [r3, #8]
     str     r0, [r3]
+    mov     r12, #512                       // a cycle of a clock that is as slow as 32 kHz; a clock that stands still ends it
 1:  ldr     r2, [r3, #8]
-    cmp     r2, #0
-    beq     1b
-    str     r1, [r3, #4]
+    cbnz    r2, 3f
+    subs    r12, r12, #1
+    bne     1b
+3:  str     r1, [r3, #4]
     bx      lr
 2:  str     r1, [r3, #4]
     str     r2, [r3, #8]

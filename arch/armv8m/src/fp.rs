@@ -6,13 +6,13 @@
 //! Instructions are written as numbers: the hypervisor itself is built without floating point, so that no
 //! register of a partition is ever in its way.
 //!
-//! **Lazy stacking.** When an exception interrupts code that uses floating point, the CPU reserves room in the
-//! frame, and fills the room at the next floating-point instruction of any code (B3.20). The address of the
-//! room (FPCAR) is a register of the VM's. So the hypervisor never lets its own instructions fill the room: the
-//! note of the room (FPCCR.LSPACT) moves with the world. The CPU fills the room when the VM goes on, with the
-//! rights of the VM.
+//! **Lazy stacking.** When an exception interrupts code that uses floating point, the CPU reserves room in
+//! the frame, and fills the room at the next floating-point instruction of any code (B3.20). The address of
+//! the room (FPCAR) is a register of the VM's. So the hypervisor never lets its own instructions fill the
+//! room: the note of the room (FPCCR.LSPACT) moves with the world. The CPU fills the room when the VM goes
+//! on, with the rights of the VM.
 
-use crate::sysreg::{CPACR, FPCCR, MVFR0, NSACR, read, synchronize, write};
+use crate::sysreg::{CPACR, CPPWR, FPCCR, MVFR0, NSACR, read, synchronize, write};
 
 /// S0 to S31 and FPSCR.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +24,13 @@ pub(crate) struct FpRegisters {
 
 /// CPACR: CP10 and CP11 for privileged code only.
 const ACCESS_PRIVILEGED: u32 = 0x5 << 20;
+/// CPPWR: no state of a coprocessor may become unknown, and only Secure software decides about that (SUSn,
+/// D1.2.16).
+const SECURE_POWER: u32 = 0xAAAA_AAAA;
 /// NSACR: CP10 and CP11 for the Non-secure world (D1.2.192).
 const OTHER_WORLD: u32 = 3 << 10;
+/// FPCCR.S: the registers are the Secure world's, because an instruction of that world has used them.
+const SECURE: u32 = 1 << 2;
 /// FPCCR.ASPEN and LSPEN.
 const PRESERVED: u32 = 0xC000_0000;
 
@@ -36,6 +41,7 @@ pub(crate) fn exists() -> bool {
 
 /// Lets the Non-secure world use floating point if it wants to, and privileged Secure code. A task has none.
 pub(crate) fn open() {
+    write(CPPWR, SECURE_POWER);
     write(CPACR, ACCESS_PRIVILEGED);
     write(NSACR, OTHER_WORLD);
     // Floating-point instructions of the hypervisor do what they say and no more.
@@ -70,5 +76,7 @@ impl FpRegisters {
         unsafe {
             core::arch::asm!(".inst.w 0xEC900A20", ".inst.w 0xEEE11A10", in("r0") at, in("r1") self.status, options(nostack));
         }
+        // The registers are the Non-secure world's again: the CPU looks there for room to be filled.
+        write(FPCCR, read(FPCCR) & !SECURE);
     }
 }

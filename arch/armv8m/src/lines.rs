@@ -166,12 +166,14 @@ impl Interrupts {
         }
     }
 
-    /// Takes the Non-secure lines back from a VM whose lines have been saved.
-    pub(crate) fn take_back(&self, partition: PartitionId) {
+    /// Takes the Non-secure lines back from a VM whose lines have been saved, but for those whose handlers
+    /// are `active`: with the priority of the hypervisor, an active line would keep everything from the CPU.
+    pub(crate) fn take_back(&self, partition: PartitionId, active: &Lines) {
         if !self.has_lines(partition) {
             return;
         }
-        for (word, own) in (0..WORDS).zip(self.all_of(partition)) {
+        for ((word, own), active) in (0..WORDS).zip(self.all_of(partition)).zip(active) {
+            let own = own & !active;
             if own != 0 {
                 let others = sysreg::read(NVIC_ITNS + 4 * word);
                 sysreg::write(NVIC_ICER + 4 * word, own);
@@ -196,7 +198,8 @@ impl Interrupts {
             if own == 0 {
                 continue;
             }
-            let enabled = own & world.lines.enabled.get(word).copied().unwrap_or(0);
+            let active = world.lines.active.get(word).copied().unwrap_or(0);
+            let enabled = own & !active & world.lines.enabled.get(word).copied().unwrap_or(0);
             if let Some(slot) = self.enabled.get_mut(word) {
                 *slot = *slot & !own | enabled;
             }

@@ -37,9 +37,8 @@ pub struct Machine {
     pub(crate) parked: bool,
     /// True if the state of the parked tenant's lines is in its context, because the tenant owns some.
     pub(crate) lines_are_out: bool,
-    /// True if partitions have code in common: Secure code cannot execute the tenant's memory, so no tenant
-    /// stays while a task runs.
-    pub(crate) shares_code: bool,
+    /// True if the tenant's memory and devices are Secure for now.
+    pub(crate) is_closed: bool,
     /// True while the Non-secure world executes instructions of the hypervisor's.
     pub(crate) passes: bool,
     /// Regions of the Secure memory protection unit that are on.

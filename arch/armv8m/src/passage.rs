@@ -6,6 +6,7 @@
 //! comes meanwhile is masked and waits until the run is over, so a run takes as many instructions at any
 //! time.
 
+use crate::answer::forget_pending;
 use crate::attribution::block;
 use crate::context::Registers;
 use crate::enter::{
@@ -65,6 +66,7 @@ impl Machine {
         sysreg::write(SFSR, u32::MAX);
         sysreg::write(HFSR, u32::MAX);
         sysreg::write(CFSR, u32::MAX);
+        forget_pending();
         1
     }
 

@@ -114,22 +114,6 @@ impl SpaceTable {
         Some(unsafe { place.as_ref() })
     }
 
-    /// Tells whether code of this space is memory of another partition's. Bounded by the number of
-    /// partitions.
-    pub(crate) fn share_code(&self, own: PartitionId, space: &Space) -> bool {
-        let code = || {
-            space
-                .stretches
-                .as_slice()
-                .iter()
-                .filter(|stretch| stretch.rights.execute)
-        };
-        (0_u8..).zip(&self.built).any(|(number, built)| {
-            let other = built.and_then(|_| self.get(PartitionId(number)));
-            number != own.0 && other.is_some_and(|other| code().any(|stretch| other.has(stretch.first)))
-        })
-    }
-
     pub(crate) fn set(&mut self, partition: PartitionId, space: Space, pool: &mut Pool) -> bool {
         let Some(slot) = self.built.get_mut(usize::from(partition.0)) else {
             return false;

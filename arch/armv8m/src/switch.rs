@@ -8,11 +8,14 @@
 
 use crate::attribution::Attribution;
 use crate::fp;
-use crate::line_set::is_empty;
+use crate::line_set::{Lines, WORDS, is_empty};
 use crate::machine::Machine;
 use crate::world::World;
 use crate::{passage, protection, sysreg};
 use bulkhead_arch_api::{Clock, TimeMode, VcpuId};
+
+/// No line.
+const NO_LINES: Lines = [0; WORDS];
 
 impl Machine {
     /// Parks the tenant, if it is not parked.
@@ -29,7 +32,7 @@ impl Machine {
         if self.irq.has_lines(context.partition) {
             self.lines_are_out = true;
             context.world.save_lines();
-            self.irq.take_back(context.partition);
+            self.irq.take_back(context.partition, &context.world.lines.active);
             self.irq.watch(context.partition, &mut context.world);
         }
     }
@@ -47,6 +50,24 @@ impl Machine {
         }
         sysreg::set_primask(context.world.primask);
         self.parked = false;
+        if self.is_closed
+            && let Some(space) = self.spaces.get(context.partition)
+        {
+            self.is_closed = false;
+            self.attribution.uncover(&space.stretches, space.blocks.as_ref());
+        }
+    }
+
+    /// Makes the memory of the tenant Secure, before a task runs.
+    fn cover(&mut self) {
+        let tenant = self.tenant.and_then(|tenant| self.contexts.get(tenant));
+        if let Some(context) = tenant
+            && let Some(space) = self.spaces.get(context.partition)
+            && !self.is_closed
+        {
+            self.is_closed = true;
+            self.attribution.cover(&space.stretches, space.blocks.as_ref());
+        }
     }
 
     /// Takes the world of the tenant out of the hardware. Afterwards the Non-secure world is as after a
@@ -62,6 +83,7 @@ impl Machine {
             return;
         };
         self.attribution.close(&space.stretches, space.blocks.as_ref());
+        self.is_closed = false;
         Attribution::open_block();
         if !self.lines_are_out {
             context.world.save_lines();
@@ -75,8 +97,11 @@ impl Machine {
         if !is_empty(&active) {
             self.unwind(&active);
         }
-        if !self.lines_are_out {
-            self.irq.take_back(partition);
+        self.irq.take_back(partition, &NO_LINES);
+        if let Some(context) = self.contexts.get(tenant) {
+            let active = core::mem::replace(&mut context.world.lines.active, NO_LINES);
+            self.irq.watch(partition, &mut context.world);
+            context.world.lines.active = active;
         }
         self.lines_are_out = false;
         Attribution::close_block();
@@ -101,7 +126,8 @@ impl Machine {
             sysreg::set_primask(1);
         }
         if let Some(context) = self.contexts.get(vcpu) {
-            // The note of room to be filled comes with the world, when no more instruction of ours can fill it.
+            // The note of room to be filled comes with the world, when no more instruction of ours can fill
+            // it.
             if fp::exists() {
                 context.fp.load();
             }
@@ -126,10 +152,8 @@ impl Machine {
         };
         if is_task {
             protection::load(&space.stretches, &mut self.loaded);
-            if self.shares_code {
-                self.evict();
-            }
             self.park();
+            self.cover();
         } else {
             if self.tenant != Some(vcpu) {
                 self.evict();

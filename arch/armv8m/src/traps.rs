@@ -2,6 +2,7 @@
 //! Traps: the way of every Secure exception, from the moment the registers of the code that was interrupted
 //! are saved to the moment they are loaded again or the run is over.
 
+use crate::context::{OF_SECURE, Pending};
 use crate::machine::Machine;
 use bulkhead_arch_api::{Exit, VcpuId};
 
@@ -22,6 +23,12 @@ pub(crate) unsafe extern "C" fn on_trap(machine: *mut Machine, number: u32) -> u
         return machine.passed(number);
     }
     let running = machine.current.filter(|_| machine.runs);
+    if let Some(context) = running.and_then(|vcpu| machine.contexts.get(vcpu))
+        && context.is_task()
+        && context.registers.exc_return & OF_SECURE == 0
+    {
+        context.pending = Pending::Stuck;
+    }
     let exit = match (number.checked_sub(FIRST_LINE), running) {
         (Some(line), _) if machine.interrupt(line) => return 1,
         (Some(_), _) => None,

@@ -10,10 +10,11 @@ use crate::protection::{Open, Space};
 use crate::sysreg::{self, CFSR, ICSR, NVIC_ICPR, NVIC_ISER, NVIC_ISPR, other_space};
 use crate::world::World;
 use crate::{line_set, log};
+use bulkhead_abi::hypercall::UPCALL_WORDS;
 use bulkhead_abi::log::registers;
 use bulkhead_arch_api::{
-    DUMP_REGISTERS, Dump, Exit, FaultReport, PartitionId, Reply, Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet,
-    Vcpus, VirtualLine, class,
+    DUMP_REGISTERS, Dump, Exit, FaultReport, GuestPhys, PartitionId, Reply, Ticks, VcpuId, VcpuPlan,
+    VcpuReset, VcpuSet, Vcpus, VirtualLine, class,
 };
 use bulkhead_arch_armv7m_core::{Guest, answer_hypercall, frame_size, refuse_hypercall};
 use bulkhead_arch_armv8m_core::transfer::Transfer;
@@ -23,6 +24,8 @@ use bulkhead_arch_one_pcpu::told;
 const FAILED_NOT_ADOPTED: u64 = 1;
 /// xPSR.T.
 const THUMB: u32 = 1 << 24;
+/// xPSR: the parts that a task may change: the flags, and the state of an IT block or of an LDM or STM.
+const OF_TASK: u32 = 0xFE0F_FC00;
 /// ICSR: PendSV or SysTick is pending.
 const PENDING: u32 = 1 << 28 | 1 << 26;
 
@@ -192,6 +195,40 @@ impl Vcpus for Machine {
 
     fn skip(&mut self, _vcpu: VcpuId) -> bool {
         false
+    }
+
+    fn divert(&mut self, vcpu: VcpuId, entry: GuestPhys, argument: u64) -> Option<[u64; UPCALL_WORDS]> {
+        let mut trapped = self.trapped(vcpu).filter(|trapped| trapped.context.is_task())?;
+        let mut live = trapped.live();
+        if !live.has_frame() {
+            return None;
+        }
+        let mut place = [0; UPCALL_WORDS];
+        let [pc, state, calling @ ..] = &mut place;
+        (*pc, *state) = (live.register(15).into(), live.xpsr().into());
+        for (word, number) in calling.iter_mut().zip(0..) {
+            *word = live.register(number).into();
+        }
+        live.set_register(0, argument as u32);
+        live.set_register(15, entry.0 as u32 & !1);
+        live.set_xpsr(THUMB);
+        Some(place)
+    }
+
+    fn go_on(&mut self, vcpu: VcpuId, place: [u64; UPCALL_WORDS]) -> bool {
+        let Some(mut trapped) = self.trapped(vcpu).filter(|trapped| trapped.context.is_task()) else {
+            return false;
+        };
+        let mut live = trapped.live();
+        let [pc, state, calling @ ..] = place;
+        for (word, number) in calling.into_iter().zip(0..) {
+            live.set_register(number, word as u32);
+        }
+        live.set_register(15, pc as u32 & !1);
+        // A task goes on in Thread mode, and its only instructions are T32.
+        live.set_xpsr(state as u32 & OF_TASK | THUMB);
+        trapped.context.pending = Pending::Nothing;
+        true
     }
 
     fn dump(&mut self, vcpu: VcpuId) -> Dump {

@@ -15,6 +15,11 @@ const PENDSTSET: u32 = 1 << 26;
 const ENABLE: u32 = 1;
 const TICKINT: u32 = 1 << 1;
 const CLKSOURCE: u32 = 1 << 2;
+/// The largest value of RVR (D1.2.253).
+const MAX_RELOAD: u32 = 0xFF_FFFF;
+/// The least rest of a period that SysTick is started with, in cycles. The instructions that wait until
+/// SysTick has taken the rest look every few cycles, and must not miss it.
+const LEAST_REST: u32 = 64;
 /// FPCCR.ASPEN and LSPEN, which are set after a reset.
 const PRESERVED: u32 = 0xC000_0000;
 
@@ -87,8 +92,8 @@ impl World {
         }
     }
 
-    /// Takes the world out of the hardware, but for lines and floating-point registers, at `now`. Requires: the
-    /// Non-secure block is open, and no exception of the world can be taken.
+    /// Takes the world out of the hardware, but for lines and floating-point registers, at `now`. Requires:
+    /// the Non-secure block is open, and no exception of the world can be taken.
     pub(crate) fn save(&mut self, now: u64) {
         // SAFETY: the function writes the words of `self` up to `timer`. The Non-secure block is open.
         unsafe { bulkhead_save_world(self) }
@@ -109,8 +114,8 @@ impl World {
         unsafe { bulkhead_clear_other() }
     }
 
-    /// Puts the world into the hardware at `now`, but for PRIMASK, lines and floating-point registers. With `real`, its
-    /// own timer has run on meanwhile. Requires: as for [`World::save`], and [`World::clear`].
+    /// Puts the world into the hardware at `now`, but for PRIMASK, lines and floating-point registers. With
+    /// `real`, its own timer has run on meanwhile. Requires: as for [`World::save`], and [`World::clear`].
     pub(crate) fn load(&self, now: u64, real: bool) {
         let (rest, pended) = self.rest(now, real);
         let waiting = self.waiting & (PENDSVSET | PENDSTSET) | pended;
@@ -124,25 +129,42 @@ impl World {
         unsafe { bulkhead_load_lines(&raw const self.lines) }
     }
 
-    /// Returns the rest of SysTick's period, and PENDSTSET if a period has ended meanwhile.
+    /// Returns the rest of SysTick's period, and PENDSTSET if a period has ended meanwhile, or will in a
+    /// moment. The rest is 0 if SysTick is off. Otherwise it is a value of the 24 bits of RVR, and long
+    /// enough for the instructions that wait for SysTick to have taken it.
     fn rest(&self, now: u64, real: bool) -> (u32, u32) {
         let [control, reload, left] = self.timer;
+        if control & ENABLE == 0 {
+            return (0, 0);
+        }
+        let period = (reload & MAX_RELOAD).wrapping_add(1);
+        let (mut rest, mut ended) = (left, false);
         // Only the processor's own clock is the counter's clock.
-        if !real || control & CLKSOURCE == 0 || control & ENABLE == 0 || reload == 0 {
-            return if control & ENABLE == 0 { (0, 0) } else { (left, 0) };
+        if real && control & CLKSOURCE != 0 {
+            let passed = now.wrapping_sub(self.left);
+            if passed < u64::from(left) {
+                rest = left.wrapping_sub(passed as u32);
+            } else {
+                let over = passed.wrapping_sub(u64::from(left));
+                let over = match u32::try_from(over) {
+                    Ok(over) => over % period,
+                    Err(_) => (over % u64::from(period)) as u32,
+                };
+                rest = period.wrapping_sub(over);
+                ended = true;
+            }
         }
-        let passed = now.wrapping_sub(self.left);
-        if passed < u64::from(left) {
-            return (left.wrapping_sub(passed as u32), 0);
+        // The next end is so near that it is taken for past. So no time is lost from move to move.
+        if rest < LEAST_REST && real {
+            rest = rest.wrapping_add(period);
+            ended = true;
         }
-        let period = (reload & 0xFF_FFFF).wrapping_add(1);
-        let over = passed.wrapping_sub(u64::from(left));
-        let over = match u32::try_from(over) {
-            Ok(over) => over % period,
-            Err(_) => (over % u64::from(period)) as u32,
+        let pended = if ended && control & TICKINT != 0 {
+            PENDSTSET
+        } else {
+            0
         };
-        let pended = if control & TICKINT == 0 { 0 } else { PENDSTSET };
-        (period.wrapping_sub(over), pended)
+        (rest.clamp(LEAST_REST, MAX_RELOAD), pended)
     }
 
     /// Tells whether an interrupt waits that its program has enabled, as far as is known while the world is

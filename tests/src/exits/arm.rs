@@ -16,6 +16,8 @@ pub(super) struct Exception {
     levels: Option<(u8, u8)>,
     /// Number of the exception that a microcontroller takes in the end.
     vector: Option<u32>,
+    /// True if the Secure world takes it.
+    secure: bool,
     /// Exception class of the syndrome, if there is a syndrome.
     class: Option<u8>,
     /// The syndrome.
@@ -61,6 +63,9 @@ fn exceptions(text: &str) -> impl Iterator<Item = Exception> {
                 exception.syndrome = parts.and_then(|(_, all)| number(all)).unwrap_or(0);
             } else if let Some(vector) = line.strip_prefix("...taking pending nonsecure exception ") {
                 exception.vector = vector.parse().ok();
+            } else if let Some(vector) = line.strip_prefix("...taking pending secure exception ") {
+                exception.vector = vector.parse().ok();
+                exception.secure = true;
             }
         }
         Some(exception)
@@ -105,6 +110,23 @@ pub(super) const fn armv7m(exception: &Exception) -> Option<usize> {
     match exception.vector {
         Some(3) => Some(OTHER),
         Some(4 | 5) => Some(ACCESS),
+        Some(6) => Some(INSTRUCTION),
+        Some(11) => Some(CALL),
+        Some(16..) => Some(INTERRUPT),
+        _ => None,
+    }
+}
+
+/// Returns the cause of an exit on class armv8m: each exception of the Secure world but PendSV, with which
+/// the hypervisor begins. A VM's own exceptions are the Non-secure world's.
+pub(super) const fn armv8m(exception: &Exception) -> Option<usize> {
+    if !exception.secure {
+        return None;
+    }
+    // Arm DDI 0553B, B3.8.
+    match exception.vector {
+        Some(3) => Some(OTHER),
+        Some(4 | 5 | 7) => Some(ACCESS),
         Some(6) => Some(INSTRUCTION),
         Some(11) => Some(CALL),
         Some(16..) => Some(INTERRUPT),

@@ -4,8 +4,8 @@
 //!
 //! On `aarch64` all of it is in the instructions: the vectors of lower exception levels, ERET outside of the
 //! vectors, reads of `ICC_IAR1_EL1`, reads of `ISR_EL1` that a loop ends by, and WFI. A GICv2 is looked at by
-//! a load. On `armv7m` guests come in at handlers with names, the hypervisor leaves by `BX LR` in the
-//! assembly, and looks by loads of NVIC_ISPR and ICSR. On `ppc405` guests come in at the vectors, the
+//! a load. On `armv7m` and `armv8m` guests come in at handlers with names, the hypervisor leaves by `BX LR`
+//! in the assembly, and looks by loads of NVIC_ISPR and ICSR. On `ppc405` guests come in at the vectors, the
 //! hypervisor leaves by RFI, and looks by reads of the status of the UIC. On `x86_64` a guest comes in after
 //! VMRUN, by which the hypervisor leaves, and the hypervisor looks where interrupts are on for one
 //! instruction.
@@ -65,7 +65,7 @@ pub struct Symbols {
 pub(super) enum Class {
     /// `aarch64`.
     Large,
-    /// `armv7m`.
+    /// `armv7m` or `armv8m`.
     Small,
     /// `ppc405`.
     Power,
@@ -237,9 +237,9 @@ impl Symbols {
         Ok(())
     }
 
-    /// `armv7m`.
+    /// `armv7m` and `armv8m`.
     fn small_places(&self, file: &Elf<'_>, say: &mut impl FnMut(&str, u64, u64)) -> Result<(), String> {
-        const HANDLERS: [(&str, u64); 6] = [
+        const ARMV7M: &[(&str, u64)] = &[
             ("bulkhead_hard_fault", 3),
             ("bulkhead_memory", 4),
             ("bulkhead_bus", 5),
@@ -247,8 +247,16 @@ impl Symbols {
             ("bulkhead_call", 11),
             ("bulkhead_line", 16),
         ];
-        for (name, number) in HANDLERS {
-            say("enter", self.address_of(name)?, number);
+        const ARMV8M: &[(&str, u64)] = &[
+            ("bulkhead_fault", 3),
+            ("bulkhead_access", 7),
+            ("bulkhead_instruction", 6),
+            ("bulkhead_call", 11),
+            ("bulkhead_line", 16),
+        ];
+        let has_worlds = self.address_of("bulkhead_save_world").is_ok();
+        for (name, number) in if has_worlds { ARMV8M } else { ARMV7M } {
+            say("enter", self.address_of(name)?, *number);
         }
         let idle = self.address_of("bulkhead_idle")?;
         say("idle", idle, idle + 4);

@@ -44,7 +44,7 @@ pub const FACTS: ClassFacts = ClassFacts {
     masks_lines: true,
     delays_interrupts: false,
     traces_short_exits: false,
-    upcalls: false,
+    upcalls: true,
     semihosting: false,
     direct: false,
 };

@@ -71,7 +71,7 @@ mod tests {
     proptest! {
         #[test]
         fn each_block_has_its_bit(first in 0_u32..300, count in 1_u32..300) {
-            let (start, last) = (first << 10, (first + count << 10) - 1);
+            let (start, last) = (first << 10, ((first + count) << 10) - 1);
             let mut found = std::vec![0_u32; 20];
             for word in words(start, last, 10) {
                 found[word.index as usize] |= word.bits;

@@ -11,6 +11,8 @@ pub const CODE: u32 = 0x0006_0000;
 pub const RAM: u32 = 0x2003_0000;
 /// RAM of this program that nothing else uses.
 pub const SCRATCH: u32 = RAM + 0x9000;
+/// The program's own faults, as SHCSR enables them: all.
+pub const FAULTS: u32 = 7 << 16;
 const SCRATCH_SIZE: u32 = 0x4000;
 
 /// Draws an address: somewhere, or near a border that may be wrong in the hypervisor.
