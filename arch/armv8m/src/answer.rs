@@ -24,6 +24,10 @@ use bulkhead_arch_armv8m_core::transfer::Transfer;
 
 /// Syndrome of a VM whose processor would have stopped for good.
 const LOCKUP: u64 = 0xF << 32;
+/// The number of the exception HardFault.
+const HARD_FAULT: u32 = 3;
+/// CFSR: a stack pointer is at its limit (UFSR.STKOF, D1.2.271), or the protection unit has refused a frame.
+const NO_FRAME: u32 = 1 << 20 | MSTKERR;
 /// The number of the exception SecureFault.
 const SECURE_FAULT: u32 = 7;
 /// A frame could not be pushed or popped.
@@ -46,8 +50,8 @@ struct Cause {
 /// SHCSR (D1.2.240): faults and SVCall that are pending.
 const PENDED: u32 = 0xF << 12 | 3 << 20;
 
-/// Forgets Secure faults that wait: one instruction can make several (B3.24), and a fault that waits would be taken
-/// for one of the partition that runs next.
+/// Forgets Secure faults that wait: one instruction can make several (B3.24), and a fault that waits would be
+/// taken for one of the partition that runs next.
 pub(crate) fn forget_pending() {
     sysreg::write(SHCSR, sysreg::read(SHCSR) & !PENDED);
 }
@@ -60,6 +64,7 @@ impl Cause {
         let hard = sysreg::read(HFSR);
         sysreg::write(HFSR, hard);
         forget_pending();
+        let own = other_space().read32(CFSR);
         if secure != 0 {
             let address = (secure & SFARVALID != 0).then(|| sysreg::read(SFAR));
             sysreg::write(SFSR, secure);
@@ -68,7 +73,7 @@ impl Cause {
                 exception: SECURE_FAULT,
                 status: secure,
                 address,
-                own: 0,
+                own,
             };
         }
         let address = if status & MMARVALID != 0 {
@@ -81,7 +86,7 @@ impl Cause {
             exception,
             status: if status == 0 { hard } else { status },
             address,
-            own: other_space().read32(CFSR),
+            own,
         }
     }
 
@@ -168,10 +173,14 @@ impl Trapped<'_> {
     }
 
     /// Answers an exception of a VM.
-    fn of_vm(&mut self, cause: &Cause) -> Option<Exit> {
+    fn of_vm(&mut self, number: u32, cause: &Cause) -> Option<Exit> {
         let live = self.live();
         if !live.has_frame() {
             return Some(self.no_frame(cause));
+        }
+        if number == HARD_FAULT && cause.own & NO_FRAME != 0 {
+            // The VM's own limit or protection unit has refused the frame: what is there is old.
+            return Some(self.stuck());
         }
         let pc = live.register(15);
         if cause.exception == SECURE_FAULT {
@@ -184,6 +193,10 @@ impl Trapped<'_> {
             } else {
                 self.fault(HealthClass::Memory, cause)
             });
+        }
+        if cause.status == 0 && number != HARD_FAULT {
+            // Nothing has happened: the fault of another partition was still pending.
+            return None;
         }
         if cause.own & UNDEFINSTR != 0 && live.fetch(pc) == Some(HYPERCALL_INSTRUCTION) {
             other_space().write32(CFSR, UNDEFINSTR);
@@ -249,10 +262,14 @@ impl Machine {
             return trapped.hypercall(0);
         }
         let cause = Cause::take(number);
+        if number == SUPERVISOR_CALL {
+            // No VM has Secure code that could call. It was pending for another partition.
+            return None;
+        }
         if is_task {
             Some(trapped.of_task(&cause))
         } else {
-            trapped.of_vm(&cause)
+            trapped.of_vm(number, &cause)
         }
     }
 }

@@ -280,8 +280,8 @@ impl Attribution {
         sysreg::synchronize();
     }
 
-    /// Makes all memory Secure for as long as a task runs. A task can branch to Non-secure memory (BXNS is not
-    /// privileged, C2.4.26), so there must be no such memory.
+    /// Makes all memory Secure for as long as a task runs. A task can branch to Non-secure memory (BXNS is
+    /// not privileged, C2.4.26), so there must be no such memory.
     pub(crate) fn cover(&self, stretches: &Stretches, blocks: Option<&Blocks>) {
         sysreg::write(SAU_CTRL, 0);
         self.set_all(stretches, blocks, false);

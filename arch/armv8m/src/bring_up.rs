@@ -41,7 +41,8 @@ unsafe extern "C" {
 /// software resets the board (SYSRESETREQS).
 pub(crate) const CONTROL: u32 = 1 << 14 | 1 << 3;
 const KEY: u32 = 0x05FA << 16;
-/// SCR (D1.2.231): only Secure software decides about deep sleep (SLEEPDEEPS), and the hypervisor asks for none.
+/// SCR (D1.2.231): only Secure software decides about deep sleep (SLEEPDEEPS), and the hypervisor asks for
+/// none.
 const SECURE_SLEEP: u32 = 1 << 3;
 
 /// Returns the system image after the class binary. The image is as long as its own header says. Nothing

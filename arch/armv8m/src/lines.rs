@@ -166,8 +166,8 @@ impl Interrupts {
         }
     }
 
-    /// Takes the Non-secure lines back from a VM whose lines have been saved, but for those whose handlers are
-    /// `active`: with the priority of the hypervisor, an active line would keep everything from the CPU.
+    /// Takes the Non-secure lines back from a VM whose lines have been saved, but for those whose handlers
+    /// are `active`: with the priority of the hypervisor, an active line would keep everything from the CPU.
     pub(crate) fn take_back(&self, partition: PartitionId, active: &Lines) {
         if !self.has_lines(partition) {
             return;

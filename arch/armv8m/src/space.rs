@@ -88,7 +88,7 @@ impl Spaces for Machine {
         let address = |index: usize| regions.get(index).map_or(GuestPhys(0), |region| region.guest);
         let found = stretches(requests.get(..regions.len()).unwrap_or(&[]), unit, most);
         let found = found.map_err(|unfit| match unfit {
-            Unfit::Unaligned { index } => BuildError::BadRegion(address(index)),
+            Unfit::Unaligned { index } | Unfit::Forbidden { index } => BuildError::BadRegion(address(index)),
             Unfit::Overlap { index, .. } => BuildError::Overlap(address(index)),
             Unfit::TooMany { .. } => BuildError::TablesExhausted,
         })?;

@@ -14,6 +14,11 @@ pub const VM_STRETCHES: usize = 6;
 /// Stretches that a task can have: the regions of the secure protection unit.
 pub const TASK_STRETCHES: usize = 16;
 
+/// The address bit of the Secure names of memory and devices (Arm ECM0601256, section 3.2).
+const OTHER_NAME: u32 = 1 << 28;
+/// The first address of the CPU's own registers (Arm DDI 0553B, section B5.1).
+const OWN_REGISTERS: u64 = 0xE000_0000;
+
 /// The stretches of a partition, apart from each other, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretches {
@@ -25,6 +30,12 @@ pub struct Stretches {
 pub enum Unfit {
     /// A request is empty, or not made of whole units, or goes beyond 4 GiB.
     Unaligned {
+        /// The request.
+        index: usize,
+    },
+    /// A request has addresses with bit 28 set, which are other names of the Secure world, or addresses of
+    /// the CPU's own registers.
+    Forbidden {
         /// The request.
         index: usize,
     },
@@ -108,6 +119,10 @@ pub fn stretches(requests: &[Request], unit: u32, most: usize) -> Result<Stretch
         if request.bytes == 0 || !is_whole || end(request) > 1 << 32 {
             return Err(Unfit::Unaligned { index });
         }
+        let is_other_name = (request.start | (end(request) - 1) as u32) & OTHER_NAME != 0;
+        if is_other_name || end(request) > OWN_REGISTERS {
+            return Err(Unfit::Forbidden { index });
+        }
         let overlaps =
             |other: &Request| end(other) > u64::from(request.start) && end(request) > u64::from(other.start);
         let mut earlier = requests.iter().take(index);
@@ -183,9 +198,14 @@ mod tests {
         assert_eq!(found(&[data(0, 0x200)], 6), unaligned);
         assert_eq!(found(&[data(0, 0)], 6), unaligned);
         assert_eq!(found(&[data(0xffff_fc00, 0x800)], 6), unaligned);
+        let forbidden = Err(Unfit::Forbidden { index: 0 });
+        assert_eq!(found(&[data(0xffff_fc00, 0x400)], 6), forbidden);
+        assert_eq!(found(&[data(0xdfff_fc00, 0x800)], 6), forbidden);
+        assert_eq!(found(&[data(0x3000_0000, 0x400)], 6), forbidden);
+        assert_eq!(found(&[data(0x0fff_fc00, 0x800)], 6), forbidden);
         assert_eq!(
-            found(&[data(0xffff_fc00, 0x400)], 6),
-            Ok(std::vec![(0xffff_fc00, 0x400)])
+            found(&[data(0xcfff_fc00, 0x400)], 6),
+            Ok(std::vec![(0xcfff_fc00, 0x400)])
         );
         let overlap = [data(0x800, 0x400), data(0, 0xc00)];
         assert_eq!(found(&overlap, 6), Err(Unfit::Overlap { index: 1, other: 0 }));

@@ -19,6 +19,10 @@ pub(super) fn guards(image: &Image<'_>, controller: &ControllerRecord) -> bool {
     GUARDED && drivers.any(|driver| driver.guards && driver.number == number)
 }
 
+/// Distance from the register with the gates of VMs to the one with the gates of tasks (Arm ECM0601256,
+/// section 4.4.2).
+const FOR_TASKS: u64 = 0x40;
+
 /// Returns the memory that a controller guards. Checks that no controller before it guards the same.
 pub(super) fn memory(image: &Image<'_>, index: u16, record: &ControllerRecord) -> Result<Span, Fault> {
     let memory = memory_of(record)?;
@@ -54,6 +58,7 @@ pub(super) fn gate(image: &Image<'_>, record: &RegistersRecord) -> Result<(), Fa
         .ok_or(Fault::NoSuch(Table::Controllers))?;
     let [size, ..] = security.size;
     require(offset.is_multiple_of(4), Fault::Unaligned)?;
-    let is_inside = u64::from(offset).saturating_add(4) <= size.get();
+    // The register for tasks is behind the one for VMs.
+    let is_inside = u64::from(offset).saturating_add(FOR_TASKS + 4) <= size.get();
     require(is_inside && bit < u32::BITS, Fault::OutOfRange)
 }

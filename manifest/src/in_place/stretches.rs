@@ -77,6 +77,10 @@ impl Protection for Stretches {
         };
         let (index, why) = match unfit {
             Unfit::Unaligned { index } => (index, "is not made of blocks of 1K".to_owned()),
+            Unfit::Forbidden { index } => (
+                index,
+                "is in the secure world, or in the CPU's own registers".to_owned(),
+            ),
             Unfit::Overlap { index, other } => {
                 let other = mapped.get(other).map_or("", |other| other.what.as_str());
                 (index, format!("overlaps {other}"))

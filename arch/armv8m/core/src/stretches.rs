@@ -185,17 +185,6 @@ mod tests {
     }
 
     #[test]
-    fn the_last_stretch_can_end_where_addresses_end() {
-        let all = planned(&[request(0xFFFF_FFE0, 32, DATA, Memory::NORMAL)]);
-        assert_eq!(all.as_slice().first().map(|last| last.last), Some(u32::MAX));
-        assert_eq!(all.first_refused(0xFFFF_FFE0, 32, |rights| rights.write), None);
-        assert_eq!(
-            all.first_refused(0xFFFF_FFE0, 33, |rights| rights.write),
-            Some(1 << 32)
-        );
-    }
-
-    #[test]
     fn rights_are_asked_across_stretches() {
         let all = planned(&[
             request(0x1000, 0xC00, DATA, Memory::NORMAL),

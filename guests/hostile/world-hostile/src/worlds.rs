@@ -112,7 +112,11 @@ fn authority() -> u32 {
 /// Loads and stores at such registers, and at the Secure names of all memory.
 fn authorities() {
     for _ in 0..3 {
-        let at = if below(3) == 0 { victim() ^ SECURE } else { authority() };
+        let at = if below(3) == 0 {
+            victim() ^ SECURE
+        } else {
+            authority()
+        };
         match below(5) {
             0 => store_byte(at, draw() as u8),
             1 | 2 => store(at & !3, draw()),
@@ -251,7 +255,10 @@ fn handlers() {
 
 /// Asks for a reset of everything, with every bit of the register that could do it.
 fn reset() {
-    store(0xE000_ED0C, 0x05FA_0000 | draw() & 0xFFFF | [0, 1, 4, 5][below(4) as usize]);
+    store(
+        0xE000_ED0C,
+        0x05FA_0000 | draw() & 0xFFFF | [0, 1, 4, 5][below(4) as usize],
+    );
 }
 
 /// A protection unit that denies everything, the stack included, and an exception then.
@@ -267,7 +274,11 @@ fn denied() {
 
 /// Limits of the stacks anywhere, and a push then. The encodings are MSR of MSPLIM and PSPLIM, with r0.
 fn limits() {
-    let limit = if below(2) == 0 { RAM + below(0x1_0000) } else { address() };
+    let limit = if below(2) == 0 {
+        RAM + below(0x1_0000)
+    } else {
+        address()
+    };
     match below(3) {
         // SAFETY: a push may fault; the handler copes.
         0 => unsafe { asm!(".inst.w 0xf380880a", "push {{r4}}", "pop {{r4}}", in("r0") limit) },
@@ -291,7 +302,11 @@ fn gates() {
     if below(3) == 0 {
         crate::cpu::set_control(1);
     }
-    let at = if below(8) == 0 { GATE ^ 1 << below(32) } else { GATE };
+    let at = if below(8) == 0 {
+        GATE ^ 1 << below(32)
+    } else {
+        GATE
+    };
     // SAFETY: a hypercall changes r0 to r9 of this program and nothing else of it. Elsewhere the handler copes.
     unsafe {
         asm!(

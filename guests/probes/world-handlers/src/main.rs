@@ -253,7 +253,12 @@ fn judge(level: usize, next: usize, before: &Exceptions, plan: &Plan, found: &Fo
         compare("float", level, &found.values.floats, &plan.values.floats);
         compare("FPSCR", level, &[found.values.fpscr], &[plan.values.fpscr]);
     }
-    compare("flags", level, &[found.values.flags & FLAGS], &[plan.values.flags]);
+    compare(
+        "flags",
+        level,
+        &[found.values.flags & FLAGS],
+        &[plan.values.flags],
+    );
     compare("general", level, &found.values.general, &plan.values.general);
     let special = [EXCEPTIONS[level], 0, plan.basepri_after, 0, plan.control];
     compare("special", level, &found.special, &special);
@@ -270,7 +275,13 @@ fn judge(level: usize, next: usize, before: &Exceptions, plan: &Plan, found: &Fo
     let middle = [primask, basepri, faultmask, lines, control & PENDSVSET];
     // An exception of a level below may wait while SysTick is handled.
     let [lines, system] = before.pending;
-    let expected = [plan.primask, plan.basepri, plan.faultmask, lines | line, system | pend];
+    let expected = [
+        plan.primask,
+        plan.basepri,
+        plan.faultmask,
+        lines | line,
+        system | pend,
+    ];
     compare("middle", level, &middle, &expected);
     LAZY.fetch_add(float & 1, Relaxed);
 }
@@ -396,7 +407,14 @@ fn drift(start: u64) -> i32 {
     if before.wrapping_sub(after) < 500 {
         let phase = (clock % period as u64) as i32;
         let behind = (phase - (period - before as i32)).rem_euclid(period);
-        DRIFT.store(if behind > period / 2 { behind - period } else { behind }, Relaxed);
+        DRIFT.store(
+            if behind > period / 2 {
+                behind - period
+            } else {
+                behind
+            },
+            Relaxed,
+        );
     }
     DRIFT.load(Relaxed)
 }

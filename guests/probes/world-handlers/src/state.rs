@@ -27,24 +27,24 @@ const CHOSEN: u32 = 5;
 
 /// Registers with a constant value, as (address, bits that are compared).
 const CONSTANT: [(u32, u32); 33] = [
-    (0xE000_ED08, u32::MAX),   // VTOR
-    (0xE000_ED0C, 7 << 8),     // AIRCR.PRIGROUP
-    (0xE000_ED10, u32::MAX),   // SCR
-    (0xE000_ED14, u32::MAX),   // CCR
-    (0xE000_ED18, u32::MAX),   // SHPR1 to 3
+    (0xE000_ED08, u32::MAX), // VTOR
+    (0xE000_ED0C, 7 << 8),   // AIRCR.PRIGROUP
+    (0xE000_ED10, u32::MAX), // SCR
+    (0xE000_ED14, u32::MAX), // CCR
+    (0xE000_ED18, u32::MAX), // SHPR1 to 3
     (0xE000_ED1C, u32::MAX),
     (0xE000_ED20, u32::MAX),
     (SHCSR, 0xF_0000),
-    (0xE000_ED28, u32::MAX),   // CFSR
-    (0xE000_ED34, u32::MAX),   // MMFAR
-    (0xE000_ED88, u32::MAX),   // CPACR
-    (0xE000_ED90, u32::MAX),   // MPU_TYPE
-    (0xE000_ED94, u32::MAX),   // MPU_CTRL
+    (0xE000_ED28, u32::MAX), // CFSR
+    (0xE000_ED34, u32::MAX), // MMFAR
+    (0xE000_ED88, u32::MAX), // CPACR
+    (0xE000_ED90, u32::MAX), // MPU_TYPE
+    (0xE000_ED94, u32::MAX), // MPU_CTRL
     (MPU_RNR, u32::MAX),
-    (0xE000_EDC0, u32::MAX),   // MPU_MAIR0 and 1
+    (0xE000_EDC0, u32::MAX), // MPU_MAIR0 and 1
     (0xE000_EDC4, u32::MAX),
     (0xE000_EF34, 0xC000_0000), // FPCCR.ASPEN and LSPEN
-    (0xE000_EF3C, u32::MAX),   // FPDSCR
+    (0xE000_EF3C, u32::MAX),    // FPDSCR
     (SYST_CSR, 7),
     (SYST_RVR, u32::MAX),
     (NVIC_ISER, u32::MAX),
@@ -57,9 +57,9 @@ const CONSTANT: [(u32, u32); 33] = [
     (NVIC_IABR + 4, u32::MAX),
     (NVIC_IABR + 8, u32::MAX),
     (NVIC_IABR + 12, u32::MAX),
-    (0xE000_E380, u32::MAX),   // NVIC_ITNS, which is zero in the Non-secure world
-    (0xE000_EDD0, u32::MAX),   // SAU_CTRL, likewise
-    (0xE000_E01C, u32::MAX),   // SysTick's calibration
+    (0xE000_E380, u32::MAX), // NVIC_ITNS, which is zero in the Non-secure world
+    (0xE000_EDD0, u32::MAX), // SAU_CTRL, likewise
+    (0xE000_E01C, u32::MAX), // SysTick's calibration
 ];
 const PRIORITIES: usize = 32;
 const REGIONS: usize = 32;
