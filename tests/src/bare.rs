@@ -10,6 +10,7 @@ use bulkhead::emulator::bare::Bare;
 use bulkhead::emulator::launch::Launch;
 use bulkhead::problem::Problem;
 use bulkhead::serial::consoles::{ConsoleLine, Control, Observer};
+use bulkhead::ui::progress::Progress;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The lines of a program, and what things cost by its lines `cost NAME N`.
@@ -141,7 +142,7 @@ fn on_the_bare_board(
         let cpus = named.next().map_or(1, |own| own.vcpus().len());
         Bare::as_it_is(&emulator, &program).with_cpus(cpus)
     } else {
-        Bare::new(&emulator, &program)?
+        Bare::of_a_vm(prepared.system().board(), &emulator, &program, &Progress::new())?
     };
     let mut listener = Listener {
         heard: Heard::default(),

@@ -92,6 +92,15 @@ pub struct Hardware {
     pub feature: &'static str,
 }
 
+/// A guest that starts another program on the bare board.
+#[derive(Clone, Copy, Debug)]
+pub struct Starter {
+    /// The name of its program.
+    pub program: &'static str,
+    /// The address of the word in which it finds the address of the other program's vector table.
+    pub vectors_at: u64,
+}
+
 /// The questions that the tool asks a class.
 pub trait Tool: Sync {
     /// Returns the facts of the class.
@@ -124,6 +133,11 @@ pub trait Tool: Sync {
     /// Tells whether a board of the class starts from a disc, see [`crate::build::iso`].
     fn starts_from_disc(&self) -> bool {
         false
+    }
+    /// Returns the guest that starts a VM's program on the bare board, if the CPU's state after a reset is not
+    /// the one that such a program begins in.
+    fn starter(&self) -> Option<Starter> {
+        None
     }
     /// Returns the showcase of the class, if there is one.
     fn showcase(&self) -> Option<Showcase> {

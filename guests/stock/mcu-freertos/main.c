@@ -22,8 +22,11 @@
 enum { SAMPLE_PERIOD = 5, ALARM_PERIOD = 10, REPORT_PERIOD = 250, REPORTS = 8, BATCH = 10 };
 enum { CALCULATE_PRIORITY = 1, REPORT_PRIORITY, FILTER_PRIORITY, SENSOR_PRIORITY, URGENT_PRIORITY = 6 };
 #define BATCH_DONE 1u
-// An interrupt that no device asks for.
+// An interrupt that no device asks for, and its handler. Another board has another one.
+#ifndef SPARE
 #define SPARE LINE_UART2_TRANSMIT
+#define SPARE_Handler UARTTX2_Handler
+#endif
 
 static QueueHandle_t samples;
 static SemaphoreHandle_t shared_lock, alarms;
@@ -100,7 +103,7 @@ static void on_timer(TimerHandle_t timer)
     NVIC_ISPR0 = 1u << SPARE;
 }
 
-void UARTTX2_Handler(void)
+void SPARE_Handler(void)
 {
     BaseType_t woken = pdFALSE;
     expect(xSemaphoreGiveFromISR(alarms, &woken));

@@ -28,7 +28,10 @@
 #define SCB_SHPR3 REGISTER(0xe000ed20)
 #define SCB_CPACR REGISTER(0xe000ed88)
 
+// A board with another clock says so to the compiler.
+#ifndef CPU_CLOCK_HZ
 #define CPU_CLOCK_HZ 25000000u
+#endif
 
 // External interrupts of the board.
 enum line {

@@ -11,7 +11,11 @@ struct uart {
     volatile uint32_t data, state, control, interrupt, divider;
 };
 
-#define UART0 ((struct uart *)0x40004000)
+// A board with its first UART elsewhere says so to the compiler.
+#ifndef UART0_BASE
+#define UART0_BASE 0x40004000
+#endif
+#define UART0 ((struct uart *)UART0_BASE)
 #define UART1 ((struct uart *)0x40005000)
 
 // Switches it on, with an interrupt for each byte received if `receive`.

@@ -2,7 +2,7 @@
 //! Class `armv8m`.
 
 use super::cortex_m::{self, fault_status};
-use super::{Debugger, Template, Tool};
+use super::{Debugger, Starter, Template, Tool};
 use crate::build::linker::Link;
 use crate::serial::health::Event;
 use bulkhead_arch_api::ClassFacts;
@@ -37,6 +37,14 @@ impl Tool for Armv8m {
 
     fn flash_name(&self) -> &'static str {
         cortex_m::FLASH_NAME
+    }
+
+    /// The CPU starts in the secure world, and a VM's program is one of the other world.
+    fn starter(&self) -> Option<Starter> {
+        Some(Starter {
+            program: "guest-world-starter",
+            vectors_at: 0x3FC,
+        })
     }
 
     fn debugger(&self) -> Debugger {
