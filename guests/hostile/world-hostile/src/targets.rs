@@ -97,8 +97,8 @@ pub fn return_value() -> u32 {
     }
 }
 
-/// Makes this program's code read-only by its own protection unit. Nothing else does, and no restart brings back
-/// code that an attack has changed.
+/// Makes this program's code read-only by its own protection unit. Nothing else does, and no restart brings
+/// back code that an attack has changed.
 pub fn protect() {
     for (register, value) in [
         (0xE000_ED98, 7),
