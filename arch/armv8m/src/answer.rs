@@ -174,14 +174,16 @@ impl Trapped<'_> {
 
     /// Answers an exception of a VM.
     fn of_vm(&mut self, number: u32, cause: &Cause) -> Option<Exit> {
-        let live = self.live();
-        if !live.has_frame() {
+        if !self.live().has_frame() {
             return Some(self.no_frame(cause));
         }
-        if number == HARD_FAULT && cause.own & NO_FRAME != 0 {
+        // The bits stay set until the VM clears them, so only a new one tells of this frame.
+        let new = cause.own & !core::mem::replace(&mut self.context.own_faults, cause.own);
+        if number == HARD_FAULT && new & NO_FRAME != 0 {
             // The VM's own limit or protection unit has refused the frame: what is there is old.
             return Some(self.stuck());
         }
+        let live = self.live();
         let pc = live.register(15);
         if cause.exception == SECURE_FAULT {
             if cause.status & INVEP != 0 && pc == HYPERCALL_GATE {

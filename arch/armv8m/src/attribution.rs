@@ -318,11 +318,16 @@ pub(crate) fn block() -> u32 {
 const PAGE: u32 = 0x1000;
 
 /// A device of a VM that is Non-secure for the SAU while this value lives.
-pub(crate) struct Reach;
+pub(crate) struct Reach {
+    /// SAU_CTRL as it was: the SAU may be off while a task runs.
+    control: u32,
+}
 
 impl Drop for Reach {
     fn drop(&mut self) {
         Attribution::close_block();
+        sysreg::write(SAU_CTRL, self.control);
+        sysreg::synchronize();
     }
 }
 
@@ -337,9 +342,11 @@ impl Attribution {
         };
         let found = self.devices.iter().find(|record| holds(record))?;
         self.is_of_vm(found).then(|| {
+            let control = sysreg::read(SAU_CTRL);
             set_region(BLOCK_REGION, [page, (page + (PAGE - 32)) | 1]);
+            sysreg::write(SAU_CTRL, ENABLE);
             sysreg::synchronize();
-            Reach
+            Reach { control }
         })
     }
 }

@@ -7,7 +7,7 @@ use crate::crash::{self, halt};
 use crate::lines::{BYTES_OF_LINE, Interrupts};
 use crate::machine::Machine;
 use crate::protection::{self, Space, SpaceTable};
-use crate::sysreg::{self, AIRCR, SCR};
+use crate::sysreg::{self, AIRCR, MPU_TYPE, SAU_TYPE, SCR};
 use crate::{console, fp, log};
 use bulkhead_abi::lockdown;
 use bulkhead_arch_api::{Exit, MAX_PARTITIONS, Ticks, VcpuSet, class};
@@ -187,6 +187,14 @@ impl Machine {
             board.trace_base.get() as usize,
             board.trace_records.get() as usize,
         );
+        let regions = |space: Mmio, kind| space.read32(kind) >> 8 & 0xFF;
+        let units = [sysreg::control_space(), sysreg::other_space()];
+        let has_units = units.into_iter().all(|space| regions(space, MPU_TYPE) >= 16);
+        if sysreg::read(SAU_TYPE) & 0xFF < 8 || !has_units {
+            halt(lockdown!(
+                "the processor has fewer than 8 regions of the SAU, or than 16 of a protection unit"
+            ));
+        }
         sysreg::write(AIRCR, KEY | CONTROL);
         sysreg::write(SCR, SECURE_SLEEP);
         sysreg::set_primask(1);

@@ -74,6 +74,8 @@ pub(crate) struct Context {
     pub(crate) partition: PartitionId,
     pub(crate) kind: PartitionKind,
     pub(crate) time: TimeMode,
+    /// CFSR of the VM at its last HardFault.
+    pub(crate) own_faults: u32,
     /// The exit that is to be answered.
     pub(crate) pending: Pending,
 }

@@ -249,9 +249,21 @@ bulkhead_save_world:
     ldm     r2, {{r4-r11}}
     stmia   r0!, {{r4-r11}}
     .endr
-    mov     r4, r0
     ldr     r3, =bulkhead_other_stop
+    b       bulkhead_ask_timer
+
+    // Reads CSR, RVR and CVR of the Non-secure SysTick to memory at r0.
+    .global bulkhead_read_timer
+    .type   bulkhead_read_timer, %function
+    .thumb_func
+bulkhead_read_timer:
+    push    {{r3-r11, lr}}
+    ldr     r3, =bulkhead_other_read
+bulkhead_ask_timer:
+    mov     r4, r0
     bic     r3, r3, #1                      // BLXNS (C2.4.26): to the Non-secure world
+    dsb
+    isb
     blxns   r3
     stmia   r4!, {{r0-r2}}
     pop     {{r3-r11, pc}}
@@ -272,6 +284,8 @@ bulkhead_load_world:
     and     r0, r0, #7
     ldr     r3, =bulkhead_other_start
     bic     r3, r3, #1
+    dsb
+    isb
     blxns   r3
     ldr     r12, =0xE002ED00
     add     r0, r10, #{regions}
@@ -404,6 +418,13 @@ bulkhead_other_stop:
     ldmia   r3, {{r0-r2}}
     mov     r12, #0
     str     r12, [r3]
+    bx      lr
+    // Reads them.
+    .thumb_func
+    .global bulkhead_other_read
+bulkhead_other_read:
+    ldr     r3, =0xE000E010
+    ldmia   r3, {{r0-r2}}
     bx      lr
     // Starts SysTick with the CSR in r0, RVR in r1 and what is left of its period in r2, if that is not 0.
     .thumb_func

@@ -31,6 +31,9 @@ const SECURE_POWER: u32 = 0xAAAA_AAAA;
 const OTHER_WORLD: u32 = 3 << 10;
 /// FPCCR.S: the registers are the Secure world's, because an instruction of that world has used them.
 const SECURE: u32 = 1 << 2;
+/// FPCCR.HFRDY, BFRDY and SFRDY: a fault of late stacking can be taken. Non-secure code is always below these
+/// exceptions, so nothing clears the bits again.
+const READY: u32 = 1 << 4 | 1 << 6 | 1 << 7;
 /// FPCCR.ASPEN and LSPEN.
 const PRESERVED: u32 = 0xC000_0000;
 
@@ -45,7 +48,7 @@ pub(crate) fn open() {
     write(CPACR, ACCESS_PRIVILEGED);
     write(NSACR, OTHER_WORLD);
     // Floating-point instructions of the hypervisor do what they say and no more.
-    write(FPCCR, read(FPCCR) & !PRESERVED);
+    write(FPCCR, read(FPCCR) & !PRESERVED | READY);
     synchronize();
 }
 

@@ -143,10 +143,9 @@ impl Spaces for Machine {
     }
 
     fn forward(&mut self, register: HostPhys, size: u8, kind: AccessKind) -> u64 {
-        let is_open = self.tenant.is_some_and(|tenant| {
-            self.trapped(tenant)
-                .is_some_and(|trapped| trapped.space.has(register.0 as u32))
-        });
+        let has = |trapped: crate::answer::Trapped<'_>| trapped.space.has(register.0 as u32);
+        let tenant = self.tenant.filter(|_| !self.is_closed);
+        let is_open = tenant.is_some_and(|tenant| self.trapped(tenant).is_some_and(has));
         let _reach = (!is_open)
             .then(|| self.attribution.reach(register.0 as u32))
             .flatten();

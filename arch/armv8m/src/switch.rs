@@ -54,6 +54,7 @@ impl Machine {
             && let Some(space) = self.spaces.get(context.partition)
         {
             self.is_closed = false;
+            context.world.put_stacks();
             self.attribution.uncover(&space.stretches, space.blocks.as_ref());
         }
     }
@@ -66,6 +67,7 @@ impl Machine {
             && !self.is_closed
         {
             self.is_closed = true;
+            context.world.take_stacks();
             self.attribution.cover(&space.stretches, space.blocks.as_ref());
         }
     }
@@ -83,9 +85,13 @@ impl Machine {
             return;
         };
         self.attribution.close(&space.stretches, space.blocks.as_ref());
-        self.is_closed = false;
+        if core::mem::take(&mut self.is_closed) {
+            context.world.put_stacks();
+        }
         Attribution::open_block();
-        if !self.lines_are_out {
+        if self.lines_are_out {
+            context.world.take_edges();
+        } else {
             context.world.save_lines();
         }
         context.world.save(now);

@@ -25,12 +25,14 @@ pub(crate) const MMFAR: usize = 0xD34;
 pub(crate) const BFAR: usize = 0xD38;
 pub(crate) const CPACR: usize = 0xD88;
 pub(crate) const NSACR: usize = 0xD8C;
+pub(crate) const MPU_TYPE: usize = 0xD90;
 pub(crate) const MPU_CTRL: usize = 0xD94;
 pub(crate) const MPU_RNR: usize = 0xD98;
 pub(crate) const MPU_RBAR: usize = 0xD9C;
 pub(crate) const MPU_RLAR: usize = 0xDA0;
 pub(crate) const MPU_MAIR0: usize = 0xDC0;
 pub(crate) const SAU_CTRL: usize = 0xDD0;
+pub(crate) const SAU_TYPE: usize = 0xDD4;
 pub(crate) const SAU_RNR: usize = 0xDD8;
 pub(crate) const SAU_RBAR: usize = 0xDDC;
 pub(crate) const SAU_RLAR: usize = 0xDE0;
@@ -107,6 +109,12 @@ macro_rules! special {
 special! {
     /// Returns the main stack pointer of the Non-secure world.
     main_stack, set_main_stack: "MSP_NS";
+    /// Returns the process stack pointer of the Non-secure world.
+    process_stack, set_process_stack: "PSP_NS";
+    /// Returns the limit of its main stack.
+    main_limit, set_main_limit: "MSPLIM_NS";
+    /// Returns the limit of its process stack.
+    process_limit, set_process_limit: "PSPLIM_NS";
     /// Returns the privilege and the stack of Thread mode in the Non-secure world.
     control, set_control: "CONTROL_NS";
     /// Returns the Non-secure world's mask of all exceptions with a priority.

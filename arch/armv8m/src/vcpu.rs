@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Virtual CPUs as the kernel asks for them: adopted, reset, run, answered, dumped.
 
+use crate::attribution::Attribution;
 use crate::context::{Context, Pending, RETURN_TASK, RETURN_VM, Registers};
 use crate::enter::bulkhead_enter;
 use crate::fp::FpRegisters;
@@ -8,13 +9,14 @@ use crate::live::Live;
 use crate::machine::Machine;
 use crate::protection::{Open, Space};
 use crate::sysreg::{self, CFSR, ICSR, NVIC_ICPR, NVIC_ISER, NVIC_ISPR, other_space};
+use crate::world;
 use crate::world::World;
 use crate::{line_set, log};
 use bulkhead_abi::hypercall::UPCALL_WORDS;
 use bulkhead_abi::log::registers;
 use bulkhead_arch_api::{
-    DUMP_REGISTERS, Dump, Exit, FaultReport, GuestPhys, PartitionId, Reply, Ticks, VcpuId, VcpuPlan,
-    VcpuReset, VcpuSet, Vcpus, VirtualLine, class,
+    DUMP_REGISTERS, Dump, Exit, FaultReport, GuestPhys, PartitionId, Reply, Ticks, TimeMode, VcpuId,
+    VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualLine, class,
 };
 use bulkhead_arch_armv7m_core::{Guest, answer_hypercall, frame_size, refuse_hypercall};
 use bulkhead_arch_armv8m_core::transfer::Transfer;
@@ -26,6 +28,8 @@ const FAILED_NOT_ADOPTED: u64 = 1;
 const THUMB: u32 = 1 << 24;
 /// xPSR: the parts that a task may change: the flags, and the state of an IT block or of an LDM or STM.
 const OF_TASK: u32 = 0xFE0F_FC00;
+/// xPSR: the frame has a word that makes its address a multiple of 8 (B3.19). It belongs to the frame.
+const PADDED: u32 = 1 << 9;
 /// ICSR: PendSV or SysTick is pending.
 const PENDING: u32 = 1 << 28 | 1 << 26;
 
@@ -67,6 +71,7 @@ impl Vcpus for Machine {
             partition: plan.partition,
             kind: plan.kind,
             time: plan.time,
+            own_faults: 0,
             pending: Pending::Stuck,
         };
         self.contexts.adopt(vcpu, context, &mut self.pool);
@@ -81,6 +86,7 @@ impl Vcpus for Machine {
         let _open = Open::new();
         trapped.context.fp = FpRegisters::ZERO;
         trapped.context.levels = [0; line_set::WORDS];
+        trapped.context.own_faults = 0;
         let fits = first_frame(trapped.context, trapped.space, reset);
         trapped.context.pending = if fits { Pending::Nothing } else { Pending::Stuck };
     }
@@ -159,18 +165,28 @@ impl Vcpus for Machine {
             return other_space().read32(ICSR) & PENDING != 0 || (0..line_set::WORDS).any(waits);
         }
         let is_held = |partition| self.irq.is_held(partition);
+        let now = self.counter.read();
         let context = self.contexts.get(vcpu);
         context.is_some_and(|context| {
-            !context.is_task() && (context.world.has_work() || is_held(context.partition))
+            let timer_is_due = context.time == TimeMode::Real && context.world.timer_due() <= now;
+            let has_work = timer_is_due || context.world.has_work() || is_held(context.partition);
+            !context.is_task() && has_work
         })
     }
 
     fn pause(&mut self, vcpu: VcpuId) -> Ticks {
         if self.has_work(vcpu) {
-            Ticks(0)
-        } else {
-            Ticks::NEVER
+            return Ticks(0);
         }
+        if self.tenant != Some(vcpu) || self.parked {
+            return Ticks::NEVER;
+        }
+        // The world stays in the hardware, so its timer goes on.
+        let now = self.counter.read();
+        Attribution::open_block();
+        let left = world::timer_left();
+        Attribution::close_block();
+        left.map_or(Ticks::NEVER, |left| Ticks(now.saturating_add(left.into())))
     }
 
     fn fault(&mut self, vcpu: VcpuId, _report: &FaultReport) -> bool {
@@ -211,7 +227,7 @@ impl Vcpus for Machine {
         }
         live.set_register(0, argument as u32);
         live.set_register(15, entry.0 as u32 & !1);
-        live.set_xpsr(THUMB);
+        live.set_xpsr(live.xpsr() & PADDED | THUMB);
         Some(place)
     }
 
@@ -226,7 +242,8 @@ impl Vcpus for Machine {
         }
         live.set_register(15, pc as u32 & !1);
         // A task goes on in Thread mode, and its only instructions are T32.
-        live.set_xpsr(state as u32 & OF_TASK | THUMB);
+        let padded = live.xpsr() & PADDED;
+        live.set_xpsr(state as u32 & OF_TASK | padded | THUMB);
         trapped.context.pending = Pending::Nothing;
         true
     }
@@ -298,11 +315,14 @@ impl Machine {
         if line >= sysreg::MAX_LINES {
             return;
         }
-        if self.tenant == Some(vcpu) && !self.lines_are_out {
+        if self.tenant == Some(vcpu) {
             let bank = if is_pending { NVIC_ISPR } else { NVIC_ICPR };
             let word = 4 * (line as usize >> 5);
             other_space().write32(bank + word, 1_u32.wrapping_shl(line));
-        } else if let Some(context) = self.contexts.get(vcpu) {
+        }
+        if (self.tenant != Some(vcpu) || self.lines_are_out)
+            && let Some(context) = self.contexts.get(vcpu)
+        {
             line_set::set(&mut context.world.lines.pending, line, is_pending);
         }
     }

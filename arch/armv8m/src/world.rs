@@ -6,7 +6,7 @@
 //! be changed there (D1.2.190, NVIC_ITNS). So the alias alone is enough to move a VM's lines.
 
 use crate::line_set::Lines;
-use crate::sysreg::CCR_ALIGNED;
+use crate::sysreg::{self, CCR_ALIGNED};
 
 /// ICSR (D1.2.147): PendSV and SysTick are pending.
 const PENDSVSET: u32 = 1 << 28;
@@ -15,6 +15,8 @@ const PENDSTSET: u32 = 1 << 26;
 const ENABLE: u32 = 1;
 const TICKINT: u32 = 1 << 1;
 const CLKSOURCE: u32 = 1 << 2;
+/// A stack pointer below which a frame would be Secure memory.
+const NO_STACK: u32 = 0x100;
 /// The largest value of RVR (D1.2.253).
 const MAX_RELOAD: u32 = 0xFF_FFFF;
 /// The least rest of a period that SysTick is started with, in cycles. The instructions that wait until
@@ -69,6 +71,25 @@ unsafe extern "C" {
     fn bulkhead_load_lines(lines: *const LineState);
     /// Leaves nothing pending in the Non-secure world.
     fn bulkhead_clear_other();
+    /// Reads CSR, RVR and CVR of the Non-secure SysTick.
+    fn bulkhead_read_timer(to: *mut [u32; 3]);
+}
+
+/// Returns the cycles until a timer interrupts, if it runs with the clock of the hypervisor's counter.
+fn timer_end(timer: &[u32; 3]) -> Option<u32> {
+    const INTERRUPTS: u32 = ENABLE | TICKINT | CLKSOURCE;
+    let [control, reload, left] = *timer;
+    let runs = control & INTERRUPTS == INTERRUPTS && reload != 0;
+    runs.then(|| if left == 0 { reload } else { left })
+}
+
+/// Returns the cycles until the timer of the world in the hardware interrupts, if it does. Requires: the
+/// Non-secure block is open.
+pub(crate) fn timer_left() -> Option<u32> {
+    let mut timer = [0; 3];
+    // SAFETY: `timer` has room for the three words. The Non-secure block is open.
+    unsafe { bulkhead_read_timer(&raw mut timer) }
+    timer_end(&timer)
 }
 
 impl World {
@@ -106,6 +127,14 @@ impl World {
         unsafe { bulkhead_save_lines(&raw mut self.lines) }
     }
 
+    /// Adds the lines that have become pending since their state was taken: free ones, and those whose
+    /// handlers are active.
+    pub(crate) fn take_edges(&mut self) {
+        for (index, pending) in self.lines.pending.iter_mut().enumerate() {
+            *pending |= sysreg::other_space().read32(sysreg::NVIC_ISPR + 4 * index);
+        }
+    }
+
     /// Empties the hardware of the world that was there: nothing is pending, enabled or active but handlers
     /// of lines.
     pub(crate) fn clear() {
@@ -134,10 +163,12 @@ impl World {
     /// enough for the instructions that wait for SysTick to have taken it.
     fn rest(&self, now: u64, real: bool) -> (u32, u32) {
         let [control, reload, left] = self.timer;
-        if control & ENABLE == 0 {
+        if control & ENABLE == 0 || reload == 0 {
             return (0, 0);
         }
         let period = (reload & MAX_RELOAD).wrapping_add(1);
+        // The timer has just been started, or the end of its period is noted already.
+        let left = if left == 0 { period } else { left };
         let (mut rest, mut ended) = (left, false);
         // Only the processor's own clock is the counter's clock.
         if real && control & CLKSOURCE != 0 {
@@ -165,6 +196,33 @@ impl World {
             0
         };
         (rest.clamp(LEAST_REST, MAX_RELOAD), pended)
+    }
+
+    /// Returns the time at which its own timer interrupts next, as far as is known while the world is not in
+    /// the hardware; `u64::MAX` if it does not.
+    pub(crate) fn timer_due(&self) -> u64 {
+        timer_end(&self.timer).map_or(u64::MAX, |left| self.left.saturating_add(left.into()))
+    }
+
+    /// Keeps the stack pointers, and leaves the hardware pointers to where no frame can be pushed: a task can
+    /// make the CPU push one (BXNS is not privileged).
+    pub(crate) fn take_stacks(&mut self) {
+        let [main, process, main_limit, process_limit, ..] = &mut self.special;
+        (*main, *process) = (sysreg::main_stack(), sysreg::process_stack());
+        (*main_limit, *process_limit) = (sysreg::main_limit(), sysreg::process_limit());
+        sysreg::set_main_limit(0);
+        sysreg::set_process_limit(0);
+        sysreg::set_main_stack(NO_STACK);
+        sysreg::set_process_stack(NO_STACK);
+    }
+
+    /// Ends that.
+    pub(crate) fn put_stacks(&self) {
+        let [main, process, main_limit, process_limit, ..] = self.special;
+        sysreg::set_main_stack(main);
+        sysreg::set_process_stack(process);
+        sysreg::set_main_limit(main_limit);
+        sysreg::set_process_limit(process_limit);
     }
 
     /// Tells whether an interrupt waits that its program has enabled, as far as is known while the world is

@@ -119,7 +119,8 @@ pub fn stretches(requests: &[Request], unit: u32, most: usize) -> Result<Stretch
         if request.bytes == 0 || !is_whole || end(request) > 1 << 32 {
             return Err(Unfit::Unaligned { index });
         }
-        let is_other_name = (request.start | (end(request) - 1) as u32) & OTHER_NAME != 0;
+        let last = (end(request) - 1) as u32;
+        let is_other_name = request.start & OTHER_NAME != 0 || (request.start ^ last) >> 28 != 0;
         if is_other_name || end(request) > OWN_REGISTERS {
             return Err(Unfit::Forbidden { index });
         }

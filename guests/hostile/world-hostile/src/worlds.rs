@@ -230,7 +230,7 @@ fn table(handler: unsafe extern "C" fn()) {
 
 /// Handlers that come again and again, that ask the hypervisor, or that wait, all at the highest priority.
 fn handlers() {
-    let which = below(8);
+    let which = below(32);
     table(match which {
         0 => hostile_waiting,
         1 => hostile_storm,
