@@ -4,9 +4,9 @@
 //!
 //! It needs the capabilities `clock` (the timer) and `readings` (a channel with a ring). Releases have
 //! absolute deadlines, so lateness shows and does not add up. A step that ends a period or more after its
-//! release is missed. Every 250 steps it prints `control: releases 250, missed 0, jitter max 1234 ns, response
-//! max 2345 ns, level 50000`. The jitter is the time from the release to the first instruction, the response
-//! the time to the last one. Both are the longest since the start.
+//! release is missed. Every 250 steps it prints `control: releases 250, missed 0, jitter max 1234 ns,
+//! response max 2345 ns, level 50000`. The jitter is the time from the release to the first instruction, the
+//! response the time to the last one. Both are the longest since the start.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
