@@ -139,7 +139,7 @@ impl Trapped<'_> {
     /// Answers a frame that the CPU could not push or pop: the stack pointer points to memory that is not the
     /// partition's.
     fn no_frame(&mut self, cause: &Cause) -> Exit {
-        self.context.pending = Pending::Stuck;
+        self.context.pending = Pending::NoFrame;
         let frame = self.context.registers.frame;
         let mut report = cause.report(HealthClass::Memory, 0);
         report.address = Some(GuestPhys(frame.into()));

@@ -12,7 +12,7 @@ use crate::line_set::{Lines, WORDS, is_empty};
 use crate::machine::Machine;
 use crate::world::World;
 use crate::{passage, protection, sysreg};
-use bulkhead_arch_api::{Clock, TimeMode, VcpuId};
+use bulkhead_arch_api::{TimeMode, VcpuId};
 
 /// No line.
 const NO_LINES: Lines = [0; WORDS];
@@ -76,7 +76,6 @@ impl Machine {
     /// reset.
     pub(crate) fn evict(&mut self) {
         self.park();
-        let now = self.now().0;
         let Some(tenant) = self.tenant.take() else { return };
         let Some(context) = self.contexts.get(tenant) else {
             return;
@@ -92,7 +91,7 @@ impl Machine {
         if !self.lines_are_out {
             context.world.save_lines();
         }
-        context.world.save(now);
+        context.world.save(|| self.counter.read());
         context.world.take_late();
         context.own_faults = 0;
         if fp::exists() {
@@ -115,7 +114,6 @@ impl Machine {
 
     /// Puts the world of a VM into the hardware, parked. Requires: no VM has it.
     fn move_in(&mut self, vcpu: VcpuId) {
-        let now = self.now().0;
         let Some(context) = self.contexts.get(vcpu) else {
             return;
         };
@@ -137,7 +135,9 @@ impl Machine {
             if fp::exists() {
                 context.fp.load();
             }
-            context.world.load(now, context.time == TimeMode::Real);
+            context
+                .world
+                .load(self.counter.read(), context.time == TimeMode::Real);
             context.world.load_lines();
         }
         Attribution::close_block();

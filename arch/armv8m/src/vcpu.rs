@@ -206,10 +206,13 @@ impl Vcpus for Machine {
         };
         // A processor that stops because of the fault is another event, which has its own action.
         let pending = trapped.context.pending;
-        if !matches!(pending, Pending::Fault | Pending::Access) {
+        if !matches!(pending, Pending::Fault | Pending::Access | Pending::NoFrame) {
             return false;
         }
-        if is_there {
+        if pending == Pending::NoFrame {
+            // A processor without a frame stands still. That is another event, which has its own action.
+            trapped.context.pending = Pending::Stuck;
+        } else if is_there {
             trapped.show_fault();
         } else {
             trapped.context.pending = Pending::Shown;

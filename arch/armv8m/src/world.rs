@@ -115,10 +115,10 @@ impl World {
 
     /// Takes the world out of the hardware, but for lines and floating-point registers, at `now`. Requires:
     /// the Non-secure block is open, and no exception of the world can be taken.
-    pub(crate) fn save(&mut self, now: u64) {
+    pub(crate) fn save(&mut self, now: impl FnOnce() -> u64) {
         // SAFETY: the function writes the words of `self` up to `timer`. The Non-secure block is open.
         unsafe { bulkhead_save_world(self) }
-        self.left = now;
+        self.left = now();
     }
 
     /// Takes the state of its lines out of the hardware, active handlers included.
