@@ -19,7 +19,7 @@ use bulkhead_arch_armv7m_core::status::{
     BFARVALID, DACCVIOL, IBUSERR, MMARVALID, MSTKERR, MUNSTKERR, PRECISERR, STKERR, UNDEFINSTR, UNSTKERR,
 };
 use bulkhead_arch_armv7m_core::{Guest, take_hypercall};
-use bulkhead_arch_armv8m_core::status::{AUVIOL, INVEP, SFARVALID};
+use bulkhead_arch_armv8m_core::status::{AUVIOL, INVEP, INVER, SFARVALID};
 use bulkhead_arch_armv8m_core::transfer::Transfer;
 
 /// Syndrome of a VM whose processor would have stopped for good.
@@ -186,6 +186,10 @@ impl Trapped<'_> {
         let live = self.live();
         let pc = live.register(15);
         if cause.exception == SECURE_FAULT {
+            if cause.status & INVER != 0 {
+                // The VM's handler has ended, and `entry` has found where to.
+                return None;
+            }
             if cause.status & INVEP != 0 && pc == HYPERCALL_GATE {
                 return self.call_by_gate();
             }

@@ -23,7 +23,7 @@ unsafe extern "C" {
 }
 
 /// Memory protection controllers that a board can have.
-pub(crate) const MAX_CONTROLLERS: usize = 6;
+pub(crate) const MAX_CONTROLLERS: usize = 8;
 /// The region of the SAU that opens the hypervisor's Non-secure block.
 const BLOCK_REGION: u32 = 7;
 const _: () = assert!(VM_STRETCHES <= BLOCK_REGION as usize);
@@ -191,9 +191,11 @@ impl Attribution {
         self.vms & 1_u32.wrapping_shl(record.partition.get()) != 0
     }
 
-    /// Adds a controller with these registers, which guards this memory.
-    pub(crate) fn add(&mut self, registers: Mmio, memory: RangeInclusive<u32>) {
-        if let Some(slot) = self.controllers.iter_mut().find(|slot| slot.is_none()) {
+    /// Adds a controller with these registers, which guards this memory. Returns false if there is no room.
+    pub(crate) fn add(&mut self, registers: Mmio, memory: RangeInclusive<u32>) -> bool {
+        let slot = self.controllers.iter_mut().find(|slot| slot.is_none());
+        let has_room = slot.is_some();
+        if let Some(slot) = slot {
             *slot = Some(Controller {
                 registers,
                 first: *memory.start(),
@@ -201,6 +203,7 @@ impl Attribution {
                 shift: (registers.read32(BLK_CFG) & 0xF) + 5,
             });
         }
+        has_room
     }
 
     /// Switches the SAU on: everything is Secure but the block of the hypervisor.

@@ -172,7 +172,11 @@ impl Machine {
             let ([_, memory, ..], [_, size, ..]) = (record.base, record.size);
             let (first, bytes) = (memory.get() as u32, size.get() as u32);
             let memory = first..=first.wrapping_add(bytes.wrapping_sub(1));
-            self.attribution.add(window(record, 0), memory);
+            if !self.attribution.add(window(record, 0), memory) {
+                halt(lockdown!(
+                    "the board has more memory protection controllers than this hypervisor"
+                ));
+            }
         }
         let vms = (0_u32..)
             .zip(image.partitions())
@@ -200,6 +204,6 @@ impl Machine {
         sysreg::set_primask(1);
         fp::open();
         self.attribution.start();
-        protection::close();
+        protection::start();
     }
 }

@@ -54,6 +54,8 @@ pub(crate) enum Pending {
     Access,
     /// A fault.
     Fault,
+    /// A fault that the VM is shown when it runs next.
+    Shown,
     /// Nothing helps but a reset.
     Stuck,
 }

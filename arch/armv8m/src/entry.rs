@@ -36,7 +36,7 @@ use crate::crash::crash;
 use crate::enter::{FRAME_BYTES, FRAMES};
 use crate::sysreg::MAX_LINES;
 use crate::traps::on_trap;
-use crate::world::World;
+use crate::world::{NO_STACK, World};
 use bulkhead_abi::log::Exits;
 use core::arch::global_asm;
 use core::mem::offset_of;
@@ -119,12 +119,30 @@ bulkhead_first:
     // world, also for a frame of the Non-secure world. That world's stack of the Non-secure world is the
     // process stack if its Thread mode was interrupted and CONTROL_NS.SPSEL is set. The hypervisor itself is
     // the only Secure code on the main stack.
-    .macro  trap name, counter
+    //
+    // A VM that returns from a handler with a value of a processor without worlds (ES or S set) gets a
+    // SecureFault, INVER, with S as the VM had it. No other software makes INVER. The handler has ended, so
+    // the value is made what it would be here, and its SPSEL goes to CONTROL_NS.
+    .macro  trap name, counter, may_be_foreign
     .type   \name, %function
     .thumb_func
 \name:
     tst     lr, #0x40
     beq     1f
+    .if     \may_be_foreign
+    ldr     r3, =0xE000EDE4                 // SFSR
+    ldr     r3, [r3]
+    lsls    r3, r3, #29                     // INVER
+    bpl     5f
+    ubfx    r2, lr, #2, #1                  // SPSEL
+    mrs     r1, control_ns
+    bfi     r1, r2, #1, #1
+    msr     control_ns, r1
+    bic     lr, lr, #0x44
+    orr     lr, lr, #0x21
+    b       1f
+5:
+    .endif
     tst     lr, #4
     beq     bulkhead_crash
     mrs     r1, psp
@@ -137,7 +155,10 @@ bulkhead_first:
     mrs     r1, psp_ns
     b       3f
 4:  mrs     r1, msp_ns
-3:  ldrd    r2, r0, [sp]
+3:  ldr     r3, =0xE000ED94                 // MPU_CTRL: the hypervisor writes where partitions may only read
+    movs    r2, #0
+    str     r2, [r3]
+    ldrd    r2, r0, [sp]
     stmia   r2!, {{r4-r11}}
     strd    r1, lr, [r2]
     ldr     r3, [sp, #8]
@@ -151,12 +172,12 @@ bulkhead_first:
 2:  add     sp, #12
     pop     {{r4-r11, pc}}
     .endm
-    trap    bulkhead_call, {calls}
-    trap    bulkhead_access, {accesses}
-    trap    bulkhead_instruction, {instructions}
+    trap    bulkhead_call, {calls}, 0
+    trap    bulkhead_access, {accesses}, 1
+    trap    bulkhead_instruction, {instructions}, 0
     .global bulkhead_fault
-    trap    bulkhead_fault, {other}
-    trap    bulkhead_line, {interrupts}
+    trap    bulkhead_fault, {other}, 1
+    trap    bulkhead_line, {interrupts}, 0
 
     .global bulkhead_enter
     .type   bulkhead_enter, %function
@@ -169,9 +190,20 @@ bulkhead_resume:
     ldmia   r0!, {{r4-r11}}
     ldrd    r1, lr, [r0]
     tst     lr, #0x40
-    it      ne
-    msrne   psp, r1
+    beq     1f
+    msr     psp, r1
+    ldr     r0, =0xE000ED94
+    movs    r1, #5                          // MPU_CTRL: ENABLE, PRIVDEFENA
+    str     r1, [r0]
+    dsb
     bx      lr
+1:  movs    r0, #0                          // an exception that follows at once would find what is here
+    movs    r1, #0
+    movs    r2, #0
+    movs    r3, #0
+    mov     r12, r0
+    bx      lr
+    .ltorg
 
     .type   bulkhead_crash, %function
     .thumb_func
@@ -220,6 +252,9 @@ bulkhead_save_world:
     msr     control_ns, r1
     msr     basepri_ns, r1
     msr     faultmask_ns, r1
+    mov     r1, #{no_stack}
+    msr     msp_ns, r1
+    msr     psp_ns, r1
     ldr     r12, =0xE002ED00                // the Non-secure SCB
     add     r2, r12, #0x08                  // VTOR, AIRCR, SCR, CCR, SHPR1 to SHPR3, SHCSR
     ldm     r2, {{r1, r3-r9}}
@@ -258,7 +293,18 @@ bulkhead_save_world:
     .thumb_func
 bulkhead_read_timer:
     push    {{r3-r11, lr}}
+    ldr     r6, =0xE002ED94                 // the VM's protection unit may forbid the block
+    ldr     r5, [r6]
+    movs    r1, #0
+    str     r1, [r6]
     ldr     r3, =bulkhead_other_read
+    bl      bulkhead_ask_timer_by
+    str     r5, [r6]
+    dsb
+    pop     {{r3-r11, pc}}
+
+bulkhead_ask_timer_by:
+    push    {{r3-r11, lr}}
 bulkhead_ask_timer:
     mov     r4, r0
     bic     r3, r3, #1                      // BLXNS (C2.4.26): to the Non-secure world
@@ -459,6 +505,7 @@ bulkhead_other_stack:
     lines = const MAX_LINES,
     vectors = const MAX_LINES + 16,
     frames = const FRAMES * FRAME_BYTES,
+    no_stack = const NO_STACK,
     timer = const offset_of!(World, timer),
     regions = const offset_of!(World, regions),
     on_trap = sym on_trap,

@@ -11,7 +11,7 @@
 //! priority that it expects. The CPU clears FAULTMASK when the handler returns.
 
 use crate::answer::Trapped;
-use crate::context::BASIC;
+use crate::context::{BASIC, Pending};
 use crate::live::Live;
 use crate::sysreg::{self, SHCSR, VTOR, other_space};
 use bulkhead_arch_armv7m_core::{Exception, Guest};
@@ -43,6 +43,15 @@ fn carrier() -> Option<(Exception, u32)> {
 }
 
 impl Trapped<'_> {
+    /// Shows the VM its fault. A processor that stops because of the fault is another event, which has its
+    /// own action. Requires: as for [`Trapped::hard_fault`].
+    pub(crate) fn show_fault(&mut self) {
+        self.context.pending = match self.hard_fault() {
+            Some(()) => Pending::Nothing,
+            None => Pending::Stuck,
+        };
+    }
+
     /// Makes the VM go on in its handler of HardFault. Returns `None` if its processor would have stopped: it
     /// is in such a handler already, or the vector table or the stack are not there. Requires: the VM's world
     /// is in the hardware.

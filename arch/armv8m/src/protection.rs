@@ -7,15 +7,12 @@
 //! unit is off while the hypervisor writes there ([`Open`]).
 
 use crate::attribution::Blocks;
-use crate::sysreg::{self, MPU_CTRL, MPU_MAIR0, MPU_RBAR, MPU_RLAR, MPU_RNR};
+use crate::sysreg::{self, MPU_MAIR0, MPU_RBAR, MPU_RLAR, MPU_RNR};
 use bulkhead_arch_api::{MAX_PARTITIONS, PartitionId};
 use bulkhead_arch_armv8m_core::Stretches;
 use bulkhead_arch_one_pcpu::Pool;
 use bulkhead_arch_regions::Rights;
 use core::ptr::NonNull;
-
-/// MPU_CTRL: ENABLE and PRIVDEFENA.
-const CONTROL_ON: u32 = 1 | 1 << 2;
 
 /// A partition's space.
 pub(crate) struct Space {
@@ -51,7 +48,6 @@ impl Space {
 /// Loads the stretches of a task into the unit.
 pub(crate) fn load(stretches: &Stretches, loaded: &mut usize) {
     let count = stretches.as_slice().len();
-    sysreg::write(MPU_CTRL, 0);
     for (number, stretch) in (0_u32..).zip(stretches.as_slice()) {
         let [base, limit] = stretch.protected();
         sysreg::write(MPU_RNR, number);
@@ -63,33 +59,11 @@ pub(crate) fn load(stretches: &Stretches, loaded: &mut usize) {
         sysreg::write(MPU_RLAR, 0);
     }
     *loaded = count;
-    sysreg::write(MPU_CTRL, CONTROL_ON);
-    sysreg::synchronize();
 }
 
-/// The unit is off while a value of this type lives: the hypervisor writes to any RAM.
-pub(crate) struct Open;
-
-impl Open {
-    pub(crate) fn new() -> Self {
-        sysreg::write(MPU_CTRL, 0);
-        sysreg::synchronize();
-        Self
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        sysreg::write(MPU_CTRL, CONTROL_ON);
-        sysreg::synchronize();
-    }
-}
-
-/// Opens nothing to unprivileged code, before any space is loaded.
-pub(crate) fn close() {
+/// Sets the attributes of memory, before any space is loaded.
+pub(crate) fn start() {
     sysreg::write(MPU_MAIR0, Stretches::MEMORY_ATTRIBUTES);
-    sysreg::write(MPU_CTRL, CONTROL_ON);
-    sysreg::synchronize();
 }
 
 /// The spaces that have been built, in memory of the pool. There is one table, the machine's, so a borrow of

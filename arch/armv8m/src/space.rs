@@ -3,7 +3,7 @@
 
 use crate::lines;
 use crate::machine::Machine;
-use crate::protection::{Open, Space};
+use crate::protection::Space;
 use bulkhead_arch_api::{
     AccessKind, BuildError, CopyError, GuestPhys, HostPhys, MemoryKind, PartitionId, Region, SpacePlan,
     Spaces, VirtualDevice, class,
@@ -112,7 +112,6 @@ impl Spaces for Machine {
 
     fn copy_out(&mut self, partition: PartitionId, guest: GuestPhys, bytes: &[u8]) -> Result<(), CopyError> {
         let to = self.checked(partition, guest, bytes.len() as u64, |rights| !rights.is_none())?;
-        let _open = Open::new();
         // SAFETY: memory of the partition, to which no Rust reference exists; the protection unit is off, so
         // privileged code may write all RAM.
         unsafe { physical::write(to, bytes) }
@@ -131,7 +130,6 @@ impl Spaces for Machine {
 
     fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<u64, CopyError> {
         let to = self.checked(partition, guest, length, |rights| !rights.is_none())?;
-        let _open = Open::new();
         // SAFETY: as for `copy_out`.
         Ok(unsafe { clear(to, length as usize, lines::is_pending) } as u64)
     }

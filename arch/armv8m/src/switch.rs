@@ -89,12 +89,12 @@ impl Machine {
             context.world.put_stacks();
         }
         Attribution::open_block();
-        if self.lines_are_out {
-            context.world.take_edges();
-        } else {
+        if !self.lines_are_out {
             context.world.save_lines();
         }
         context.world.save(now);
+        context.world.take_late();
+        context.own_faults = 0;
         if fp::exists() {
             context.fp.save();
         }

@@ -26,7 +26,6 @@ pub(crate) const BFAR: usize = 0xD38;
 pub(crate) const CPACR: usize = 0xD88;
 pub(crate) const NSACR: usize = 0xD8C;
 pub(crate) const MPU_TYPE: usize = 0xD90;
-pub(crate) const MPU_CTRL: usize = 0xD94;
 pub(crate) const MPU_RNR: usize = 0xD98;
 pub(crate) const MPU_RBAR: usize = 0xD9C;
 pub(crate) const MPU_RLAR: usize = 0xDA0;

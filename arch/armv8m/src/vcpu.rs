@@ -7,7 +7,7 @@ use crate::enter::bulkhead_enter;
 use crate::fp::FpRegisters;
 use crate::live::Live;
 use crate::machine::Machine;
-use crate::protection::{Open, Space};
+use crate::protection::Space;
 use crate::sysreg::{self, CFSR, ICSR, NVIC_ICPR, NVIC_ISER, NVIC_ISPR, other_space};
 use crate::world;
 use crate::world::World;
@@ -83,7 +83,6 @@ impl Vcpus for Machine {
     fn reset(&mut self, vcpu: VcpuId, reset: &VcpuReset) {
         self.detach(vcpu);
         let Some(trapped) = self.trapped(vcpu) else { return };
-        let _open = Open::new();
         trapped.context.fp = FpRegisters::ZERO;
         trapped.context.levels = [0; line_set::WORDS];
         trapped.context.own_faults = 0;
@@ -103,6 +102,11 @@ impl Vcpus for Machine {
             && trapped.context.pending == Pending::Stuck
         {
             return trapped.stuck();
+        }
+        if let Some(mut trapped) = self.trapped(vcpu)
+            && trapped.context.pending == Pending::Shown
+        {
+            trapped.show_fault();
         }
         self.set_timer();
         self.raise_levels(vcpu);
@@ -158,11 +162,17 @@ impl Vcpus for Machine {
     }
 
     fn has_work(&mut self, vcpu: VcpuId) -> bool {
-        if self.tenant == Some(vcpu) && !self.lines_are_out {
+        if self.tenant == Some(vcpu) {
+            let is_out = self.lines_are_out;
+            let is_held = |partition| self.irq.is_held(partition);
+            let context = self.contexts.get(vcpu);
+            let has_lines =
+                context.is_some_and(|context| context.world.has_lines() || is_held(context.partition));
             let waits = |word: usize| {
                 other_space().read32(NVIC_ISPR + 4 * word) & other_space().read32(NVIC_ISER + 4 * word) != 0
             };
-            return other_space().read32(ICSR) & PENDING != 0 || (0..line_set::WORDS).any(waits);
+            let is_pending = other_space().read32(ICSR) & PENDING != 0;
+            return is_pending || (0..line_set::WORDS).any(waits) || is_out && has_lines;
         }
         let is_held = |partition| self.irq.is_held(partition);
         let now = self.counter.read();
@@ -190,11 +200,8 @@ impl Vcpus for Machine {
     }
 
     fn fault(&mut self, vcpu: VcpuId, _report: &FaultReport) -> bool {
-        let is_there = self.tenant == Some(vcpu);
-        let Some(mut trapped) = self
-            .trapped(vcpu)
-            .filter(|trapped| is_there && !trapped.context.is_task())
-        else {
+        let is_there = self.tenant == Some(vcpu) && !self.parked;
+        let Some(mut trapped) = self.trapped(vcpu).filter(|trapped| !trapped.context.is_task()) else {
             return false;
         };
         // A processor that stops because of the fault is another event, which has its own action.
@@ -202,10 +209,11 @@ impl Vcpus for Machine {
         if !matches!(pending, Pending::Fault | Pending::Access) {
             return false;
         }
-        trapped.context.pending = match trapped.hard_fault() {
-            Some(()) => Pending::Nothing,
-            None => Pending::Stuck,
-        };
+        if is_there {
+            trapped.show_fault();
+        } else {
+            trapped.context.pending = Pending::Shown;
+        }
         true
     }
 

@@ -16,7 +16,7 @@ const ENABLE: u32 = 1;
 const TICKINT: u32 = 1 << 1;
 const CLKSOURCE: u32 = 1 << 2;
 /// A stack pointer below which a frame would be Secure memory.
-const NO_STACK: u32 = 0x100;
+pub(crate) const NO_STACK: u32 = 0x100;
 /// The largest value of RVR (D1.2.253).
 const MAX_RELOAD: u32 = 0xFF_FFFF;
 /// The least rest of a period that SysTick is started with, in cycles. The instructions that wait until
@@ -127,9 +127,10 @@ impl World {
         unsafe { bulkhead_save_lines(&raw mut self.lines) }
     }
 
-    /// Adds the lines that have become pending since their state was taken: free ones, and those whose
-    /// handlers are active.
-    pub(crate) fn take_edges(&mut self) {
+    /// Adds what has become pending since the state was taken: free lines, lines whose handlers are active,
+    /// and the timer.
+    pub(crate) fn take_late(&mut self) {
+        self.waiting |= sysreg::other_space().read32(sysreg::ICSR) & PENDSTSET;
         for (index, pending) in self.lines.pending.iter_mut().enumerate() {
             *pending |= sysreg::other_space().read32(sysreg::NVIC_ISPR + 4 * index);
         }
@@ -228,8 +229,13 @@ impl World {
     /// Tells whether an interrupt waits that its program has enabled, as far as is known while the world is
     /// not in the hardware.
     pub(crate) fn has_work(&self) -> bool {
+        self.waiting & (PENDSVSET | PENDSTSET) != 0 || self.has_lines()
+    }
+
+    /// Tells whether a line waits that its program has enabled, as far as the state of its lines is known.
+    pub(crate) fn has_lines(&self) -> bool {
         let lines = self.lines.pending.iter().zip(&self.lines.enabled);
         let waits = lines.fold(0, |waits, (pending, enabled)| waits | pending & enabled);
-        self.waiting & (PENDSVSET | PENDSTSET) | waits != 0
+        waits != 0
     }
 }

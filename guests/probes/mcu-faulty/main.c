@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A VM of a microcontroller that does one wrong thing, for the tests of health events and actions. Nothing tells
-// such a VM more than the name of its partition, by a call of a debugger. So that name says which: one of `faults`.
+// such a VM more than names, so a name says which: one of `faults`. It is the name of its partition, which a call of
+// a debugger tells, or on Armv8-M, where the hypervisor answers no such call, the name of its capability.
 //
 // It prints `before NAME`; then `after NAME: VALUE` if it survives, and stops itself. If the fault is reflected
 // into it, its HardFault prints `exception` and the fault status, and stops it.
@@ -86,6 +87,20 @@ static uint32_t jump(void)
     return 0;
 }
 
+// A stack pointer to nothing, and an exception then.
+static uint32_t lose_stack(void)
+{
+    __asm__ volatile("msr msp, %0\n svc #8" ::"r"(NOWHERE));
+    return 0;
+}
+
+// An undefined instruction, while UsageFault is not enabled.
+static uint32_t undefined(void)
+{
+    __asm__ volatile("udf #1");
+    return 0;
+}
+
 // A fault in the handler of HardFault: a chip would lock up.
 static uint32_t lock_up(void)
 {
@@ -164,6 +179,8 @@ static const struct {
     {"memory-read", load},
     {"memory-write", store},
     {"memory-exec", jump},
+    {"stack", lose_stack},
+    {"hard-fault", undefined},
     {"lock-up", lock_up},
     {"loop", loop},
     {"undefined", undefined_without_vectors},
@@ -175,6 +192,15 @@ static const struct {
     {"hang", hang},
 };
 
+#ifdef __ARM_ARCH_8M_MAIN__
+static int is_told(const char *fault)
+{
+    uint64_t name[5] = {0}, results[4];
+    for (unsigned at = 0; fault[at]; at++)
+        name[at / 8] |= (uint64_t)(uint8_t)fault[at] << (at % 8 * 8);
+    return vm_call(BULKHEAD_CAPABILITY_FIND, BULKHEAD_SELF_CAPABILITY, name, results) == 0;
+}
+#else
 // Asks for the name of the partition (Arm, Semihosting for AArch32 and AArch64, SYS_GET_CMDLINE).
 static void find_name(char *name)
 {
@@ -191,13 +217,20 @@ static int equal(const char *one, const char *other)
     return *one == *other;
 }
 
-int main(void)
+static int is_told(const char *fault)
 {
     char name[NAME] = {0};
-    uart_start(UART0, false);
     find_name(name);
+    return equal(fault, name);
+}
+#endif
+
+int main(void)
+{
+    uart_start(UART0, false);
     for (unsigned at = 0; at < sizeof faults / sizeof faults[0]; at++) {
-        if (!equal(faults[at].name, name))
+        const char *name = faults[at].name;
+        if (!is_told(name))
             continue;
         say("before ");
         say(name);

@@ -60,5 +60,6 @@ pub(super) fn gate(image: &Image<'_>, record: &RegistersRecord) -> Result<(), Fa
     require(offset.is_multiple_of(4), Fault::Unaligned)?;
     // The register for tasks is behind the one for VMs.
     let is_inside = u64::from(offset).saturating_add(FOR_TASKS + 4) <= size.get();
-    require(is_inside && bit < u32::BITS, Fault::OutOfRange)
+    let is_gate = matches!(offset, 0x50 | 0x60..=0x6C | 0x70 | 0x74 | 0x80..=0x8C);
+    require(is_inside && is_gate && bit < u32::BITS, Fault::OutOfRange)
 }

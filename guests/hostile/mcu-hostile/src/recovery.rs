@@ -2,7 +2,7 @@
 //! The way back from wherever an attack has led.
 
 use crate::cpu::{set_basepri, set_control, set_faultmask, set_primask, store, store_byte};
-use crate::targets::{CODE, FAULTS};
+use crate::targets::{CODE, FAULTS, protect};
 
 /// Puts the processor into its state after a reset, as far as a thread can do that.
 pub fn restore() {
@@ -32,6 +32,7 @@ pub fn restore() {
         store_byte(0xE000_ED14 + exception, 0x80);
     }
     store_byte(0xE000_ED23, 0);
+    protect();
     set_faultmask(0);
     set_basepri(0);
     set_control(0);

@@ -3,9 +3,10 @@
 
 use core::arch::global_asm;
 
-// A fresh main stack without a limit, with a frame that leads to `hostile_again` in a privileged thread, from any
-// depth. No state of the attack is kept. The encodings are MSR of MSPLIM and PSPLIM, which an assembler for
-// Armv7-M does not know. EXC_RETURN is for a frame of the Non-secure main stack without floating point.
+// A fresh main stack without a limit, with a frame that leads to `hostile_again` in a privileged thread,
+// from any depth. No state of the attack is kept. The encodings are MSR of MSPLIM and PSPLIM, which an
+// assembler for Armv7-M does not know. EXC_RETURN is for a frame of the Non-secure main stack without
+// floating point.
 global_asm!(
     ".section .text.guest_entry, \"ax\"",
     ".global guest_entry",

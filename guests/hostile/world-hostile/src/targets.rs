@@ -97,6 +97,19 @@ pub fn return_value() -> u32 {
     }
 }
 
+/// Makes this program's code read-only by its own protection unit. Nothing else does, and no restart brings
+/// back code that an attack has changed.
+pub fn protect() {
+    for (register, value) in [
+        (0xE000_ED98, 7),
+        (0xE000_ED9C, CODE | 6),
+        (0xE000_EDA0, CODE + 0xFFE0 | 1),
+        (0xE000_ED94, 7),
+    ] {
+        store(register, value);
+    }
+}
+
 /// Gives the next frame room for floating-point registers.
 pub fn floating_point() {
     store(0xE000_ED88, 0xF << 20);

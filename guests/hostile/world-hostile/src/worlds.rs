@@ -16,9 +16,9 @@ const ICSR: u32 = 0xE000_ED04;
 const SHCSR: u32 = 0xE000_ED24;
 const PENDSVSET: u32 = 1 << 28;
 
-// Instructions that only Armv8-M has, as encodings, each with a return after it: BXNS r0, BLXNS r0, BXNS lr, SG,
-// VLSTM and VLLDM of r0 (floating-point registers of a Secure function), MRS and MSR of registers of the other
-// world (MSP_NS, PSP_NS, MSPLIM_NS, CONTROL_NS, SP_NS).
+// Instructions that only Armv8-M has, as encodings, each with a return after it: BXNS r0, BLXNS r0, BXNS
+// lr, SG, VLSTM and VLLDM of r0 (floating-point registers of a Secure function), MRS and MSR of registers
+// of the other world (MSP_NS, PSP_NS, MSPLIM_NS, CONTROL_NS, SP_NS).
 global_asm!(
     ".section .text.hostile_worlds, \"ax\"",
     ".syntax unified",
@@ -60,8 +60,8 @@ global_asm!(
     ".balign 8",
     ".global hostile_worlds_end",
     "hostile_worlds_end:",
-    // Handlers. The first makes itself pending again, the second asks the hypervisor from where it is, and the third
-    // waits for ever.
+    // Handlers. The first makes itself pending again, the second asks the hypervisor from where it is, and
+    // the third waits for ever.
     ".global hostile_storm",
     ".thumb_func",
     "hostile_storm:",
@@ -166,8 +166,8 @@ fn returns() {
     }
 }
 
-/// Probes an address with TT, TTT, TTA and TTAT. The first two must tell nothing of the Secure world: SREGION,
-/// SRVALID, NSR, NSRW, S, IRVALID and IREGION are zero (D1.2.269). The others are undefined here.
+/// Probes an address with TT, TTT, TTA and TTAT. The first two must tell nothing of the Secure world:
+/// SREGION, SRVALID, NSR, NSRW, S, IRVALID and IREGION are zero (D1.2.269). The others are undefined here.
 fn probe() {
     const OTHERS: u32 = 0xFFF2_FF00;
     let at = address();
@@ -185,7 +185,7 @@ fn probe() {
     }
 }
 
-/// Has room of a frame filled at any address: now by an instruction of its own, or by whatever comes.
+/// Has room of a frame filled at any address: now by an instruction here, or by the next exception.
 fn lazy_room() {
     floating_point();
     store(0xE000_EF38, address() & !3);
@@ -247,7 +247,7 @@ fn handlers() {
         store(0xE000_E010, 7);
     }
     store(ICSR, PENDSVSET);
-    // SAFETY: the handler may ask for anything but the end of this partition, which has a number of its own.
+    // SAFETY: the handler may ask for anything but the end of this partition, whose number is another.
     unsafe {
         asm!("svc #9", inout("r0") FUNCTIONS | below(7) << 8 | 3 + below(5) => _, inout("r1") below(4) => _, out("r2") _, out("r3") _, out("r12") _)
     }
@@ -261,7 +261,7 @@ fn reset() {
     );
 }
 
-/// A protection unit that denies everything, the stack included, and an exception then.
+/// Has a protection unit that denies everything, the stack included, and takes an exception then.
 fn denied() {
     for region in 0..8 {
         store(0xE000_ED98, region);
@@ -289,7 +289,8 @@ fn limits() {
     }
 }
 
-/// Hypercalls by the gate and by the instruction, from privileged and unprivileged code, with random registers.
+/// Hypercalls by the gate and by the instruction, from privileged and unprivileged code, with random
+/// registers.
 fn gates() {
     let function = match below(4) {
         0 => draw(),
@@ -307,7 +308,8 @@ fn gates() {
     } else {
         GATE
     };
-    // SAFETY: a hypercall changes r0 to r9 of this program and nothing else of it. Elsewhere the handler copes.
+    // SAFETY: a hypercall changes r0 to r9 of this program and nothing else of it. Elsewhere the handler
+    // copes.
     unsafe {
         asm!(
             "push {{r6, r7}}", "mov r6, r3", "mov r7, r2", "blx {at}", "pop {{r6, r7}}",

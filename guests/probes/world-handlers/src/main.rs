@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A VM of class `armv8m` whose native handlers nest as deep as they can while the hypervisor takes the whole
-//! Non-secure world away and brings it back.
+//! A VM of class `armv8m` whose native handlers nest as deep as they can while the hypervisor takes the
+//! whole Non-secure world away and brings it back.
 //!
-//! A round begins in the thread, on the process stack. Each level makes a more urgent exception pending, keeps
-//! values in all registers while it spins for some turns of the scheduler, and looks at everything afterwards:
-//! SVCall, line 16, PendSV, line 17, SysTick whenever it comes, line 18. In the first half of a spin PRIMASK,
-//! BASEPRI or FAULTMASK may keep the exception waiting. Half of the levels use no floating point. So the lazy
-//! frame of the level below stays open.
+//! A round begins in the thread, on the process stack. Each level makes a more urgent exception pending,
+//! keeps values in all registers while it spins for some turns of the scheduler, and looks at everything
+//! afterwards: SVCall, line 16, PendSV, line 17, SysTick whenever it comes, line 18. In the first half of a
+//! spin PRIMASK, BASEPRI or FAULTMASK may keep the exception waiting. Half of the levels use no floating
+//! point. So the lazy frame of the level below stays open.
 //!
-//! The program prints `handlers: 16 rounds, 0 wrong, ticks 12 of 12, 40 behind, nested 6, lazy 31`. `ticks` are
-//! those that came and those that the hypervisor's clock says, and SysTick is 40 ticks of its clock `behind`. `nested` is the largest depth, `lazy` counts spins with an
-//! open frame. Each difference is a line with `WRONG`. Two copies with different values run side by side.
+//! The program prints `handlers: 16 rounds, 0 wrong, ticks 12 of 12, 40 late, nested 6, lazy 31`. `ticks`
+//! are those that came and those that the hypervisor's clock says, and SysTick is 40 ticks of its clock
+//! `late`. `nested` is the largest depth, `lazy` counts spins with an open frame. Each difference is a line
+//! with `WRONG`. Two copies with different values run side by side.
 #![no_std]
 #![no_main]
 
@@ -64,7 +65,7 @@ static TICKS: AtomicU32 = AtomicU32::new(0);
 static DEPTH: AtomicU32 = AtomicU32::new(0);
 static NESTED: AtomicU32 = AtomicU32::new(0);
 static LAZY: AtomicU32 = AtomicU32::new(0);
-/// How many times each level was made pending, and how many times it came.
+/// Counts for each level: it was made pending, and it came.
 static ASKED: [AtomicU32; LEVELS] = [const { AtomicU32::new(0) }; LEVELS];
 static CAME: [AtomicU32; LEVELS] = [const { AtomicU32::new(0) }; LEVELS];
 static DRIFT: AtomicI32 = AtomicI32::new(0);
@@ -351,7 +352,7 @@ extern "C" fn line_18() {
     handle(LINE_18);
 }
 
-/// An exception that this program never causes.
+/// Handles an exception that this program never causes.
 extern "C" fn unexpected() {
     let status = [0xE000_ED28, 0xE000_ED34].map(cpu::load);
     println!("handlers: WRONG exception {}: {status:#x?}", cpu::handler());
@@ -395,8 +396,9 @@ fn check_ticks(start: u64) -> u32 {
     expected
 }
 
-/// Returns the clock ticks by which SysTick is behind the hypervisor's clock. It may be another one only by what
-/// each switch loses of its time. The answer is the last one if the VM was interrupted between the two readings.
+/// Returns the clock ticks that SysTick has lost against the hypervisor's clock. It may be another one only
+/// by what each switch loses of its time. The answer is the last one if the VM was interrupted between the
+/// two readings.
 fn drift(start: u64) -> i32 {
     let period = period().cast_signed();
     let [before, clock, after] = [
@@ -406,15 +408,8 @@ fn drift(start: u64) -> i32 {
     ];
     if before.wrapping_sub(after) < 500 {
         let phase = (clock % period as u64) as i32;
-        let behind = (phase - (period - before as i32)).rem_euclid(period);
-        DRIFT.store(
-            if behind > period / 2 {
-                behind - period
-            } else {
-                behind
-            },
-            Relaxed,
-        );
+        let late = (phase - (period - before as i32)).rem_euclid(period);
+        DRIFT.store(if late > period / 2 { late - period } else { late }, Relaxed);
     }
     DRIFT.load(Relaxed)
 }
@@ -432,7 +427,7 @@ extern "C" fn rounds() -> ! {
         }
         if round % GROUP == 0 {
             println!(
-                "handlers: {round} rounds, {} wrong, ticks {} of {expected}, {} behind, nested {}, lazy {}",
+                "handlers: {round} rounds, {} wrong, ticks {} of {expected}, {} late, nested {}, lazy {}",
                 WRONG.load(Relaxed),
                 TICKS.load(Relaxed),
                 drift(start),

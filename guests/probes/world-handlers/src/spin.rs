@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A stretch of code that keeps values in all registers while it spins, and tells what it finds there afterwards.
+//! A stretch of code that keeps values in all registers while it spins, and tells what it finds there
+//! afterwards.
 //!
-//! The stretch has two halves. In the first one the masks are as the plan says, and an exception waits for them.
-//! At the end of the first half the masks go, so the exception comes where all registers have their values.
-//! The compiler has no way to keep values in registers across a loop, so the stretch is assembly.
+//! The stretch has two halves. In the first one the masks are as the plan says, and an exception waits for
+//! them. At the end of the first half the masks go, so the exception comes where all registers have their
+//! values. The compiler has no way to keep values in registers across a loop, so the stretch is assembly.
 
 use core::arch::global_asm;
 use core::mem::offset_of;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Registers of the processor that have a value of this program's own for ever: where each is, and what it has.
+//! Registers of the processor that have a value of this program's own for ever: where each is, and what it
+//! has.
 
 use crate::cpu::{load, store, store_byte};
 use crate::wrong;
@@ -111,8 +112,8 @@ impl State {
         }
     }
 
-    /// Compares them with what they have to be, one by one: a copy of all has no room on the stack of each level.
-    /// Requires: as for [`State::read`].
+    /// Compares them with what they have to be, one by one: a copy of all has no room on the stack of each
+    /// level. Requires: as for [`State::read`].
     pub fn check(&self, level: usize) {
         let same = |name, index, found, expected| {
             if found != expected {

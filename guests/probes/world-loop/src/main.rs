@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A critical loop in a task, released by the hypervisor's clock, that checks its deadlines and its results.
+//! A critical loop in a task, released by the hypervisor's clock, that checks its deadlines and its
+//! results.
 //!
-//! A task can be told nothing but the names of its capabilities. The one for the timer is `every-NUMBER-us`, the
-//! period. A release that is late by a period or more is missed. Each release makes the same control steps and
-//! compares what comes out with the first result. So memory or registers that another partition changes
-//! show.
+//! A task can be told nothing but the names of its capabilities. The one for the timer is
+//! `every-NUMBER-us`, the period. Releases have absolute deadlines. A release that is late by a period or
+//! more is missed. Each release makes the same control steps and compares what comes out with the first
+//! result. So memory or registers that another partition changes show.
 //!
-//! The task prints `loop: releases 100, missed 0, wrong 0, jitter max 1234 ns, response max 4567 ns` each 100
-//! releases.
+//! The task prints `loop: releases 100, missed 0, wrong 0, jitter max 1234 ns, response max 4567 ns` each
+//! 100 releases.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -24,8 +25,8 @@ const REPORT: u64 = 100;
 /// Control steps of a release.
 const STEPS: u32 = 64;
 
-/// Makes the steps of a controller with a first-order plant, in 16.16 fixed point. The result is a digest of the
-/// way.
+/// Makes the steps of a controller with a first-order plant, in 16.16 fixed point. The result is a digest
+/// of the way.
 fn control() -> u32 {
     let (mut value, mut integral, mut digest) = (0_u32, 0_u32, 0_u32);
     for _ in 0..STEPS {
@@ -67,8 +68,6 @@ fn main(page: StartupPage<'static>) {
             println!(
                 "loop: releases {release}, missed {missed}, wrong {wrong}, jitter max {jitter} ns, response max {response} ns"
             );
-            // The line takes its time: its release is not the next one's concern.
-            due = due.max(now() + period);
         }
     }
 }
