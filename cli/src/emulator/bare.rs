@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A program on the bare board. A microcontroller starts from the vector table at address 0, so the tool puts
-//! the first two words of the program there. On a class with a [starter](class::Starter) the board starts that
-//! one, and is told where the program's vector table is.
+//! the first two words of the program there. On a class with a [starter](class::Starter) the board starts the
+//! starter, which is told where the program's vector table is.
 
 use super::launch::{Launch, TemporaryFile};
 use super::session::{self, Limits, NoInput};
@@ -38,8 +38,8 @@ impl Bare {
         })
     }
 
-    /// Returns the program of a microcontroller in the ELF file `image`, as a VM of the board's class finds the
-    /// CPU. Builds the class's starter, if it has one.
+    /// Returns the program of a microcontroller in the ELF file `image`, which finds the CPU as in a VM of
+    /// the board's class. Builds the class's starter, if it has one.
     ///
     /// # Errors
     /// See [`Bare::new`]. The starter cannot be built.

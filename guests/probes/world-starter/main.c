@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The smallest secure program of a board of class armv8m: it gives the board to the non-secure world, and
-// starts another program there, as a vendor's boot code does. So a test sees what the other program does on the
-// bare board.
+// starts another program there, as a vendor's boot code does. So a test sees what the other program does on
+// the bare board.
 //
-// Registers: Arm DDI 0553B, section D1.2, for those of the CPU; Arm ECM0601256, section 4.4.2, for the security
-// controller; Arm DDI 0571E, section 3.3, for the memory protection controllers.
+// Registers: Arm DDI 0553B, section D1.2, for those of the CPU; Arm ECM0601256, section 4.4.2, for the
+// security controller; Arm DDI 0571E, section 3.3, for the memory protection controllers.
 
 #include <arm_cmse.h>
 #include <stdint.h>
@@ -42,8 +42,8 @@
 static const uint32_t open[][2] = {{OWN_END, 0x0fffffff}, {0x20000000, 0x2fffffff}, {0x40000000, 0x4fffffff}};
 // The gates of devices: AHBNSPPCEXP0 and 1, APBNSPPC0, APBNSPPCEXP0 to 2.
 static const uint16_t gates[] = {0x60, 0x64, 0x70, 0x80, 0x84, 0x88};
-// The controllers of SSRAM 1, 2 and 3 and of the first SRAM, and which of the first 32 blocks stay secure: the
-// place of this program, and its stack.
+// The controllers of SSRAM 1, 2 and 3 and of the first SRAM, and which of the first 32 blocks stay secure:
+// the place of this program, and its stack.
 static const struct memory {
     uint32_t controller, own;
 } memories[] = {{0x58007000, 1}, {0x58008000, 0}, {0x58009000, 0}, {0x50083000, 0xf0000000}};
