@@ -119,7 +119,7 @@ pub fn stretches(requests: &[Request], unit: u32, most: usize) -> Result<Stretch
         if request.bytes == 0 || !is_whole || end(request) > 1 << 32 {
             return Err(Unfit::Unaligned { index });
         }
-        let last = (end(request) - 1) as u32;
+        let last = end(request).saturating_sub(1) as u32;
         let is_other_name = request.start & OTHER_NAME != 0 || (request.start ^ last) >> 28 != 0;
         if is_other_name || end(request) > OWN_REGISTERS {
             return Err(Unfit::Forbidden { index });

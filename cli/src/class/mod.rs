@@ -134,8 +134,8 @@ pub trait Tool: Sync {
     fn starts_from_disc(&self) -> bool {
         false
     }
-    /// Returns the guest that starts a VM's program on the bare board, if the CPU's state after a reset is not
-    /// the one that such a program begins in.
+    /// Returns the guest that starts a VM's program on the bare board, if the CPU's state after a reset is
+    /// not the one that such a program begins in.
     fn starter(&self) -> Option<Starter> {
         None
     }

@@ -58,7 +58,7 @@ pub(super) fn gate(image: &Image<'_>, record: &RegistersRecord) -> Result<(), Fa
         .ok_or(Fault::NoSuch(Table::Controllers))?;
     let [size, ..] = security.size;
     require(offset.is_multiple_of(4), Fault::Unaligned)?;
-    // The register for tasks is behind the one for VMs.
+    // The register for tasks follows the one for VMs at this distance.
     let is_inside = u64::from(offset).saturating_add(FOR_TASKS + 4) <= size.get();
     let is_gate = matches!(offset, 0x50 | 0x60..=0x6C | 0x70 | 0x74 | 0x80..=0x8C);
     require(is_inside && is_gate && bit < u32::BITS, Fault::OutOfRange)

@@ -39,7 +39,8 @@ impl Tool for Armv8m {
         cortex_m::FLASH_NAME
     }
 
-    /// The CPU starts in the secure world, and a VM's program is one of the other world.
+    /// Returns the starter: the CPU starts in the secure world, and the program of a VM belongs to the other
+    /// world.
     fn starter(&self) -> Option<Starter> {
         Some(Starter {
             program: "guest-world-starter",
