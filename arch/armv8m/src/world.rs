@@ -80,7 +80,7 @@ fn timer_end(timer: &[u32; 3]) -> Option<u32> {
     const INTERRUPTS: u32 = ENABLE | TICKINT | CLKSOURCE;
     let [control, reload, left] = *timer;
     let runs = control & INTERRUPTS == INTERRUPTS && reload != 0;
-    runs.then(|| if left == 0 { reload } else { left })
+    runs.then_some(if left == 0 { reload } else { left })
 }
 
 /// Returns the cycles until the timer of the world in the hardware interrupts, if it does. Requires: the

@@ -103,7 +103,7 @@ pub fn protect() {
     for (register, value) in [
         (0xE000_ED98, 7),
         (0xE000_ED9C, CODE | 6),
-        (0xE000_EDA0, CODE + 0xFFE0 | 1),
+        (0xE000_EDA0, (CODE + 0xFFE0) | 1),
         (0xE000_ED94, 7),
     ] {
         store(register, value);

@@ -249,7 +249,7 @@ fn handlers() {
     store(ICSR, PENDSVSET);
     // SAFETY: the handler may ask for anything but the end of this partition, whose number is another.
     unsafe {
-        asm!("svc #9", inout("r0") FUNCTIONS | below(7) << 8 | 3 + below(5) => _, inout("r1") below(4) => _, out("r2") _, out("r3") _, out("r12") _)
+        asm!("svc #9", inout("r0") FUNCTIONS | below(7) << 8 | (3 + below(5)) => _, inout("r1") below(4) => _, out("r2") _, out("r3") _, out("r12") _)
     }
 }
 
