@@ -185,6 +185,10 @@ bulkhead_first:
 bulkhead_enter:
     push    {{r4-r11, lr}}
     push    {{r0-r2}}
+    // The next function.
+    .global bulkhead_resume
+    .type   bulkhead_resume, %function
+    .thumb_func
 bulkhead_resume:
     ldr     r0, [sp]
     ldmia   r0!, {{r4-r11}}

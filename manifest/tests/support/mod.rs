@@ -334,6 +334,9 @@ fn programs_in_place() -> Vec<(&'static str, Vec<u8>)> {
         }),
         // Programs without symbols, for a class that replaces nothing.
         ("mcu-world.elf", firmware(0x2_0000, 0x2801_0000, &[LOOP_T32], &[])),
+        ("mcu-world-2.elf", firmware(0x3_0000, 0x2802_0000, &[LOOP_T32], &[])),
+        ("mcu-world-3.elf", firmware(0x4_0000, 0x2804_0000, &[LOOP_T32], &[])),
+        ("mcu-world-4.elf", firmware(0x5_0000, 0x2806_0000, &[LOOP_T32], &[])),
         ("mcu-near.elf", firmware(0x200, 0x2802_0000, &[LOOP_T32], &[])),
         ("mcu-unaligned.elf", firmware_at(0x3_0040, 0x2001_0000)),
     ]
@@ -421,7 +424,10 @@ pub fn resolve(name: &str) -> Result<PathBuf, String> {
         "@guests/x86-hello" | "@guests/x86-control" | "@guests/x86-rogue" | "@guests/x86-direct" => "pc.elf",
         "@guests/x86-supervisor" => "pc-task.elf",
         "@guests/mcu-hello" => "mcu-hello.elf",
-        "@guests/world-hello-task" => "mcu-world.elf",
+        "@guests/world-hello-task" | "@guests/world-control" => "mcu-world.elf",
+        "@guests/world-monitor" => "mcu-world-2.elf",
+        "@guests/world-freertos" => "mcu-world-3.elf",
+        "@guests/world-freertos-b" => "mcu-world-4.elf",
         "@guests/mcu-ticker" | "@guests/mcu-rtos" | "@guests/mcu-rtos-net" => "mcu.elf",
         "@guests/mcu-rtic" | "@guests/mcu-supervisor" | "@guests/mcu-sensor" => "mcu-rtic.elf",
         "@guests/mcu-serial" | "@guests/mcu-rtos-wild" | "@guests/mcu-monitor" => "mcu-serial.elf",
