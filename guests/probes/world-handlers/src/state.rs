@@ -187,10 +187,10 @@ pub fn set_up(places: &Places, seed: u32, vectors: u32, period: u32) {
     store(0xE000_ED0C, 0x05FA_0000 | (3 + (seed & 1)) << 8);
     set(0xE000_ED10, (seed & 1) << 4);
     set(0xE000_ED14, 0x211 | (seed & 1) << 1);
-    set(0xE000_ED18, 0x0040_0000 | 0x20 + (seed & 1) * 0x20);
+    set(0xE000_ED18, 0x0040_0000 | (0x20 + (seed & 1) * 0x20));
     // SVCall; PendSV and SysTick.
     set(0xE000_ED1C, 0xE000_0000);
-    set(0xE000_ED20, 0x60A0_0000 | (seed & 1) * 0x60);
+    set(0xE000_ED20, 0x60A0_0000 | ((seed & 1) * 0x60));
     set(SHCSR, 1 << 16);
     set(0xE000_ED34, seed & !3);
     set(0xE000_ED88, 0xF << 20);
