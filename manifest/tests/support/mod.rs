@@ -334,9 +334,18 @@ fn programs_in_place() -> Vec<(&'static str, Vec<u8>)> {
         }),
         // Programs without symbols, for a class that replaces nothing.
         ("mcu-world.elf", firmware(0x2_0000, 0x2801_0000, &[LOOP_T32], &[])),
-        ("mcu-world-2.elf", firmware(0x3_0000, 0x2802_0000, &[LOOP_T32], &[])),
-        ("mcu-world-3.elf", firmware(0x4_0000, 0x2804_0000, &[LOOP_T32], &[])),
-        ("mcu-world-4.elf", firmware(0x5_0000, 0x2806_0000, &[LOOP_T32], &[])),
+        (
+            "mcu-world-2.elf",
+            firmware(0x3_0000, 0x2802_0000, &[LOOP_T32], &[]),
+        ),
+        (
+            "mcu-world-3.elf",
+            firmware(0x4_0000, 0x2804_0000, &[LOOP_T32], &[]),
+        ),
+        (
+            "mcu-world-4.elf",
+            firmware(0x5_0000, 0x2806_0000, &[LOOP_T32], &[]),
+        ),
         ("mcu-near.elf", firmware(0x200, 0x2802_0000, &[LOOP_T32], &[])),
         ("mcu-unaligned.elf", firmware_at(0x3_0040, 0x2001_0000)),
     ]
