@@ -8,17 +8,19 @@ use crate::machine::Machine;
 use crate::protection::{self, Plain, Space, SpaceTable};
 use crate::sysreg::{self, CPUID, ID_PFR0, MPU_TYPE, MVFR0, NVIC_IPR, PID4, SYST_CALIB};
 use crate::window::Loan;
-use crate::{arrival, console, fp, log};
+use crate::{arrival, fp, log};
 use bulkhead_abi::lockdown;
 use bulkhead_arch_api::class::DriverFacts;
 use bulkhead_arch_api::{Exit, Line, MAX_PARTITIONS, Ticks, VcpuSet, class};
 use bulkhead_arch_armv7m_core::{MAX_MPU_REGIONS, Model};
 use bulkhead_arch_one_pcpu::Counter;
 use bulkhead_arch_one_pcpu::Pool;
+use bulkhead_arch_one_pcpu::cmsdk as console;
+use bulkhead_arch_one_pcpu::flash::{check_residents, system_image};
 use bulkhead_arch_support::{Mmio, SetOnce};
 use bulkhead_drivers::cmsdk::DualTimer;
 use bulkhead_image::layout::{CONTROLLER_DUAL_TIMER, LookalikeRecord, NONE, ROLE_TIMER};
-use bulkhead_image::{Image, ImageError, Portable, claimed_length};
+use bulkhead_image::{Image, ImageError, Portable};
 use core::arch::global_asm;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -33,39 +35,7 @@ global_asm!(
     line = const BYTES_OF_LINE,
 );
 
-unsafe extern "C" {
-    static __image_end: u8;
-    static __code_end: u8;
-}
-
 const _: () = assert!(size_of::<LookalikeRecord>() == size_of::<u32>() && cfg!(target_endian = "little"));
-
-/// Returns the system image after the class binary. The image is as long as its own header says. Nothing
-/// else of the header is checked.
-fn system_image() -> &'static [u8] {
-    let start = &raw const __image_end;
-    let room = (&raw const __code_end).addr().saturating_sub(start.addr());
-    // SAFETY: code memory up to `__code_end` is the hypervisor's (the linker script and the host tool ensure
-    // this), no code writes it, and any bytes are bytes.
-    let all = unsafe { core::slice::from_raw_parts(start, room) };
-    // An image that is none is refused on the console, which is looked for in the image.
-    let length = claimed_length(all)
-        .ok()
-        .and_then(|length| usize::try_from(length).ok());
-    length.and_then(|length| all.get(..length)).unwrap_or(all)
-}
-
-/// Checks the guests' programs that stay in code memory.
-fn check_residents(image: Image<'static>) -> Result<(), ImageError> {
-    for (index, record) in (0..).zip(image.residents()) {
-        let start = record.address.get() as usize as *const u8;
-        // SAFETY: the image is checked: the bytes are in code memory, which no code writes once the board
-        // runs, and any bytes are bytes.
-        let bytes = unsafe { core::slice::from_raw_parts(start, record.size.get() as usize) };
-        image.check_resident(index, bytes, &Portable)?;
-    }
-    Ok(())
-}
 
 /// The processor of all guests, once the board is known.
 static MODEL: SetOnce<Model> = SetOnce::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Contexts of vCPUs: plain data, and the table that has the only way to them.
+//! Contexts of vCPUs: plain data, and their table.
 //!
 //! A [`Context`] stays at the place that it was put at boot. Registers are in the context and in the frame on
 //! the guest's own stack whenever Rust code runs.
@@ -8,10 +8,9 @@ use crate::fp::FpRegisters;
 use crate::masks;
 use bulkhead_arch_api::{MAX_VCPUS, PartitionId, PartitionKind, Ticks, VcpuId};
 use bulkhead_arch_armv7m_core::{Fault, VirtualCore};
-use bulkhead_arch_one_pcpu::Pool;
+use bulkhead_arch_one_pcpu::{Pool, Slots};
 use bulkhead_arch_regions::Loaded;
 use core::mem::offset_of;
-use core::ptr::NonNull;
 
 /// The state of a guest that is not in the frame that the CPU pushes.
 #[derive(Clone, Copy, Debug)]
@@ -86,35 +85,23 @@ impl Context {
     }
 }
 
-/// The contexts in use, in memory of the pool. There is one table, the machine's, so a borrow of the table is
-/// the only way to the contexts.
-pub(crate) struct ContextTable {
-    adopted: [Option<NonNull<Context>>; MAX_VCPUS],
-}
+/// The contexts in use, in memory of the pool.
+pub(crate) struct ContextTable(Slots<Context, MAX_VCPUS>);
 
 impl ContextTable {
     pub(crate) const fn new() -> Self {
-        Self {
-            adopted: [None; MAX_VCPUS],
-        }
+        Self(Slots::new())
     }
 
     /// Returns the context of a vCPU that has been adopted.
     #[inline]
     pub(crate) fn get(&mut self, vcpu: VcpuId) -> Option<&mut Context> {
-        let mut place = self.adopted.get(usize::from(vcpu.0)).copied().flatten()?;
-        // SAFETY: `adopt` has put a context there, which only this table knows; references to it come from
-        // the table only, and borrow the table.
-        Some(unsafe { place.as_mut() })
+        self.0.get_mut(vcpu.0)
     }
 
     /// Adopts a vCPU. Called once for each vCPU. Without memory for its context, the vCPU is not adopted.
     pub(crate) fn adopt(&mut self, vcpu: VcpuId, context: Context, pool: &mut Pool) {
-        if let Some(slot) = self.adopted.get_mut(usize::from(vcpu.0))
-            && slot.is_none()
-        {
-            *slot = pool.put(context);
-        }
+        self.0.put(vcpu.0, context, pool);
     }
 }
 

@@ -6,11 +6,11 @@
 //! record comes before the console, because the console may hang.
 
 use crate::sysreg::{self, BFAR, CFSR, HFSR};
-use crate::{console, log, starts};
+use crate::{log, starts};
 use bulkhead_abi::log::ending::{EXCEPTION, PC};
 use bulkhead_abi::log::line::Line;
 use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC};
-use bulkhead_arch_one_pcpu::leave;
+use bulkhead_arch_one_pcpu::{cmsdk as console, leave};
 use bulkhead_arch_support::crash::store_stack;
 use bulkhead_arch_support::{Mmio, SetOnce, physical, tell_panic};
 use bulkhead_image::layout::{REGISTERS_QUIESCED, RegistersRecord};

@@ -18,7 +18,7 @@
 //!   the hardware.
 //! - **Traps**: `answer` (the answers to a guest's trap) -> `traps` (the way of every trap) -> `quick` (the
 //!   shortest ways) -> `entry`, `early_entry` (assembly).
-//! - **The kernel's verbs**: `vcpu`, `cpu`, `space`, `console`, `network`; `crash` is the end.
+//! - **The kernel's verbs**: `vcpu`, `cpu`, `space`, `network`; `crash` is the end.
 //! - **Roof**: `bring_up`.
 //!
 //! The decoding, and the behaviour of a real processor, are in `bulkhead_arch_armv7m_core`, where the host
@@ -29,7 +29,6 @@ mod answer;
 mod arrival;
 mod bring_up;
 mod clock;
-mod console;
 mod context;
 mod cpu;
 mod crash;
@@ -59,7 +58,7 @@ mod window;
 mod words;
 
 pub use bulkhead_arch_one_pcpu::Relax;
-pub use console::Serial;
+pub use bulkhead_arch_one_pcpu::cmsdk::Serial;
 pub use crash::panic;
 pub use machine::Machine;
 

@@ -9,9 +9,8 @@
 
 use crate::sysreg::{self, MPU_CTRL, MPU_RASR, MPU_RBAR};
 use bulkhead_arch_api::{MAX_PARTITIONS, PartitionId};
-use bulkhead_arch_one_pcpu::Pool;
+use bulkhead_arch_one_pcpu::{Pool, Slots};
 use bulkhead_arch_regions::{Combination, GuestView, Loaded, MAX_REGIONS, Plan, Rights};
-use core::ptr::NonNull;
 
 /// MPU_CTRL: ENABLE and PRIVDEFENA.
 const CONTROL_ON: u32 = 1 | 1 << 2;
@@ -240,37 +239,21 @@ pub(crate) fn close() {
     sysreg::synchronize();
 }
 
-/// The spaces that have been built, in memory of the pool. There is one table, the machine's, so a borrow of
-/// the table is the only way to the spaces.
-pub(crate) struct SpaceTable {
-    built: [Option<NonNull<Space>>; MAX_PARTITIONS],
-}
+/// The spaces that have been built, in memory of the pool.
+pub(crate) struct SpaceTable(Slots<Space, MAX_PARTITIONS>);
 
 impl SpaceTable {
     pub(crate) const fn new() -> Self {
-        Self {
-            built: [None; MAX_PARTITIONS],
-        }
+        Self(Slots::new())
     }
 
     /// Returns a partition's space, if it has been built.
     #[inline]
     pub(crate) fn get(&self, partition: PartitionId) -> Option<&Space> {
-        let place = self.built.get(usize::from(partition.0)).copied().flatten()?;
-        // SAFETY: `set` has put a space there, which only this table knows; references to it come from the
-        // table only, and borrow the table.
-        Some(unsafe { place.as_ref() })
+        self.0.get(partition.0)
     }
 
     pub(crate) fn set(&mut self, partition: PartitionId, space: Space, pool: &mut Pool) -> bool {
-        let Some(slot) = self.built.get_mut(usize::from(partition.0)) else {
-            return false;
-        };
-        match slot {
-            None => *slot = pool.put(space),
-            // SAFETY: as for `get`; no reference to the space is alive, because one borrows the table.
-            Some(place) => unsafe { place.write(space) },
-        }
-        slot.is_some()
+        self.0.put(partition.0, space, pool)
     }
 }

@@ -5,33 +5,11 @@ use crate::machine::Machine;
 use crate::protection::Space;
 use crate::{lines, starts};
 use bulkhead_arch_api::{
-    AccessKind, BuildError, CopyError, GuestPhys, HostPhys, MemoryKind, PartitionId, Region, SpacePlan,
-    Spaces, VirtualDevice,
+    AccessKind, BuildError, CopyError, GuestPhys, HostPhys, PartitionId, SpacePlan, Spaces, VirtualDevice,
 };
 use bulkhead_arch_one_pcpu::clear;
-use bulkhead_arch_regions::{MAX_REQUESTS, Memory, Refusal, Request, Rights, plan};
+use bulkhead_arch_regions::{Refusal, Requests, Rights, plan};
 use bulkhead_arch_support::{Mmio, physical};
-
-fn request(region: &Region) -> Result<Request, BuildError> {
-    let bad = BuildError::BadRegion(region.guest);
-    let start = u32::try_from(region.guest.0).map_err(|_| bad)?;
-    if region.guest.0 != region.host.0 {
-        return Err(bad);
-    }
-    Ok(Request {
-        start,
-        bytes: region.size,
-        rights: Rights {
-            read: region.permissions.read,
-            write: region.permissions.write,
-            execute: region.permissions.execute,
-        },
-        memory: match region.kind {
-            MemoryKind::Ram => Memory::NORMAL,
-            MemoryKind::Device => Memory::DEVICE,
-        },
-    })
-}
 
 impl Machine {
     fn checked(
@@ -61,31 +39,14 @@ impl Spaces for Machine {
         whole: &SpacePlan<'_>,
         _devices: impl Iterator<Item = VirtualDevice>,
     ) -> Result<(), BuildError> {
-        let regions = whole.regions;
-        const NOTHING: Request = Request {
-            start: 0,
-            bytes: 0,
-            rights: Rights::NONE,
-            memory: Memory::NORMAL,
-        };
-        let mut requests = [NOTHING; MAX_REQUESTS];
-        if regions.len() > requests.len() {
-            return Err(BuildError::TablesExhausted);
-        }
-        for (slot, region) in requests.iter_mut().zip(regions) {
-            *slot = request(region)?;
-        }
-        let address = |index: usize| regions.get(index).map_or(GuestPhys(0), |region| region.guest);
-        let plan =
-            plan(requests.get(..regions.len()).unwrap_or(&[]), self.regions).map_err(
-                |refusal| match refusal {
-                    Refusal::Unaligned { index, .. } | Refusal::Forbidden { index, .. } => {
-                        BuildError::BadRegion(address(index))
-                    }
-                    Refusal::Overlap { index, .. } => BuildError::Overlap(address(index)),
-                    Refusal::TooMany { .. } => BuildError::TablesExhausted,
-                },
-            )?;
+        let requests = Requests::of(whole.regions)?;
+        let plan = plan(requests.as_slice(), self.regions).map_err(|refusal| match refusal {
+            Refusal::Unaligned { index, .. } | Refusal::Forbidden { index, .. } => {
+                BuildError::BadRegion(requests.address(index))
+            }
+            Refusal::Overlap { index, .. } => BuildError::Overlap(requests.address(index)),
+            Refusal::TooMany { .. } => BuildError::TablesExhausted,
+        })?;
         let space = Space::new(&plan, self.lookalikes);
         if let Some(vcpu) = self.first_of(partition) {
             self.settle_early(vcpu);

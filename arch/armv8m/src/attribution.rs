@@ -11,7 +11,8 @@
 //! opens it only while no VM can run ([`Attribution::open_block`]).
 
 use crate::sysreg::{self, SAU_CTRL, SAU_RBAR, SAU_RLAR, SAU_RNR};
-use bulkhead_arch_armv8m_core::{Stretches, blocks};
+use bulkhead_arch_armv8m_core::Stretches;
+use bulkhead_arch_armv8m_core::blocks::Run;
 use bulkhead_arch_regions::VM_STRETCHES;
 use bulkhead_arch_support::Mmio;
 use bulkhead_image::layout::{REGISTERS_GATED, RegistersRecord};
@@ -55,25 +56,16 @@ struct Controller {
 }
 
 impl Controller {
-    /// Returns the bits of a word that are always Non-secure: the hypervisor's block.
-    fn always(&self, index: u32) -> u32 {
-        let block = block();
-        if !(self.first..=self.last).contains(&block) {
-            return 0;
-        }
-        let first = block - self.first;
-        let mut words = blocks::words(first, first + (BLOCK_BYTES - 1), self.shift);
-        words.find(|word| word.index == index).map_or(0, |word| word.bits)
+    /// Returns the blocks of a stretch that the controller guards.
+    fn blocks(&self, first: u32, last: u32) -> Option<Run> {
+        let (first, last) = (first.max(self.first), last.min(self.last));
+        (first <= last).then(|| Run::of(first - self.first, last - self.first, self.shift))
     }
 
-    /// Makes the blocks of a stretch Non-secure, or Secure.
-    fn set(&self, first: u32, last: u32, non_secure: bool) {
-        let (first, last) = (first.max(self.first), last.min(self.last));
-        if first > last {
-            return;
-        }
-        let (first, last) = (first - self.first, last - self.first);
-        for word in blocks::words(first, last, self.shift) {
+    /// Makes blocks Non-secure, or Secure. The other blocks of their words stay as they are.
+    fn set(&self, blocks: Run, non_secure: bool) {
+        for word in blocks.words() {
+            let bits = if non_secure { word.bits } else { 0 };
             self.registers.write32(BLK_IDX, word.index);
             let others = if word.bits == u32::MAX {
                 0
@@ -83,62 +75,31 @@ impl Controller {
                 self.registers.write32(BLK_IDX, word.index);
                 value
             };
-            let bits = if non_secure { word.bits } else { 0 };
             self.registers.write32(BLK_LUT, others | bits);
         }
     }
 }
 
-/// A word of the look-up table of a controller, as it is while a VM has the Non-secure world, and while not.
-#[derive(Clone, Copy)]
-struct BlockWord {
-    controller: u8,
-    index: u32,
-    open: u32,
-    closed: u32,
-}
+/// Runs of blocks that a VM can have: each stretch has one, and one more for each controller on whose memory it
+/// ends.
+const MAX_RUNS: usize = VM_STRETCHES + MAX_CONTROLLERS;
 
-/// Words of a VM that are found in advance: a stretch of 32 KiB is one.
-const MAX_WORDS: usize = 16;
-
-/// The blocks of a VM, found in advance, so that a switch only stores.
-pub(crate) struct Blocks {
-    words: [BlockWord; MAX_WORDS],
+/// The memory and devices of a partition, and the blocks of its memory, each run with its controller. They are
+/// found once, because a switch of VMs opens and closes them.
+pub(crate) struct Share {
+    pub(crate) stretches: Stretches,
+    runs: [(u8, Run); MAX_RUNS],
     count: usize,
 }
 
-impl Blocks {
-    /// No block.
-    const NONE: Self = Self {
-        words: [BlockWord {
-            controller: 0,
-            index: 0,
-            open: 0,
-            closed: 0,
-        }; MAX_WORDS],
-        count: 0,
-    };
-
-    /// Adds bits of a word; false if there is no room.
-    fn add(&mut self, controller: u8, index: u32, bits: u32, closed: u32) -> bool {
-        let known = self.words.iter_mut().take(self.count);
-        for word in known {
-            if word.controller == controller && word.index == index {
-                word.open |= bits;
-                return true;
-            }
+impl Share {
+    /// Makes the share of a task without blocks, because a task's memory is never Non-secure.
+    pub(crate) const fn of_task(stretches: Stretches) -> Self {
+        Self {
+            stretches,
+            runs: [(0, Run::NONE); MAX_RUNS],
+            count: 0,
         }
-        let Some(slot) = self.words.get_mut(self.count) else {
-            return false;
-        };
-        *slot = BlockWord {
-            controller,
-            index,
-            open: bits | closed,
-            closed,
-        };
-        self.count += 1;
-        true
     }
 }
 
@@ -211,72 +172,49 @@ impl Attribution {
         for region in 0..=BLOCK_REGION {
             close_region(region);
         }
-        let block = block();
-        self.set_blocks(block, block + (BLOCK_BYTES - 1), true);
+        for controller in self.controllers.iter().flatten() {
+            if let Some(blocks) = controller.blocks(block(), block() + (BLOCK_BYTES - 1)) {
+                controller.set(blocks, true);
+            }
+        }
         sysreg::write(SAU_CTRL, ENABLE);
         sysreg::synchronize();
     }
 
-    fn set_blocks(&self, first: u32, last: u32, non_secure: bool) {
-        for controller in self.controllers.iter().flatten() {
-            controller.set(first, last, non_secure);
-        }
-    }
-
-    /// Finds the blocks of a VM in advance. Returns `None` if there are more than can be kept: they are then
-    /// found at each switch.
-    pub(crate) fn blocks(&self, stretches: &Stretches) -> Option<Blocks> {
-        let mut all = Blocks::NONE;
-        for (number, controller) in (0_u8..).zip(self.controllers.iter().flatten()) {
-            for stretch in stretches.as_slice().iter().filter(|stretch| !stretch.is_device) {
-                let (first, last) = (
-                    stretch.first.max(controller.first),
-                    stretch.last.min(controller.last),
-                );
-                if first > last {
-                    continue;
-                }
-                let inside = (first - controller.first, last - controller.first);
-                for word in blocks::words(inside.0, inside.1, controller.shift) {
-                    let closed = controller.always(word.index);
-                    if !all.add(number, word.index, word.bits, closed) {
-                        return None;
-                    }
-                }
+    /// Makes the share of a partition, or `None` if it has more runs of blocks than a VM can have.
+    pub(crate) fn share(&self, stretches: Stretches) -> Option<Share> {
+        let mut share = Share::of_task(stretches);
+        for (number, controller) in (0..).zip(self.controllers.iter().flatten()) {
+            let memory = stretches.as_slice().iter().filter(|stretch| !stretch.is_device);
+            for run in memory.filter_map(|stretch| controller.blocks(stretch.first, stretch.last)) {
+                *share.runs.get_mut(share.count)? = (number, run);
+                share.count += 1;
             }
         }
-        Some(all)
+        Some(share)
     }
 
     /// Makes the blocks of a VM Non-secure, or Secure.
-    fn set_all(&self, stretches: &Stretches, blocks: Option<&Blocks>, non_secure: bool) {
-        let Some(blocks) = blocks else {
-            for stretch in stretches.as_slice().iter().filter(|stretch| !stretch.is_device) {
-                self.set_blocks(stretch.first, stretch.last, non_secure);
-            }
-            return;
-        };
-        for word in blocks.words.iter().take(blocks.count) {
-            if let Some(Some(controller)) = self.controllers.get(usize::from(word.controller)) {
-                let value = if non_secure { word.open } else { word.closed };
-                controller.registers.write32(BLK_IDX, word.index);
-                controller.registers.write32(BLK_LUT, value);
+    fn set_all(&self, share: &Share, non_secure: bool) {
+        for (number, run) in share.runs.iter().take(share.count) {
+            if let Some(Some(controller)) = self.controllers.get(usize::from(*number)) {
+                controller.set(*run, non_secure);
             }
         }
     }
 
     /// Gives the Non-secure world the memory and the devices of a VM. It had none.
-    pub(crate) fn open(&self, stretches: &Stretches, blocks: Option<&Blocks>) {
-        for (number, stretch) in (0..BLOCK_REGION).zip(stretches.as_slice()) {
+    pub(crate) fn open(&self, share: &Share) {
+        for (number, stretch) in (0..BLOCK_REGION).zip(share.stretches.as_slice()) {
             set_region(number, stretch.non_secure());
         }
-        self.uncover(stretches, blocks);
+        self.uncover(share);
     }
 
     /// Takes them away.
-    pub(crate) fn close(&self, stretches: &Stretches, blocks: Option<&Blocks>) {
-        self.cover(stretches, blocks);
-        for number in 0..stretches.as_slice().len() {
+    pub(crate) fn close(&self, share: &Share) {
+        self.cover(share);
+        for number in 0..share.stretches.as_slice().len() {
             close_region(number as u32);
         }
         sysreg::write(SAU_CTRL, ENABLE);
@@ -285,15 +223,15 @@ impl Attribution {
 
     /// Makes all memory Secure for as long as a task runs. A task can branch to Non-secure memory (BXNS is
     /// not privileged, C2.4.26), so there must be no such memory.
-    pub(crate) fn cover(&self, stretches: &Stretches, blocks: Option<&Blocks>) {
+    pub(crate) fn cover(&self, share: &Share) {
         sysreg::write(SAU_CTRL, 0);
-        self.set_all(stretches, blocks, false);
+        self.set_all(share, false);
         sysreg::synchronize();
     }
 
     /// Ends that.
-    pub(crate) fn uncover(&self, stretches: &Stretches, blocks: Option<&Blocks>) {
-        self.set_all(stretches, blocks, true);
+    pub(crate) fn uncover(&self, share: &Share) {
+        self.set_all(share, true);
         sysreg::write(SAU_CTRL, ENABLE);
         sysreg::synchronize();
     }

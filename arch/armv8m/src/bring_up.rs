@@ -8,9 +8,11 @@ use crate::lines::{BYTES_OF_LINE, Interrupts};
 use crate::machine::Machine;
 use crate::protection::{self, Space, SpaceTable};
 use crate::sysreg::{self, AIRCR, MPU_TYPE, SAU_TYPE, SCR};
-use crate::{console, fp, log};
+use crate::{fp, log};
 use bulkhead_abi::lockdown;
 use bulkhead_arch_api::{Exit, MAX_PARTITIONS, Ticks, VcpuSet, class};
+use bulkhead_arch_one_pcpu::cmsdk as console;
+use bulkhead_arch_one_pcpu::flash::{check_residents, system_image};
 use bulkhead_arch_one_pcpu::{Counter, Pool};
 use bulkhead_arch_support::Mmio;
 use bulkhead_drivers::cmsdk::DualTimer;
@@ -18,7 +20,7 @@ use bulkhead_image::layout::{
     CONTROLLER_ARM_MPC, CONTROLLER_DUAL_TIMER, CONTROLLER_IOTKIT_SECURITY, ControllerRecord, NONE,
     PARTITION_VM, ROLE_TIMER,
 };
-use bulkhead_image::{Image, ImageError, Portable, claimed_length};
+use bulkhead_image::{Image, ImageError, Portable};
 use core::arch::global_asm;
 
 // The bytes of the pool that a partition and an interrupt line take, for the linker script and for
@@ -32,11 +34,6 @@ global_asm!(
     line = const BYTES_OF_LINE,
 );
 
-unsafe extern "C" {
-    static __image_end: u8;
-    static __code_end: u8;
-}
-
 /// AIRCR (D1.2.2): priorities of the Non-secure world are below all Secure ones (PRIS), and only Secure
 /// software resets the board (SYSRESETREQS).
 pub(crate) const CONTROL: u32 = 1 << 14 | 1 << 3;
@@ -44,33 +41,6 @@ const KEY: u32 = 0x05FA << 16;
 /// SCR (D1.2.231): only Secure software decides about deep sleep (SLEEPDEEPS), and the hypervisor asks for
 /// none.
 const SECURE_SLEEP: u32 = 1 << 3;
-
-/// Returns the system image after the class binary. The image is as long as its own header says. Nothing
-/// else of the header is checked.
-fn system_image() -> &'static [u8] {
-    let start = &raw const __image_end;
-    let room = (&raw const __code_end).addr().saturating_sub(start.addr());
-    // SAFETY: code memory up to `__code_end` is the hypervisor's (the linker script and the host tool ensure
-    // this), no code writes it, and any bytes are bytes.
-    let all = unsafe { core::slice::from_raw_parts(start, room) };
-    // A bad image is refused on the console, which is looked for in the image.
-    let length = claimed_length(all)
-        .ok()
-        .and_then(|length| usize::try_from(length).ok());
-    length.and_then(|length| all.get(..length)).unwrap_or(all)
-}
-
-/// Checks the programs that stay in code memory.
-fn check_residents(image: Image<'static>) -> Result<(), ImageError> {
-    for (index, record) in (0..).zip(image.residents()) {
-        let start = record.address.get() as usize as *const u8;
-        // SAFETY: the image is checked: the bytes are in code memory, which no code writes before the first
-        // partition runs, and any bytes are bytes.
-        let bytes = unsafe { core::slice::from_raw_parts(start, record.size.get() as usize) };
-        image.check_resident(index, bytes, &Portable)?;
-    }
-    Ok(())
-}
 
 /// Returns a window of a device.
 fn window(record: &ControllerRecord, index: usize) -> Mmio {

@@ -5,12 +5,12 @@
 //! Nothing here uses a part that may have broken: no lock, no formatting machinery, the UART by polling. The
 //! record comes before the console, because the console may hang.
 
+use crate::log;
 use crate::sysreg::{self, BFAR, CFSR, HFSR, SAU_CTRL, SFSR};
-use crate::{console, log};
 use bulkhead_abi::log::ending::{EXCEPTION, PC};
 use bulkhead_abi::log::line::Line;
 use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC};
-use bulkhead_arch_one_pcpu::leave;
+use bulkhead_arch_one_pcpu::{cmsdk as console, leave};
 use bulkhead_arch_support::crash::store_stack;
 use bulkhead_arch_support::{Mmio, SetOnce, physical, tell_panic};
 use bulkhead_image::layout::{REGISTERS_GATED, REGISTERS_QUIESCED, RegistersRecord};

@@ -115,10 +115,10 @@ bulkhead_first:
     isb
     bl      primary_main
 
-    // EXC_RETURN (D1.2.95): S tells the world whose stack has the frame, and SPSEL which stack of the Secure
-    // world, also for a frame of the Non-secure world. That world's stack of the Non-secure world is the
-    // process stack if its Thread mode was interrupted and CONTROL_NS.SPSEL is set. The hypervisor itself is
-    // the only Secure code on the main stack.
+    // EXC_RETURN (D1.2.95): S tells the world whose stack has the frame. SPSEL is about the Secure world's
+    // stacks, also if the frame is on another one. The frame of the Non-secure world is on its process stack if
+    // its Thread mode was interrupted and CONTROL_NS.SPSEL is set, else on its main stack. The hypervisor
+    // itself is the only Secure code on the Secure main stack.
     //
     // A VM that returns from a handler with a value of a processor without worlds (ES or S set) gets a
     // SecureFault, INVER, with S as the VM had it. No other software makes INVER. The handler has ended, so

@@ -20,7 +20,7 @@
 //! - **Time, lines, worlds**: `clock`, `irq`, `passage` (out of handlers and into them), `switch`.
 //! - **Traps**: `answer` (the answers to a trap), `hard_fault` (the one that a VM is shown) -> `traps` (the
 //!   way of every trap) -> `entry` (assembly).
-//! - **The kernel's verbs**: `vcpu`, `cpu`, `space`, `console`; `crash` is the end.
+//! - **The kernel's verbs**: `vcpu`, `cpu`, `space`; `crash` is the end.
 //! - **Roof**: `bring_up`.
 #![no_std]
 
@@ -28,7 +28,6 @@ mod answer;
 mod attribution;
 mod bring_up;
 mod clock;
-mod console;
 mod context;
 mod cpu;
 mod crash;
@@ -52,7 +51,7 @@ mod vcpu;
 mod world;
 
 pub use bulkhead_arch_one_pcpu::Relax;
-pub use console::Serial;
+pub use bulkhead_arch_one_pcpu::cmsdk::Serial;
 pub use crash::panic;
 pub use machine::Machine;
 

@@ -12,11 +12,10 @@
 //! **Priorities.** All Secure exceptions and lines have the highest priority, so nothing interrupts the
 //! hypervisor. AIRCR.PRIS keeps all priorities of the Non-secure world below.
 
-use crate::line_set::{Lines, WORDS, bit_of, insert, is_empty, set, word_of};
+use crate::line_set::{Lines, WORDS, bit_of, insert, is_empty, word_of};
 use crate::sysreg::{
     self, ICTR, MAX_LINES, NVIC_ICER, NVIC_ICPR, NVIC_IPR, NVIC_ISER, NVIC_ISPR, NVIC_ITNS, control_space,
 };
-use crate::world::World;
 use bulkhead_arch_api::{MAX_PARTITIONS, PartitionId};
 use bulkhead_arch_one_pcpu::Pool;
 
@@ -192,41 +191,29 @@ impl Interrupts {
         }
     }
 
-    /// Lets the enabled lines of a VM that stops running interrupt the hypervisor.
-    pub(crate) fn watch(&mut self, partition: PartitionId, world: &mut World) {
-        for (word, own) in (0..WORDS).zip(self.all_of(partition)) {
+    /// Lets the lines that a VM has enabled interrupt the hypervisor, but for those whose handlers are `active`,
+    /// which the VM has still.
+    pub(crate) fn watch(&mut self, partition: PartitionId, enabled: &Lines, active: &Lines) {
+        let lines = self.all_of(partition).into_iter().zip(enabled).zip(active);
+        for (word, ((own, enabled), active)) in lines.enumerate() {
             if own == 0 {
                 continue;
             }
-            let active = world.lines.active.get(word).copied().unwrap_or(0);
-            let enabled = own & !active & world.lines.enabled.get(word).copied().unwrap_or(0);
             if let Some(slot) = self.enabled.get_mut(word) {
-                *slot = *slot & !own | enabled;
+                *slot = *slot & !own | own & enabled & !active;
             }
             self.apply(word);
         }
     }
 
-    /// Stops watching the lines of a VM that runs again: those that interrupted become pending for the VM.
-    pub(crate) fn unwatch(&mut self, partition: PartitionId, world: &mut World) {
-        for (word, own) in (0..WORDS).zip(self.all_of(partition)) {
-            if own == 0 {
-                continue;
-            }
-            let (enabled, held) = (self.enabled.get_mut(word), self.held.get_mut(word));
-            if let (Some(enabled), Some(held)) = (enabled, held) {
-                *enabled &= !own;
-                let mut came = *held & own;
-                *held &= !own;
-                while came != 0 {
-                    set(
-                        &mut world.lines.pending,
-                        32 * word as u32 + came.trailing_zeros(),
-                        true,
-                    );
-                    came &= came - 1;
-                }
-            }
+    /// Stops watching the lines of a VM that runs again. Those that interrupted become `pending` for the VM.
+    pub(crate) fn unwatch(&mut self, partition: PartitionId, pending: &mut Lines) {
+        let own = self.all_of(partition);
+        let watched = self.enabled.iter_mut().zip(&mut self.held);
+        for (((enabled, held), own), pending) in watched.zip(own).zip(pending) {
+            *enabled &= !own;
+            *pending |= *held & own;
+            *held &= !own;
         }
     }
 

@@ -6,25 +6,22 @@
 //! (MPU_CTRL.PRIVDEFENA). Memory that a region makes read-only is so for privileged code as well, so the
 //! unit is off while the hypervisor writes there ([`Open`]).
 
-use crate::attribution::Blocks;
+use crate::attribution::Share;
 use crate::sysreg::{self, MPU_MAIR0, MPU_RBAR, MPU_RLAR, MPU_RNR};
 use bulkhead_arch_api::{MAX_PARTITIONS, PartitionId};
 use bulkhead_arch_armv8m_core::Stretches;
-use bulkhead_arch_one_pcpu::Pool;
+use bulkhead_arch_one_pcpu::{Pool, Slots};
 use bulkhead_arch_regions::Rights;
-use core::ptr::NonNull;
 
 /// A partition's space.
 pub(crate) struct Space {
-    pub(crate) stretches: Stretches,
-    /// The blocks of a VM, if there are not too many.
-    pub(crate) blocks: Option<Blocks>,
+    pub(crate) share: Share,
 }
 
 impl Space {
     /// Returns the first of these bytes whose rights are not enough.
     pub(crate) fn first_refused(&self, address: u64, bytes: u64, enough: fn(Rights) -> bool) -> Option<u64> {
-        self.stretches.first_refused(address, bytes, enough)
+        self.share.stretches.first_refused(address, bytes, enough)
     }
 
     fn all(&self, address: u32, bytes: u32, enough: fn(Rights) -> bool) -> bool {
@@ -41,7 +38,7 @@ impl Space {
 
     /// Tells whether something of the partition's is at this address: memory or a device.
     pub(crate) fn has(&self, address: u32) -> bool {
-        self.stretches.at(address).is_some()
+        self.share.stretches.at(address).is_some()
     }
 }
 
@@ -66,37 +63,21 @@ pub(crate) fn start() {
     sysreg::write(MPU_MAIR0, Stretches::MEMORY_ATTRIBUTES);
 }
 
-/// The spaces that have been built, in memory of the pool. There is one table, the machine's, so a borrow of
-/// the table is the only way to the spaces.
-pub(crate) struct SpaceTable {
-    built: [Option<NonNull<Space>>; MAX_PARTITIONS],
-}
+/// The spaces that have been built, in memory of the pool.
+pub(crate) struct SpaceTable(Slots<Space, MAX_PARTITIONS>);
 
 impl SpaceTable {
     pub(crate) const fn new() -> Self {
-        Self {
-            built: [None; MAX_PARTITIONS],
-        }
+        Self(Slots::new())
     }
 
     /// Returns a partition's space, if it has been built.
     #[inline]
     pub(crate) fn get(&self, partition: PartitionId) -> Option<&Space> {
-        let place = self.built.get(usize::from(partition.0)).copied().flatten()?;
-        // SAFETY: `set` has put a space there, which only this table knows; references to it come from the
-        // table only, and borrow the table.
-        Some(unsafe { place.as_ref() })
+        self.0.get(partition.0)
     }
 
     pub(crate) fn set(&mut self, partition: PartitionId, space: Space, pool: &mut Pool) -> bool {
-        let Some(slot) = self.built.get_mut(usize::from(partition.0)) else {
-            return false;
-        };
-        match slot {
-            None => *slot = pool.put(space),
-            // SAFETY: as for `get`; no reference to the space is alive, because one borrows the table.
-            Some(place) => unsafe { place.write(space) },
-        }
-        slot.is_some()
+        self.0.put(partition.0, space, pool)
     }
 }

@@ -1,40 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Spaces of partitions as the kernel asks for them: built, copied in and out of, cleared.
 
+use crate::attribution::Share;
 use crate::lines;
 use crate::machine::Machine;
 use crate::protection::Space;
 use bulkhead_arch_api::{
-    AccessKind, BuildError, CopyError, GuestPhys, HostPhys, MemoryKind, PartitionId, Region, SpacePlan,
-    Spaces, VirtualDevice, class,
+    AccessKind, BuildError, CopyError, GuestPhys, HostPhys, PartitionId, SpacePlan, Spaces, VirtualDevice,
+    class,
 };
 use bulkhead_arch_armv8m_core::Stretches;
 use bulkhead_arch_one_pcpu::clear;
-use bulkhead_arch_regions::{
-    MAX_REQUESTS, Memory, Request, Rights, TASK_STRETCHES, Unfit, VM_STRETCHES, stretches,
-};
+use bulkhead_arch_regions::{Requests, Rights, TASK_STRETCHES, Unfit, VM_STRETCHES, stretches};
 use bulkhead_arch_support::{Mmio, physical};
-
-fn request(region: &Region) -> Result<Request, BuildError> {
-    let bad = BuildError::BadRegion(region.guest);
-    let start = u32::try_from(region.guest.0).map_err(|_| bad)?;
-    if region.guest.0 != region.host.0 {
-        return Err(bad);
-    }
-    Ok(Request {
-        start,
-        bytes: region.size,
-        rights: Rights {
-            read: region.permissions.read,
-            write: region.permissions.write,
-            execute: region.permissions.execute,
-        },
-        memory: match region.kind {
-            MemoryKind::Ram => Memory::NORMAL,
-            MemoryKind::Device => Memory::DEVICE,
-        },
-    })
-}
 
 impl Machine {
     fn checked(
@@ -64,37 +42,25 @@ impl Spaces for Machine {
         plan: &SpacePlan<'_>,
         _devices: impl Iterator<Item = VirtualDevice>,
     ) -> Result<(), BuildError> {
-        const NOTHING: Request = Request {
-            start: 0,
-            bytes: 0,
-            rights: Rights::NONE,
-            memory: Memory::NORMAL,
-        };
-        let regions = plan.regions;
-        let mut requests = [NOTHING; MAX_REQUESTS];
-        if regions.len() > requests.len() {
-            return Err(BuildError::TablesExhausted);
-        }
-        for (slot, region) in requests.iter_mut().zip(regions) {
-            *slot = request(region)?;
-        }
+        let requests = Requests::of(plan.regions)?;
         // A VM has a virtual interrupt controller: its lines are counted.
-        let most = if plan.lines == 0 {
-            TASK_STRETCHES
-        } else {
-            VM_STRETCHES
-        };
+        let is_vm = plan.lines != 0;
+        let most = if is_vm { VM_STRETCHES } else { TASK_STRETCHES };
         let unit = class::ARMV8M.granule as u32;
-        let address = |index: usize| regions.get(index).map_or(GuestPhys(0), |region| region.guest);
-        let found = stretches(requests.get(..regions.len()).unwrap_or(&[]), unit, most);
-        let found = found.map_err(|unfit| match unfit {
-            Unfit::Unaligned { index } | Unfit::Forbidden { index } => BuildError::BadRegion(address(index)),
-            Unfit::Overlap { index, .. } => BuildError::Overlap(address(index)),
+        let found = stretches(requests.as_slice(), unit, most).map_err(|unfit| match unfit {
+            Unfit::Unaligned { index } | Unfit::Forbidden { index } => {
+                BuildError::BadRegion(requests.address(index))
+            }
+            Unfit::Overlap { index, .. } => BuildError::Overlap(requests.address(index)),
             Unfit::TooMany { .. } => BuildError::TablesExhausted,
         })?;
         let stretches = Stretches::of(&found);
-        let blocks = self.attribution.blocks(&stretches);
-        let space = Space { stretches, blocks };
+        let share = match self.attribution.share(stretches) {
+            Some(share) => share,
+            None if is_vm => return Err(BuildError::TablesExhausted),
+            None => Share::of_task(stretches),
+        };
+        let space = Space { share };
         if self.spaces.set(partition, space, &mut self.pool) {
             Ok(())
         } else {

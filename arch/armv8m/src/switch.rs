@@ -10,7 +10,7 @@ use crate::attribution::Attribution;
 use crate::fp;
 use crate::line_set::{Lines, WORDS, is_empty};
 use crate::machine::Machine;
-use crate::world::World;
+use crate::world::{LineState, World};
 use crate::{passage, protection, sysreg};
 use bulkhead_arch_api::{TimeMode, VcpuId};
 
@@ -32,8 +32,9 @@ impl Machine {
         if self.irq.has_lines(context.partition) {
             self.lines_are_out = true;
             context.world.save_lines();
-            self.irq.take_back(context.partition, &context.world.lines.active);
-            self.irq.watch(context.partition, &mut context.world);
+            let LineState { enabled, active, .. } = &context.world.lines;
+            self.irq.take_back(context.partition, active);
+            self.irq.watch(context.partition, enabled, active);
         }
     }
 
@@ -44,7 +45,8 @@ impl Machine {
         };
         if self.lines_are_out {
             self.lines_are_out = false;
-            self.irq.unwatch(context.partition, &mut context.world);
+            self.irq
+                .unwatch(context.partition, &mut context.world.lines.pending);
             self.irq.lend(context.partition);
             context.world.load_lines();
         }
@@ -55,7 +57,7 @@ impl Machine {
         {
             self.is_closed = false;
             context.world.put_stacks();
-            self.attribution.uncover(&space.stretches, space.blocks.as_ref());
+            self.attribution.uncover(&space.share);
         }
     }
 
@@ -68,7 +70,7 @@ impl Machine {
         {
             self.is_closed = true;
             context.world.take_stacks();
-            self.attribution.cover(&space.stretches, space.blocks.as_ref());
+            self.attribution.cover(&space.share);
         }
     }
 
@@ -83,7 +85,7 @@ impl Machine {
         let Some(space) = self.spaces.get(context.partition) else {
             return;
         };
-        self.attribution.close(&space.stretches, space.blocks.as_ref());
+        self.attribution.close(&space.share);
         if core::mem::take(&mut self.is_closed) {
             context.world.put_stacks();
         }
@@ -98,16 +100,13 @@ impl Machine {
             context.fp.save();
         }
         World::clear();
-        let (partition, active) = (context.partition, context.world.lines.active);
+        let partition = context.partition;
+        let LineState { enabled, active, .. } = context.world.lines;
         if !is_empty(&active) {
             self.unwind(&active);
         }
         self.irq.take_back(partition, &NO_LINES);
-        if let Some(context) = self.contexts.get(tenant) {
-            let active = core::mem::replace(&mut context.world.lines.active, NO_LINES);
-            self.irq.watch(partition, &mut context.world);
-            context.world.lines.active = active;
-        }
+        self.irq.watch(partition, &enabled, &NO_LINES);
         self.lines_are_out = false;
         Attribution::close_block();
     }
@@ -119,9 +118,7 @@ impl Machine {
         };
         let partition = context.partition;
         let active = context.world.lines.active;
-        if self.irq.has_lines(partition) {
-            self.irq.unwatch(partition, &mut context.world);
-        }
+        self.irq.unwatch(partition, &mut context.world.lines.pending);
         self.irq.lend(partition);
         Attribution::open_block();
         if !is_empty(&active) {
@@ -142,7 +139,7 @@ impl Machine {
         }
         Attribution::close_block();
         if let Some(space) = self.spaces.get(partition) {
-            self.attribution.open(&space.stretches, space.blocks.as_ref());
+            self.attribution.open(&space.share);
         }
         self.tenant = Some(vcpu);
     }
@@ -157,7 +154,7 @@ impl Machine {
             return false;
         };
         if is_task {
-            protection::load(&space.stretches, &mut self.loaded);
+            protection::load(&space.share.stretches, &mut self.loaded);
             self.park();
             self.cover();
         } else {

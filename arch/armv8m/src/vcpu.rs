@@ -8,9 +8,8 @@ use crate::fp::FpRegisters;
 use crate::live::Live;
 use crate::machine::Machine;
 use crate::protection::Space;
-use crate::sysreg::{self, CFSR, ICSR, NVIC_ICPR, NVIC_ISER, NVIC_ISPR, other_space};
-use crate::world;
-use crate::world::World;
+use crate::sysreg::{self, CFSR, NVIC_ICPR, NVIC_ISPR, other_space};
+use crate::world::{self, World};
 use crate::{line_set, log};
 use bulkhead_abi::hypercall::UPCALL_WORDS;
 use bulkhead_abi::log::registers;
@@ -30,8 +29,6 @@ const THUMB: u32 = 1 << 24;
 const OF_TASK: u32 = 0xFE0F_FC00;
 /// xPSR: the frame has a word that makes its address a multiple of 8 (B3.19). It belongs to the frame.
 const PADDED: u32 = 1 << 9;
-/// ICSR: PendSV or SysTick is pending.
-const PENDING: u32 = 1 << 28 | 1 << 26;
 
 /// Writes the registers of a first instruction, below the initial stack pointer. Returns false if that is not
 /// the partition's memory.
@@ -98,15 +95,12 @@ impl Vcpus for Machine {
             };
         }
         self.runs = true;
-        if let Some(mut trapped) = self.trapped(vcpu)
-            && trapped.context.pending == Pending::Stuck
-        {
-            return trapped.stuck();
-        }
-        if let Some(mut trapped) = self.trapped(vcpu)
-            && trapped.context.pending == Pending::Shown
-        {
-            trapped.show_fault();
+        if let Some(mut trapped) = self.trapped(vcpu) {
+            match trapped.context.pending {
+                Pending::Stuck => return trapped.stuck(),
+                Pending::Shown => trapped.show_fault(),
+                _ => {}
+            }
         }
         self.set_timer();
         self.raise_levels(vcpu);
@@ -162,26 +156,18 @@ impl Vcpus for Machine {
     }
 
     fn has_work(&mut self, vcpu: VcpuId) -> bool {
-        if self.tenant == Some(vcpu) {
-            let is_out = self.lines_are_out;
-            let is_held = |partition| self.irq.is_held(partition);
-            let context = self.contexts.get(vcpu);
-            let has_lines =
-                context.is_some_and(|context| context.world.has_lines() || is_held(context.partition));
-            let waits = |word: usize| {
-                other_space().read32(NVIC_ISPR + 4 * word) & other_space().read32(NVIC_ISER + 4 * word) != 0
-            };
-            let is_pending = other_space().read32(ICSR) & PENDING != 0;
-            return is_pending || (0..line_set::WORDS).any(waits) || is_out && has_lines;
-        }
-        let is_held = |partition| self.irq.is_held(partition);
+        let is_tenant = self.tenant == Some(vcpu);
         let now = self.counter.read();
-        let context = self.contexts.get(vcpu);
-        context.is_some_and(|context| {
+        let Some(context) = self.contexts.get(vcpu).filter(|context| !context.is_task()) else {
+            return false;
+        };
+        let is_held = self.irq.is_held(context.partition);
+        if !is_tenant {
             let timer_is_due = context.time == TimeMode::Real && context.world.timer_due() <= now;
-            let has_work = timer_is_due || context.world.has_work() || is_held(context.partition);
-            !context.is_task() && has_work
-        })
+            return is_held || timer_is_due || context.world.has_work();
+        }
+        // The state of lines is in the context only while the VM's own lines interrupt the hypervisor.
+        is_held || self.lines_are_out && context.world.has_lines() || world::has_work()
     }
 
     fn pause(&mut self, vcpu: VcpuId) -> Ticks {
@@ -204,18 +190,12 @@ impl Vcpus for Machine {
         let Some(mut trapped) = self.trapped(vcpu).filter(|trapped| !trapped.context.is_task()) else {
             return false;
         };
-        // A processor that stops because of the fault is another event, which has its own action.
-        let pending = trapped.context.pending;
-        if !matches!(pending, Pending::Fault | Pending::Access | Pending::NoFrame) {
-            return false;
-        }
-        if pending == Pending::NoFrame {
+        match trapped.context.pending {
+            Pending::Fault | Pending::Access if is_there => trapped.show_fault(),
+            Pending::Fault | Pending::Access => trapped.context.pending = Pending::Shown,
             // A processor without a frame stands still. That is another event, which has its own action.
-            trapped.context.pending = Pending::Stuck;
-        } else if is_there {
-            trapped.show_fault();
-        } else {
-            trapped.context.pending = Pending::Shown;
+            Pending::NoFrame => trapped.context.pending = Pending::Stuck,
+            Pending::Nothing | Pending::Shown | Pending::Stuck => return false,
         }
         true
     }
@@ -267,10 +247,10 @@ impl Vcpus for Machine {
             pc: 0,
             state: 0,
         };
+        let is_there = self.tenant == Some(vcpu);
         let Some(mut trapped) = self.trapped(vcpu) else {
             return dump;
         };
-        let is_task = trapped.context.is_task();
         dump.sp = trapped.context.registers.frame;
         let live = trapped.live();
         if !live.has_frame() {
@@ -279,7 +259,7 @@ impl Vcpus for Machine {
         dump.sp = dump.sp.wrapping_add(frame_size(live.extended()));
         // Where the last exception came from (B3.19), and what its fault was.
         let from = live.load(dump.sp.wrapping_add(6 * 4)).unwrap_or(0);
-        let status = if is_task { 0 } else { other_space().read32(CFSR) };
+        let status = if is_there { other_space().read32(CFSR) } else { 0 };
         let general = (0_u8..13).chain([14]).map(|number| live.register(number));
         let registers = general.chain([from, status]);
         for (place, register) in dump.general.iter_mut().zip(registers) {

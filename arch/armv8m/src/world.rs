@@ -5,7 +5,7 @@
 //! The state of a line that belongs to another owner reads as zero through the Non-secure alias, and cannot
 //! be changed there (D1.2.190, NVIC_ITNS). So the alias alone is enough to move a VM's lines.
 
-use crate::line_set::Lines;
+use crate::line_set::{Lines, WORDS};
 use crate::sysreg::{self, CCR_ALIGNED};
 
 /// ICSR (D1.2.147): PendSV and SysTick are pending.
@@ -90,6 +90,15 @@ pub(crate) fn timer_left() -> Option<u32> {
     // SAFETY: `timer` has room for the three words. The Non-secure block is open.
     unsafe { bulkhead_read_timer(&raw mut timer) }
     timer_end(&timer)
+}
+
+/// Tells whether an interrupt of the world in the hardware waits that its program has enabled.
+pub(crate) fn has_work() -> bool {
+    let registers = sysreg::other_space();
+    let waits = |word| {
+        registers.read32(sysreg::NVIC_ISPR + 4 * word) & registers.read32(sysreg::NVIC_ISER + 4 * word) != 0
+    };
+    registers.read32(sysreg::ICSR) & (PENDSVSET | PENDSTSET) != 0 || (0..WORDS).any(waits)
 }
 
 impl World {

@@ -33,6 +33,7 @@ mod cover;
 mod loaded;
 mod plan;
 mod region;
+mod requests;
 mod stretches;
 
 pub use combine::{Combination, GuestRegion, GuestView};
@@ -40,6 +41,7 @@ pub use cover::{Cover, cover, in_one_region};
 pub use loaded::Loaded;
 pub use plan::{Fix, Forbidden, Plan, Refusal, Request, plan, smallest_fix};
 pub use region::{Memory, Region, Rights, rights_at};
+pub use requests::Requests;
 pub use stretches::{Stretches, TASK_STRETCHES, Unfit, VM_STRETCHES, stretches};
 
 /// Regions the unit of a supported CPU has, and so the longest plan.

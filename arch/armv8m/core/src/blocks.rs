@@ -11,26 +11,46 @@ pub struct Word {
     pub bits: u32,
 }
 
-/// Returns the words for the bytes from `first` to `last` of the memory that a controller guards, both
-/// counted from the start of this memory. `shift` is the logarithm of the size of a block (BLK_CFG + 5). A
-/// block of which only some bytes are named is left out: so nothing that was not named becomes Non-secure.
-/// Bounded by the number of words.
-pub fn words(first: u32, last: u32, shift: u32) -> impl Iterator<Item = Word> {
-    let inside = 1_u32.wrapping_shl(shift).wrapping_sub(1);
-    let from = first
-        .wrapping_shr(shift)
-        .saturating_add(u32::from(first & inside != 0));
-    // One more than the last block.
-    let to = last
-        .wrapping_shr(shift)
-        .saturating_add(u32::from(last & inside == inside));
-    let (low, high) = (from >> 5, to.saturating_add(31) >> 5);
-    (low..high.max(low)).filter_map(move |index| {
-        let start = from.max(index << 5).wrapping_sub(index << 5);
-        let end = to.saturating_sub(index << 5).min(32);
-        let bits = below(end) & !below(start);
-        (bits != 0).then_some(Word { index, bits })
-    })
+/// Blocks that follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The first block.
+    first: u32,
+    /// The block after the last one.
+    end: u32,
+}
+
+impl Run {
+    /// No block.
+    pub const NONE: Self = Self { first: 0, end: 0 };
+
+    /// Takes the blocks of the bytes from `first` to `last` of the memory that a controller guards, both counted
+    /// from the start of this memory. `shift` is the logarithm of the size of a block (BLK_CFG + 5). A block
+    /// of which only some bytes are named is left out: so nothing that was not named becomes Non-secure.
+    #[must_use]
+    pub const fn of(first: u32, last: u32, shift: u32) -> Self {
+        let inside = 1_u32.wrapping_shl(shift).wrapping_sub(1);
+        let is_late = first & inside != 0;
+        let is_whole = last & inside == inside;
+        Self {
+            first: first.wrapping_shr(shift).saturating_add(is_late as u32),
+            end: last.wrapping_shr(shift).saturating_add(is_whole as u32),
+        }
+    }
+
+    /// Returns the words with these blocks. Bounded by the number of words.
+    pub fn words(self) -> impl Iterator<Item = Word> {
+        let Self { first, end } = self;
+        let words = first >> 5..end.saturating_add(31) >> 5;
+        words.map_while(move |index| {
+            let start = first.saturating_sub(index << 5);
+            let end = end.saturating_sub(index << 5).min(32);
+            (start < end).then_some(Word {
+                index,
+                bits: below(end) & !below(start),
+            })
+        })
+    }
 }
 
 /// Returns the lowest bits, `count` of them.
@@ -50,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_block_of_64_kib_is_two_words() {
-        let all: Vec<Word> = words(0x1_0000, 0x1_FFFF, 10).collect();
+        let all: Vec<Word> = Run::of(0x1_0000, 0x1_FFFF, 10).words().collect();
         let full = |index| Word {
             index,
             bits: u32::MAX,
@@ -61,11 +81,11 @@ mod tests {
     #[test]
     fn a_part_of_a_block_is_left_out() {
         assert_eq!(
-            words(0x200, 0x7FF, 10).collect::<Vec<_>>(),
+            Run::of(0x200, 0x7FF, 10).words().collect::<Vec<_>>(),
             [Word { index: 0, bits: 2 }]
         );
-        assert_eq!(words(0x400, 0x7FE, 10).count(), 0);
-        assert_eq!(words(0x410, 0x420, 10).count(), 0);
+        assert_eq!(Run::of(0x400, 0x7FE, 10).words().count(), 0);
+        assert_eq!(Run::of(0x410, 0x420, 10).words().count(), 0);
     }
 
     proptest! {
@@ -73,7 +93,7 @@ mod tests {
         fn each_block_has_its_bit(first in 0_u32..300, count in 1_u32..300) {
             let (start, last) = (first << 10, ((first + count) << 10) - 1);
             let mut found = std::vec![0_u32; 20];
-            for word in words(start, last, 10) {
+            for word in Run::of(start, last, 10).words() {
                 found[word.index as usize] |= word.bits;
             }
             for block in 0..640 {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The board's serial line: a UART of the Cortex-M System Design Kit.
+//! The serial line of a microcontroller's board: a UART of the Cortex-M System Design Kit.
 
+use crate::{SerialLine, Window};
 use bulkhead_arch_api::{Console, Line};
-use bulkhead_arch_one_pcpu::{SerialLine, Window};
 use bulkhead_drivers::cmsdk::CmsdkUart;
 use bulkhead_image::layout::CONTROLLER_CMSDK_UART;
 
-/// Its registers are in the range of devices on every Armv7-M chip (B3.1).
+/// Its registers are in the range of devices on every chip of the M profile (Arm DDI 0403E, B3.1; Arm DDI 0553B,
+/// B5.1).
 // SAFETY: nothing else is there.
 static UART: SerialLine<CmsdkUart> = unsafe {
     SerialLine::new(Window {
@@ -18,12 +19,12 @@ static UART: SerialLine<CmsdkUart> = unsafe {
 };
 
 /// Finds the console of an image that may be damaged.
-pub(crate) fn find(image: &[u8]) {
+pub fn find(image: &[u8]) {
     UART.find(image);
 }
 
 /// Writes a line to the console and waits for the line to go out. This is the last thing that the CPU does.
-pub(crate) fn last_words(text: &[u8]) {
+pub fn last_words(text: &[u8]) {
     UART.last_words(text);
 }
 
