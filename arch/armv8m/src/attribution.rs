@@ -80,12 +80,12 @@ impl Controller {
     }
 }
 
-/// Runs of blocks that a VM can have: each stretch has one, and one more for each controller on whose memory it
-/// ends.
+/// Runs of blocks that a VM can have: each stretch has one, and one more for each controller on whose memory
+/// it ends.
 const MAX_RUNS: usize = VM_STRETCHES + MAX_CONTROLLERS;
 
-/// The memory and devices of a partition, and the blocks of its memory, each run with its controller. They are
-/// found once, because a switch of VMs opens and closes them.
+/// The memory and devices of a partition, and the blocks of its memory, each run with its controller. They
+/// are found once, because a switch of VMs opens and closes them.
 pub(crate) struct Share {
     pub(crate) stretches: Stretches,
     runs: [(u8, Run); MAX_RUNS],

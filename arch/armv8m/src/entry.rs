@@ -116,8 +116,8 @@ bulkhead_first:
     bl      primary_main
 
     // EXC_RETURN (D1.2.95): S tells the world whose stack has the frame. SPSEL is about the Secure world's
-    // stacks, also if the frame is on another one. The frame of the Non-secure world is on its process stack if
-    // its Thread mode was interrupted and CONTROL_NS.SPSEL is set, else on its main stack. The hypervisor
+    // stacks, also if the frame is on another one. The frame of the Non-secure world is on its process stack
+    // if its Thread mode was interrupted and CONTROL_NS.SPSEL is set, else on its main stack. The hypervisor
     // itself is the only Secure code on the Secure main stack.
     //
     // A VM that returns from a handler with a value of a processor without worlds (ES or S set) gets a

@@ -191,8 +191,8 @@ impl Interrupts {
         }
     }
 
-    /// Lets the lines that a VM has enabled interrupt the hypervisor, but for those whose handlers are `active`,
-    /// which the VM has still.
+    /// Lets the lines that a VM has enabled interrupt the hypervisor, but for those whose handlers are
+    /// `active`, which the VM has still.
     pub(crate) fn watch(&mut self, partition: PartitionId, enabled: &Lines, active: &Lines) {
         let lines = self.all_of(partition).into_iter().zip(enabled).zip(active);
         for (word, ((own, enabled), active)) in lines.enumerate() {

@@ -6,8 +6,8 @@ use bulkhead_arch_api::{Console, Line};
 use bulkhead_drivers::cmsdk::CmsdkUart;
 use bulkhead_image::layout::CONTROLLER_CMSDK_UART;
 
-/// Its registers are in the range of devices on every chip of the M profile (Arm DDI 0403E, B3.1; Arm DDI 0553B,
-/// B5.1).
+/// Its registers are in the range of devices on every chip of the M profile (Arm DDI 0403E, B3.1; Arm DDI
+/// 0553B, B5.1).
 // SAFETY: nothing else is there.
 static UART: SerialLine<CmsdkUart> = unsafe {
     SerialLine::new(Window {

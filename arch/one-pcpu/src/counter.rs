@@ -40,7 +40,7 @@ impl Counter {
 
     /// Returns the ticks since the counter started. Requires: called at least once while the counter goes
     /// round.
-    #[inline]
+    #[inline(always)]
     pub fn read(&self) -> u64 {
         let low = self.registers.read32(COUNTER);
         if low < self.low.get() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The code memory of a microcontroller: the system image after the class binary, and the programs that stay there.
+//! The code memory of a microcontroller: the system image after the class binary, and the programs that stay
+//! there.
 
 use bulkhead_image::{Image, ImageError, Portable, claimed_length};
 

@@ -4,9 +4,9 @@
 //! Their serial line is a UART by address ([`SerialLine`]), their crash record names no pCPU ([`leave`]), and
 //! no code of theirs ever waits for another pCPU ([`Relax`]).
 //!
-//! The microcontrollers among them run from code memory ([`flash`]) with a [`cmsdk`] UART, take memory for tables
-//! ([`Slots`]) from a [`Pool`], and the time from a [`Counter`] of the board. Symbols of their linker scripts say
-//! where all of this is.
+//! The microcontrollers among them run from code memory ([`flash`]) with a [`cmsdk`] UART, take memory for
+//! tables ([`Slots`]) from a [`Pool`], and the time from a [`Counter`] of the board. Symbols of their linker
+//! scripts say where all of this is.
 #![no_std]
 
 mod clear;

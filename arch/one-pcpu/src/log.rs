@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The log area of a microcontroller (`bulkhead_abi::log`): the last bytes of the RAM that is the hypervisor's. And
-//! the rings of the trace.
+//! The log area of a microcontroller (`bulkhead_abi::log`): the last bytes of the RAM that is the
+//! hypervisor's. And the rings of the trace.
 
 use bulkhead_abi::log::{Area, Exits};
 use bulkhead_abi::trace::Entry;
@@ -37,8 +37,8 @@ pub fn exits(vcpu: Option<VcpuId>) -> &'static Exits {
 /// Returns the ring of the trace.
 ///
 /// # Safety
-/// From `base` on there is room for so many records in RAM that is neither a partition's nor the hypervisor's for
-/// anything else, as the check of an image ensures for the places that the image gives.
+/// From `base` on there is room for so many records in RAM that is neither a partition's nor the hypervisor's
+/// for anything else, as the check of an image ensures for the places that the image gives.
 #[must_use]
 pub unsafe fn ring(base: usize, records: usize) -> &'static [Entry] {
     if records == 0 {

@@ -4,8 +4,8 @@
 use crate::Pool;
 use core::ptr::NonNull;
 
-/// A table with room for `N` values. The table has the only way to each value, so a borrow of the table borrows all
-/// of them.
+/// A table with room for `N` values. The table has the only way to each value, so a borrow of the table
+/// borrows all of them.
 #[derive(Debug)]
 pub struct Slots<T, const N: usize> {
     places: [Option<NonNull<T>>; N],
@@ -18,12 +18,13 @@ impl<T, const N: usize> Slots<T, N> {
         Self { places: [None; N] }
     }
 
+    #[inline(always)]
     fn place(&self, number: u8) -> Option<NonNull<T>> {
         self.places.get(usize::from(number)).copied().flatten()
     }
 
     /// Returns a value, if it is there.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn get(&self, number: u8) -> Option<&T> {
         // SAFETY: `put` has put a value there, which only this table knows; references to it come from the
@@ -32,14 +33,15 @@ impl<T, const N: usize> Slots<T, N> {
     }
 
     /// Returns a value that can change, if it is there.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn get_mut(&mut self, number: u8) -> Option<&mut T> {
         // SAFETY: as for `get`; the table is borrowed for as long as the reference lives.
         self.place(number).map(|mut place| unsafe { place.as_mut() })
     }
 
-    /// Puts a value there, in the place of the one that was there. Returns false if there is no memory for it.
+    /// Puts a value there, in the place of the one that was there. Returns false if there is no memory for
+    /// it.
     pub fn put(&mut self, number: u8, value: T, pool: &mut Pool) -> bool {
         if let Some(old) = self.get_mut(number) {
             *old = value;

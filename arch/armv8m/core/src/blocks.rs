@@ -24,9 +24,10 @@ impl Run {
     /// No block.
     pub const NONE: Self = Self { first: 0, end: 0 };
 
-    /// Takes the blocks of the bytes from `first` to `last` of the memory that a controller guards, both counted
-    /// from the start of this memory. `shift` is the logarithm of the size of a block (BLK_CFG + 5). A block
-    /// of which only some bytes are named is left out: so nothing that was not named becomes Non-secure.
+    /// Takes the blocks of the bytes from `first` to `last` of the memory that a controller guards, both
+    /// counted from the start of this memory. `shift` is the logarithm of the size of a block (BLK_CFG + 5).
+    /// A block of which only some bytes are named is left out: so nothing that was not named becomes
+    /// Non-secure.
     #[must_use]
     pub const fn of(first: u32, last: u32, shift: u32) -> Self {
         let inside = 1_u32.wrapping_shl(shift).wrapping_sub(1);
