@@ -444,7 +444,7 @@ bulkhead_clear_other:
     bx      lr
     .ltorg
 
-    .section .nonsecure, "ax", %progbits
+    .section .nonsecure, "aw", %progbits    // data of the hypervisor, which never executes it
     .balign 1024
     .global bulkhead_other_vectors
 bulkhead_other_vectors:
