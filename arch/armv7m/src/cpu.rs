@@ -48,7 +48,7 @@ impl Cpus for Machine {
         }
         self.set_timer(self.deadline);
         self.sleep();
-        told(&self.exit)
+        told(&mut self.exit)
     }
 
     fn poll(&mut self) -> Option<Exit> {
@@ -58,7 +58,7 @@ impl Cpus for Machine {
             return self.early_exit();
         }
         let line = lines::take_pending()?;
-        self.interrupt(line).then(|| told(&self.exit))
+        self.interrupt(line).then(|| told(&mut self.exit))
     }
 
     fn stop(&mut self) -> ! {

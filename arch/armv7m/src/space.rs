@@ -39,7 +39,8 @@ impl Spaces for Machine {
         whole: &SpacePlan<'_>,
         _devices: impl Iterator<Item = VirtualDevice>,
     ) -> Result<(), BuildError> {
-        let requests = Requests::of(whole.regions)?;
+        let mut requests = Requests::new();
+        requests.take(whole.regions)?;
         let plan = plan(requests.as_slice(), self.regions).map_err(|refusal| match refusal {
             Refusal::Unaligned { index, .. } | Refusal::Forbidden { index, .. } => {
                 BuildError::BadRegion(requests.address(index))

@@ -122,7 +122,7 @@ impl Vcpus for Machine {
         // the vCPU's frame into the vCPU's own memory. The machine is lent to `on_trap` until the return, and
         // no code uses it meanwhile.
         unsafe { bulkhead_enter(registers, machine, log::exits(Some(vcpu))) }
-        told(&self.exit)
+        told(&mut self.exit)
     }
 
     fn reply(&mut self, vcpu: VcpuId, reply: Reply) {

@@ -47,14 +47,14 @@ impl Cpus for Machine {
         self.set_timer();
         self.park();
         self.sleep();
-        told(&self.exit)
+        told(&mut self.exit)
     }
 
     fn poll(&mut self) -> Option<Exit> {
         // The vCPU that ran last does not run any more: an interrupt for it has to wake it.
         self.runs = false;
         let line = lines::take_pending()?;
-        self.interrupt(line).then(|| told(&self.exit))
+        self.interrupt(line).then(|| told(&mut self.exit))
     }
 
     fn stop(&mut self) -> ! {

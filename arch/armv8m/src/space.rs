@@ -42,7 +42,8 @@ impl Spaces for Machine {
         plan: &SpacePlan<'_>,
         _devices: impl Iterator<Item = VirtualDevice>,
     ) -> Result<(), BuildError> {
-        let requests = Requests::of(plan.regions)?;
+        let mut requests = Requests::new();
+        requests.take(plan.regions)?;
         // A VM has a virtual interrupt controller: its lines are counted.
         let is_vm = plan.lines != 0;
         let most = if is_vm { VM_STRETCHES } else { TASK_STRETCHES };

@@ -21,6 +21,7 @@ static IDLE_FRAME: IdleFrame = IdleFrame(UnsafeCell::new([0; FRAME_WORDS]));
 ///
 /// # Safety
 /// The CPU has left the code that was entered with the last frame.
+#[inline]
 pub unsafe fn idle_frame(entry: u32) -> u32 {
     // SAFETY: the caller's: no code uses the frame.
     unsafe {

@@ -12,12 +12,14 @@ unsafe extern "C" {
 
 /// Returns the address of the area.
 #[must_use]
+#[inline]
 pub fn address() -> u64 {
     (&raw const __log_area) as u64
 }
 
 /// Returns the area.
 #[must_use]
+#[inline]
 pub fn area() -> &'static Area {
     let area = (&raw const __log_area).cast::<Area>();
     // SAFETY: the linker script keeps these bytes free, no partition may have a mapping there (checked by
@@ -27,6 +29,7 @@ pub fn area() -> &'static Area {
 
 /// Returns the counters of a vCPU's exits, or else of the exceptions that come while the CPU waits.
 #[must_use]
+#[inline]
 pub fn exits(vcpu: Option<VcpuId>) -> &'static Exits {
     let area = area();
     let vcpu = vcpu.and_then(|vcpu| area.vcpus.get(usize::from(vcpu.0)));
@@ -40,6 +43,7 @@ pub fn exits(vcpu: Option<VcpuId>) -> &'static Exits {
 /// From `base` on there is room for so many records in RAM that is neither a partition's nor the hypervisor's
 /// for anything else, as the check of an image ensures for the places that the image gives.
 #[must_use]
+#[inline]
 pub unsafe fn ring(base: usize, records: usize) -> &'static [Entry] {
     if records == 0 {
         return &[];

@@ -36,7 +36,7 @@ impl Pool {
 
     /// Takes room for `count` values, or returns `None` if there is not so much left. No other value gets
     /// this room.
-    fn room<T>(&mut self, count: usize) -> Option<NonNull<T>> {
+    pub(crate) fn room<T>(&mut self, count: usize) -> Option<NonNull<T>> {
         let start = self.next.checked_next_multiple_of(align_of::<T>())?;
         let next = start.checked_add(size_of::<T>().checked_mul(count)?)?;
         if next > self.end {
@@ -57,13 +57,5 @@ impl Pool {
         }
         // SAFETY: all of them have just been written, and no other code has them.
         Some(unsafe { NonNull::slice_from_raw_parts(first, count).as_mut() })
-    }
-
-    /// Puts a value there, for ever.
-    pub fn put<T>(&mut self, value: T) -> Option<NonNull<T>> {
-        let place = self.room(1)?;
-        // SAFETY: room for a `T`, at a multiple of its alignment, and of no other value.
-        unsafe { place.write(value) };
-        Some(place)
     }
 }

@@ -18,42 +18,39 @@ impl<T, const N: usize> Slots<T, N> {
         Self { places: [None; N] }
     }
 
-    #[inline(always)]
-    fn place(&self, number: u8) -> Option<NonNull<T>> {
-        self.places.get(usize::from(number)).copied().flatten()
-    }
-
     /// Returns a value, if it is there.
     #[inline(always)]
     #[must_use]
     pub fn get(&self, number: u8) -> Option<&T> {
+        let place = self.places.get(usize::from(number)).copied().flatten()?;
         // SAFETY: `put` has put a value there, which only this table knows; references to it come from the
         // table only, and borrow the table.
-        self.place(number).map(|place| unsafe { place.as_ref() })
+        Some(unsafe { place.as_ref() })
     }
 
     /// Returns a value that can change, if it is there.
     #[inline(always)]
     #[must_use]
     pub fn get_mut(&mut self, number: u8) -> Option<&mut T> {
+        let mut place = self.places.get(usize::from(number)).copied().flatten()?;
         // SAFETY: as for `get`; the table is borrowed for as long as the reference lives.
-        self.place(number).map(|mut place| unsafe { place.as_mut() })
+        Some(unsafe { place.as_mut() })
     }
 
     /// Puts a value there, in the place of the one that was there. Returns false if there is no memory for
     /// it.
     pub fn put(&mut self, number: u8, value: T, pool: &mut Pool) -> bool {
-        if let Some(old) = self.get_mut(number) {
-            *old = value;
-            return true;
-        }
-        match self.places.get_mut(usize::from(number)) {
-            Some(slot) => {
-                *slot = pool.put(value);
-                slot.is_some()
-            }
-            None => false,
-        }
+        let Some(slot) = self.places.get_mut(usize::from(number)) else {
+            return false;
+        };
+        *slot = slot.or_else(|| pool.room(1));
+        let Some(place) = *slot else {
+            return false;
+        };
+        // SAFETY: the pool's room for one `T`, which only this table knows; the table is borrowed, so no
+        // reference to the value lives.
+        unsafe { place.write(value) };
+        true
     }
 }
 

@@ -7,36 +7,43 @@ use crate::region::{Memory, Rights};
 use bulkhead_arch_api::{BuildError, GuestPhys, MemoryKind, Region};
 
 /// The requests of a partition, in the order of its mappings.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Requests {
     list: [Request; MAX_REQUESTS],
     count: usize,
 }
 
 impl Requests {
-    /// Takes the mappings of a partition.
-    ///
-    /// # Errors
-    /// [`BuildError::BadRegion`]: a mapping is beyond 4 GiB, or is seen at another address than its own.
-    /// [`BuildError::TablesExhausted`]: there are too many.
-    pub fn of(regions: &[Region]) -> Result<Self, BuildError> {
+    /// Makes an empty list.
+    #[must_use]
+    pub const fn new() -> Self {
         const NOTHING: Request = Request {
             start: 0,
             bytes: 0,
             rights: Rights::NONE,
             memory: Memory::NORMAL,
         };
-        let mut all = Self {
+        Self {
             list: [NOTHING; MAX_REQUESTS],
-            count: regions.len(),
-        };
-        if regions.len() > all.list.len() {
+            count: 0,
+        }
+    }
+
+    /// Takes the mappings of a partition. The list is filled in place, because a second one would double the
+    /// stack of the caller.
+    ///
+    /// # Errors
+    /// [`BuildError::BadRegion`]: a mapping is beyond 4 GiB, or is seen at another address than its own.
+    /// [`BuildError::TablesExhausted`]: there are too many.
+    pub fn take(&mut self, regions: &[Region]) -> Result<(), BuildError> {
+        if regions.len() > self.list.len() {
             return Err(BuildError::TablesExhausted);
         }
-        for (slot, region) in all.list.iter_mut().zip(regions) {
+        for (slot, region) in self.list.iter_mut().zip(regions) {
             *slot = request(region).ok_or(BuildError::BadRegion(region.guest))?;
         }
-        Ok(all)
+        self.count = regions.len();
+        Ok(())
     }
 
     /// Returns the requests.
@@ -50,6 +57,12 @@ impl Requests {
     pub fn address(&self, index: usize) -> GuestPhys {
         let request = self.as_slice().get(index);
         GuestPhys(request.map_or(0, |request| request.start.into()))
+    }
+}
+
+impl Default for Requests {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

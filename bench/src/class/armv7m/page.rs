@@ -39,13 +39,13 @@ const WAIVERS: &[Waiver] = &[
     waiver("words-rtos-semaphore", 2503, TRAPS),
     waiver(
         "ping-bridged",
-        27208,
+        27070,
         "each access to a register of the virtual controller traps, some sixty a ping, and two more if the guest's \
          look for the answer comes just before it",
     ),
     waiver(
         "ping-ring",
-        4895,
+        4759,
         "one store that leaves for the kernel and one interrupt, each with a decision; two loads of the virtual \
          SysTick by which the program measures; and each word of a frame goes through the chip's FIFO",
     ),
