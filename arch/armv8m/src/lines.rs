@@ -194,6 +194,9 @@ impl Interrupts {
     /// Lets the lines that a VM has enabled interrupt the hypervisor, but for those whose handlers are
     /// `active`, which the VM has still.
     pub(crate) fn watch(&mut self, partition: PartitionId, enabled: &Lines, active: &Lines) {
+        if !self.has_lines(partition) {
+            return;
+        }
         let lines = self.all_of(partition).into_iter().zip(enabled).zip(active);
         for (word, ((own, enabled), active)) in lines.enumerate() {
             if own == 0 {
@@ -208,6 +211,9 @@ impl Interrupts {
 
     /// Stops watching the lines of a VM that runs again. Those that interrupted become `pending` for the VM.
     pub(crate) fn unwatch(&mut self, partition: PartitionId, pending: &mut Lines) {
+        if !self.has_lines(partition) {
+            return;
+        }
         let own = self.all_of(partition);
         let watched = self.enabled.iter_mut().zip(&mut self.held);
         for (((enabled, held), own), pending) in watched.zip(own).zip(pending) {
