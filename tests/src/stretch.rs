@@ -15,7 +15,7 @@ pub use result::{Found, Stretch, StretchKind};
 pub use table::table;
 
 use bulkhead::build::prepare::Prepared;
-use places::{Class, Symbols};
+use places::Symbols;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -106,10 +106,7 @@ impl Instrument {
             arguments,
             files,
             // The time of an instruction in the boards' figures.
-            scale: match symbols.class() {
-                Class::Small => 32,
-                Class::Large | Class::Power | Class::Pc => 1,
-            },
+            scale: board.costs.map_or(1, |costs| costs.instruction.get().max(1)),
             symbols,
             charged: prepared.system().longest_stretch(),
         })
