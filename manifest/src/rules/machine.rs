@@ -59,35 +59,44 @@ fn uart_is_aligned(partition: &PartitionSpec, board: Option<&Board>, report: &mu
     }
 }
 
+/// A key of the machine that not every class has a use for.
+struct ClassKey {
+    name: &'static str,
+    /// The place to blame, if the key is there.
+    place: Option<Place>,
+    has_meaning: fn(&ClassFacts) -> bool,
+    /// The reason why it has none on other classes.
+    why: &'static str,
+}
+
 /// Reports keys of the machine on a board of a class on which they change nothing.
 fn keys_have_a_meaning(partition: &PartitionSpec, board: &Board, report: &mut Report) {
     let machine = &partition.machine;
-    let words = machine.mask_words.as_ref();
-    let keys: [(_, _, fn(&ClassFacts) -> bool, _); 2] = [
-        (
-            "`machine.semihosting`",
-            machine.semihosting.key,
-            |facts| facts.semihosting,
-            "no program of this class has such calls answered",
-        ),
-        (
-            "`machine.mask-words`",
-            words.map(|words| words.place),
-            |facts| facts.replaces_instructions,
-            "no instruction of a program is replaced on this class",
-        ),
+    let keys = [
+        ClassKey {
+            name: "machine.semihosting",
+            place: machine.semihosting.key,
+            has_meaning: |facts| facts.semihosting,
+            why: "no program of this class has such calls answered",
+        },
+        ClassKey {
+            name: "machine.mask-words",
+            place: machine.mask_words.as_ref().map(|words| words.place),
+            has_meaning: |facts| facts.replaces_instructions,
+            why: "no instruction of a program is replaced on this class",
+        },
     ];
-    for (key, place, has_meaning, why) in keys {
-        let Some(place) = place.filter(|_| !has_meaning(board.class.facts())) else {
+    for key in keys {
+        let Some(place) = key.place.filter(|_| !(key.has_meaning)(board.class.facts())) else {
             continue;
         };
-        let able = Class::all().filter(|class| has_meaning(class.facts()));
+        let able = Class::all().filter(|class| (key.has_meaning)(class.facts()));
         let able: Vec<String> = able.map(|class| format!("`{}`", class.name())).collect();
-        let class = board.class.name();
-        let message = format!("{key} has no meaning on a board of class `{class}`");
+        let (name, class) = (key.name, board.class.name());
+        let message = format!("`{name}` has no meaning on a board of class `{class}`");
         report.push(
             Diagnostic::at(Code::NotForClass, place, message)
-                .label(why)
+                .label(key.why)
                 .help(format!(
                     "remove it, or choose a board of class {}",
                     able.join(" or ")
