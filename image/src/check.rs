@@ -24,7 +24,7 @@ mod access;
 mod board;
 mod channels;
 mod devices;
-mod guards;
+pub(crate) mod guards;
 mod memory;
 mod nics;
 mod partitions;

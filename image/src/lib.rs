@@ -45,6 +45,8 @@ mod tables;
 )]
 mod writer;
 
+#[cfg(feature = "writer")]
+pub use check::guards::has_gates;
 pub use digest::{BLOCK, LANES, Portable, Sha256};
 pub use error::{Fault, ImageError, Phrase, Table};
 pub use limits::{

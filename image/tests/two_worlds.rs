@@ -9,7 +9,8 @@ mod microcontroller;
 use bulkhead_arch_api::class::ARMV8M;
 use bulkhead_image::layout::*;
 use bulkhead_image::{Fault, Image, ImageBuilder, ImageError, Portable, Table};
-use microcontroller::{RAM, controller, gated, sample_of};
+use common::name;
+use microcontroller::{CODE, RAM, controller, gated, mapping, sample_of};
 
 /// Returns a memory protection controller.
 fn guard(registers: u64, memory: u64, size: u64) -> ControllerRecord {
@@ -31,6 +32,32 @@ fn worlds() -> ImageBuilder {
     builder
 }
 
+/// Adds a VM with a device whose gate the device of the other VM has already.
+fn share_gate(builder: &mut ImageBuilder) {
+    let [code, ram] = [CODE, RAM].map(|base| base + 0x1000);
+    builder.partitions.push(PartitionRecord {
+        name: name("other"),
+        first_vcpu: 1.into(),
+        entry: (code + 0x101).into(),
+        argument: code.into(),
+        stack: (ram + 0x1000).into(),
+        ..builder.partitions[0]
+    });
+    builder.vcpus.push(VcpuRecord::plain(1, 0, 4));
+    let own = |base: u64, size: u64, flags: u32| MemoryRecord {
+        partition: 1.into(),
+        ..mapping(base, size, flags)
+    };
+    builder.memory.extend([
+        own(code, 0x400, MEMORY_READ | MEMORY_EXECUTE),
+        own(ram, 0x1000, MEMORY_READ | MEMORY_WRITE | MEMORY_CLEAR),
+    ]);
+    builder.registers.push(RegistersRecord {
+        partition: 1.into(),
+        ..gated(0x84, 6)
+    });
+}
+
 #[rustfmt::skip] // One case per line.
 #[test]
 fn rules_of_two_worlds() {
@@ -38,7 +65,7 @@ fn rules_of_two_worlds() {
     let bytes = worlds().build().unwrap();
     let image = Image::check(&bytes, &ARMV8M, &Portable).unwrap();
     assert_eq!((image.granule(), image.controllers().len()), (1024, 6));
-    let cases: [(Change, Table, u32, Fault); 18] = [
+    let cases: [(Change, Table, u32, Fault); 20] = [
         (|b| b.controllers.push(b.controllers[3]), Table::Controllers, 6, Fault::Overlaps(Table::Controllers, 3)),
         (|b| b.controllers.push(controller(ROLE_SECURITY, CONTROLLER_IOTKIT_SECURITY, &[0x5009_0000], &[])), Table::Controllers, 6, Fault::SameAs(3)),
         (|b| b.controllers.push(guard(0x5800_9000, 0x1000, 0x1000)), Table::Controllers, 6, Fault::Overlaps(Table::Controllers, 4)),
@@ -53,6 +80,8 @@ fn rules_of_two_worlds() {
         (|b| b.registers = vec![gated(0x1000, 6)], Table::Registers, 0, Fault::OutOfRange),
         (|b| b.registers = vec![gated(u32::MAX - 3, 6)], Table::Registers, 0, Fault::OutOfRange),
         (|b| b.registers = vec![gated(0x84, 32)], Table::Registers, 0, Fault::OutOfRange),
+        (|b| b.registers = vec![gated(0x10, 6)], Table::Registers, 0, Fault::OutOfRange),
+        (share_gate, Table::Registers, 1, Fault::SameAs(0)),
         (|b| b.registers[0].flags = 0.into(), Table::Registers, 0, Fault::BadFlags),
         (|b| (b.registers[0].guest, b.registers[0].host) = (0x4000_6000.into(), 0x4000_6000.into()), Table::Registers, 0, Fault::OutsideMemory),
         (|b| b.memory[0].size = 0x420.into(), Table::Memory, 0, Fault::Unaligned),

@@ -9,6 +9,7 @@ pub mod console;
 pub(crate) mod context;
 pub mod memory;
 pub mod process;
+pub mod releases;
 pub(crate) mod start;
 mod variables;
 

@@ -275,12 +275,11 @@ fn main() {
     let package = env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
     let script = format!("{package}/../../../guest/link/mcu-bare.ld");
     if env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("none") {
-        for argument in ["--defsym=GUEST_CODE=0x50000", "--defsym=GUEST_RAM=0x20020000"] {
-            println!("cargo:rustc-link-arg-bins={argument}");
-        }
+        println!("cargo:rustc-link-search={package}");
         println!("cargo:rustc-link-arg-bins=-T{script}");
     }
     println!("cargo:rerun-if-changed={script}");
+    println!("cargo:rerun-if-changed={package}/memory.x");
     println!("cargo:rerun-if-changed=build.rs");
     let mut writer = Writer {
         state: SEED,

@@ -44,8 +44,16 @@ pub(super) const fn is_gated(record: &RegistersRecord) -> bool {
     record.flags.get() & REGISTERS_GATED != 0
 }
 
-/// Checks that a gate is a bit of a register of the board's security controller.
-pub(super) fn gate(image: &Image<'_>, record: &RegistersRecord) -> Result<(), Fault> {
+/// Tells whether a register of the security controller, at this offset in bytes, has gates of VMs (Arm
+/// ECM0601256, section 4.4.2).
+#[must_use]
+pub const fn has_gates(offset: u32) -> bool {
+    offset.is_multiple_of(4) && matches!(offset, 0x50 | 0x60..=0x6C | 0x70 | 0x74 | 0x80..=0x8C)
+}
+
+/// Checks that a gate is a bit of a register of the board's security controller, and that no device of
+/// another partition has the same.
+pub(super) fn gate(image: &Image<'_>, index: u16, record: &RegistersRecord) -> Result<(), Fault> {
     let (offset, bit) = (record.gate_offset.get(), record.gate_bit.get());
     if !GUARDED || !is_gated(record) {
         // Nothing on the target reads the fields then.
@@ -60,6 +68,14 @@ pub(super) fn gate(image: &Image<'_>, record: &RegistersRecord) -> Result<(), Fa
     require(offset.is_multiple_of(4), Fault::Unaligned)?;
     // The register for tasks follows the one for VMs at this distance.
     let is_inside = u64::from(offset).saturating_add(FOR_TASKS + 4) <= size.get();
-    let is_gate = matches!(offset, 0x50 | 0x60..=0x6C | 0x70 | 0x74 | 0x80..=0x8C);
-    require(is_inside && is_gate && bit < u32::BITS, Fault::OutOfRange)
+    require(
+        is_inside && has_gates(offset) && bit < u32::BITS,
+        Fault::OutOfRange,
+    )?;
+    for (other, other_index) in earlier(image.registers(), index) {
+        let is_same = is_gated(other) && (other.gate_offset.get(), other.gate_bit.get()) == (offset, bit);
+        let is_alone = !is_same || other.partition == record.partition;
+        require(is_alone, Fault::SameAs(other_index))?;
+    }
+    Ok(())
 }

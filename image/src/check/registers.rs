@@ -23,7 +23,7 @@ pub(super) fn window(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     let record = at(image.registers(), index)?;
     let owner = owner(image, record.partition.get())?;
     shape(image, record)?;
-    guards::gate(image, record)?;
+    guards::gate(image, index, record)?;
     // Where no gate keeps a task apart from registers, it reaches them by trap only.
     let may_map = owner.kind.get() == PARTITION_VM || is_forwarded(record) || GUARDED && is_gated(record);
     require(may_map, Fault::NotForTask)?;

@@ -300,6 +300,15 @@ impl Costs {
 /// Refuses a board: the key at fault, the mistake, and the remedy.
 pub(crate) type Refuse<'a> = dyn FnMut(&str, String, &str) + 'a;
 
+impl Device {
+    /// Tells whether the device has this interrupt line.
+    pub(crate) fn has_line(&self, line: u32) -> bool {
+        self.interrupts
+            .iter()
+            .any(|interrupt| interrupt.line.get() == line)
+    }
+}
+
 impl Board {
     /// Returns the costs of the hypervisor on a pCPU with this many vCPUs. `None`: the costs are not known.
     #[must_use]

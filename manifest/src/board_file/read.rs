@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use bulkhead_image::has_gates;
+
 use super::keys::{ControllerKeys, MemoryController, SCHEMA, SecurityKeys, of_all_classes};
 use crate::board::{Board, Class, Device, Gate};
 use crate::class;
@@ -344,11 +346,11 @@ fn check_gates(board: &Board, refuse: &mut impl FnMut(&str, String, &str)) {
             continue;
         };
         let register = u64::from(gate.register);
-        if !register.is_multiple_of(4) || register.saturating_add(4) > window.size {
+        if !has_gates(gate.register) || register.saturating_add(4) > window.size {
             refuse(
                 "device",
-                format!("the security controller has no register at {register:#x} for device `{name}`"),
-                "`gate.register` is the offset of a 32-bit register of `security`",
+                format!("the security controller has no gates at {register:#x} for device `{name}`"),
+                "`gate.register` is the offset of a register for non-secure access (`NSPPC`) in `security`",
             );
         }
         let earlier = gates.get(..index).unwrap_or(&[]);

@@ -36,6 +36,8 @@ pub(crate) struct Microcontroller {
     pub binary_reserve: u64,
     /// Another address of the reset vectors, if the CPU reads them there.
     pub reset_alias: Option<u64>,
+    /// Returns the line of a VM's UART if the manifest gives none.
+    pub uart_line: fn(&Board) -> u32,
     /// Refuses facts that no board of the class can have, although another microcontroller has them.
     pub check_board: fn(&Board, &mut Refuse<'_>),
     /// Reports mistakes in a manifest that only this class knows.
@@ -72,7 +74,7 @@ impl Host for Microcontroller {
     }
 
     fn settle(&self, manifest: &mut Manifest, board: &Board) {
-        board::settle_machines(manifest, board);
+        board::settle_machines(manifest, board, (self.uart_line)(board));
     }
 
     fn check(&self, manifest: &Manifest, board: &Board, report: &mut Report) {

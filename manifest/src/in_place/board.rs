@@ -52,8 +52,15 @@ pub(crate) fn settle(table: &Table, board: &mut Board) {
     board.code = code;
 }
 
-/// Fills in the UART's place and line, and the number of lines, from the board: a program expects them there.
-pub(crate) fn settle_machines(manifest: &mut Manifest, board: &Board) {
+/// Returns the line of the board's own UART, where a program expects the line of a virtual one.
+pub(crate) fn console_line(board: &Board) -> u32 {
+    let lines = board.driven(Role::Console).map(|console| &console.lines[..]);
+    lines.and_then(<[u32]>::first).copied().unwrap_or(0)
+}
+
+/// Fills in the place of the UART and the number of lines from the board: a program expects them there. The
+/// default of the UART's line is `uart_line`.
+pub(crate) fn settle_machines(manifest: &mut Manifest, board: &Board, uart_line: u32) {
     for partition in &mut manifest.partitions {
         let machine = &mut partition.machine;
         if let Some(console) = board.driven(Role::Console) {
@@ -63,8 +70,7 @@ pub(crate) fn settle_machines(manifest: &mut Manifest, board: &Board) {
                 uart.base.value = Address::new(window.base);
             }
             if uart.line.key.is_none() {
-                let line = console.lines.first().copied().unwrap_or(0);
-                uart.line.value = Whole::new(line.into()).unwrap_or_default();
+                uart.line.value = Whole::new(uart_line.into()).unwrap_or_default();
             }
         }
         machine.board_lines = Some(board.line_count.next_multiple_of(32));

@@ -59,29 +59,7 @@ pub(crate) fn plan(protection: &dyn Protection, input: &Input<'_>, report: &mut 
     };
     let mut taken: Vec<Window> = seen.iter().map(|owned| owned.area.window).collect();
     taken.push(board.own_ram);
-    let mut frames = Vec::new();
-    for (number, spec) in input.specs.iter().enumerate() {
-        let Some(network) = &spec.network else { continue };
-        let wanted = Window {
-            base: 0,
-            size: NIC_MEMORY,
-        };
-        // The memory that the partition sees has its place already.
-        let seen = input.guests.get(number).and_then(Guest::frames);
-        if let Some(base) = seen {
-            frames.push((number, base));
-            continue;
-        }
-        let Some(base) = lowest(board, wanted, NIC_MEMORY, &taken) else {
-            report.push(no_room_for_frames(spec, network));
-            continue;
-        };
-        taken.push(Window {
-            base,
-            size: NIC_MEMORY,
-        });
-        frames.push((number, base));
-    }
+    let frames = frames_of(input, &mut taken, report);
     let trace = input.trace.map(|wish| trace_place(board, wish, &taken));
     if trace == Some(None) {
         report.push(no_room_for_trace(input));
@@ -102,6 +80,35 @@ pub(crate) fn plan(protection: &dyn Protection, input: &Input<'_>, report: &mut 
         frames,
         hosts,
     })
+}
+
+/// Returns the partitions with a network, by number, and the address of the frames of each. Frames that the
+/// partition does not see get a place, which is `taken` then.
+fn frames_of(input: &Input<'_>, taken: &mut Vec<Window>, report: &mut Report) -> Vec<(usize, u64)> {
+    let mut frames = Vec::new();
+    for (number, spec) in input.specs.iter().enumerate() {
+        let Some(network) = &spec.network else { continue };
+        let wanted = Window {
+            base: 0,
+            size: NIC_MEMORY,
+        };
+        // The memory that the partition sees has its place already.
+        let seen = input.guests.get(number).and_then(Guest::frames);
+        if let Some(base) = seen {
+            frames.push((number, base));
+            continue;
+        }
+        let Some(base) = lowest(input.board, wanted, NIC_MEMORY, taken) else {
+            report.push(no_room_for_frames(spec, network));
+            continue;
+        };
+        taken.push(Window {
+            base,
+            size: NIC_MEMORY,
+        });
+        frames.push((number, base));
+    }
+    frames
 }
 
 /// Finds places for the channels in RAM that has no owner. Each is one piece, at one address for all sides. A

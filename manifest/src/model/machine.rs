@@ -7,7 +7,7 @@ use bulkhead_arch_api::ClassFacts;
 
 use super::devices::owned;
 use super::{MachineSpec, PartitionSpec, network};
-use crate::board::{Board, Class, Device};
+use crate::board::{Board, Class};
 use crate::diagnostic::Place;
 
 /// Bytes of a PL011's registers.
@@ -22,8 +22,12 @@ pub(crate) fn uart_size(class: &ClassFacts) -> u64 {
 
 /// Returns the lines of the virtual UART that have numbers.
 pub(crate) fn uart_lines(machine: &MachineSpec, board: Option<&Board>) -> RangeInclusive<u32> {
-    let first = machine.uart.line.get();
-    let console = Class::of_board(board).facts().console();
+    uart_lines_from(machine.uart.line.get(), Class::of_board(board))
+}
+
+/// Returns the lines of a virtual UART with this first line.
+pub(crate) fn uart_lines_from(first: u32, class: Class) -> RangeInclusive<u32> {
+    let console = class.facts().console();
     let behind = console.map_or(0, |(device, _)| device.lines).saturating_sub(1);
     first..=first.saturating_add(behind)
 }
@@ -41,10 +45,6 @@ pub(crate) fn taken_by_other(
     own: Option<Place>,
 ) -> Option<String> {
     let machine = &partition.machine;
-    let is_at = |device: &Device| {
-        let mut lines = device.interrupts.iter();
-        lines.any(|interrupt| interrupt.line.get() == line)
-    };
     if partition.console && uart_lines(machine, board).contains(&line) {
         return Some("the virtual UART's".to_owned());
     }
@@ -60,10 +60,10 @@ pub(crate) fn taken_by_other(
         .network
         .as_ref()
         .and_then(|_| network::controller(board));
-    if network.is_some_and(is_at) {
+    if network.is_some_and(|device| device.has_line(line)) {
         return Some("the virtual Ethernet controller's".to_owned());
     }
     let mut devices = owned(partition, board);
-    let (name, _) = devices.find(|(_, device)| is_at(device))?;
+    let (name, _) = devices.find(|(_, device)| device.has_line(line))?;
     Some(format!("that of device `{}`", name.value))
 }

@@ -183,8 +183,9 @@ tables! {
     pub(crate) UartSpec = "a UART" {
         /// address of the registers, 4K
         base "base": Given<Address>, default(0x09000000);
-        /// interrupt line (INTID). Class armv7m: the NVIC's external interrupt for receive, before the one
-        /// for transmit; the default is the board's own
+        /// interrupt line (INTID). Classes armv7m and armv8m: the NVIC's external interrupt for receive,
+        /// before the one for transmit. The default is the board's own line, and on class armv8m the
+        /// lowest from 16 on that no device of the board has
         line "line": Given<Whole<0, 991>>, default(33);
     }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The virtual machine of a partition: the place of its UART, the lines of its devices, calls of a debugger.
 
+use bulkhead_arch_api::ClassFacts;
+
 use crate::board::{Board, Class};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::machine::uart_lines;
@@ -19,8 +21,7 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
         controller_is_possible(partition, report);
         uart_is_aligned(partition, board, report);
         if let Some(board) = board {
-            semihosting_is_possible(partition, board, report);
-            mask_words_are_possible(partition, board, report);
+            keys_have_a_meaning(partition, board, report);
         }
         if partition.kind == Kind::Vm {
             uart_line_exists(partition, board, report);
@@ -58,50 +59,50 @@ fn uart_is_aligned(partition: &PartitionSpec, board: Option<&Board>, report: &mu
     }
 }
 
-/// Reports the key `machine.semihosting` on a board of a class that answers no calls of a debugger.
-fn semihosting_is_possible(partition: &PartitionSpec, board: &Board, report: &mut Report) {
-    if board.class.facts().semihosting {
-        return;
-    }
-    let Some(place) = partition.machine.semihosting.key else {
-        return;
-    };
-    let able = Class::all().filter(|class| class.facts().semihosting);
-    let able: Vec<String> = able.map(|class| format!("`{}`", class.name())).collect();
-    let message = format!(
-        "`machine.semihosting` has no meaning on a board of class `{}`",
-        board.class.name()
-    );
-    report.push(
-        Diagnostic::at(Code::NotForClass, place, message)
-            .label("no program of this class has such calls answered")
-            .help(format!(
-                "remove it, or choose a board of class {}",
-                able.join(" or ")
-            )),
-    );
+/// A key of the machine that not every class has a use for.
+struct ClassKey {
+    name: &'static str,
+    /// The place to blame, if the key is there.
+    place: Option<Place>,
+    has_meaning: fn(&ClassFacts) -> bool,
+    /// The reason why it has none on other classes.
+    why: &'static str,
 }
 
-/// Reports the key `machine.mask-words` on a board of a class on which nothing is replaced.
-fn mask_words_are_possible(partition: &PartitionSpec, board: &Board, report: &mut Report) {
-    let Some(words) = &partition.machine.mask_words else {
-        return;
-    };
-    if board.class.facts().replaces_instructions {
-        return;
+/// Reports keys of the machine on a board of a class on which they change nothing.
+fn keys_have_a_meaning(partition: &PartitionSpec, board: &Board, report: &mut Report) {
+    let machine = &partition.machine;
+    let keys = [
+        ClassKey {
+            name: "machine.semihosting",
+            place: machine.semihosting.key,
+            has_meaning: |facts| facts.semihosting,
+            why: "no program of this class has such calls answered",
+        },
+        ClassKey {
+            name: "machine.mask-words",
+            place: machine.mask_words.as_ref().map(|words| words.place),
+            has_meaning: |facts| facts.replaces_instructions,
+            why: "no instruction of a program is replaced on this class",
+        },
+    ];
+    for key in keys {
+        let Some(place) = key.place.filter(|_| !(key.has_meaning)(board.class.facts())) else {
+            continue;
+        };
+        let able = Class::all().filter(|class| (key.has_meaning)(class.facts()));
+        let able: Vec<String> = able.map(|class| format!("`{}`", class.name())).collect();
+        let (name, class) = (key.name, board.class.name());
+        let message = format!("`{name}` has no meaning on a board of class `{class}`");
+        report.push(
+            Diagnostic::at(Code::NotForClass, place, message)
+                .label(key.why)
+                .help(format!(
+                    "remove it, or choose a board of class {}",
+                    able.join(" or ")
+                )),
+        );
     }
-    let able = Class::all().filter(|class| class.facts().replaces_instructions);
-    let able: Vec<String> = able.map(|class| format!("`{}`", class.name())).collect();
-    let class = board.class.name();
-    let message = format!("`machine.mask-words` has no meaning on a board of class `{class}`");
-    report.push(
-        Diagnostic::at(Code::NotForClass, words.place, message)
-            .label("no instruction of a program is replaced on this class")
-            .help(format!(
-                "remove it, or choose a board of class {}",
-                able.join(" or ")
-            )),
-    );
 }
 
 /// Reports a first instruction that is between two instructions. On a class of microcontrollers, `entry` is

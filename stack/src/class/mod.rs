@@ -2,8 +2,7 @@
 //! The parts of the computation that differ for each class: its instructions, and where its stacks begin.
 
 mod aarch64;
-mod armv7m;
-mod armv8m;
+mod cortex_m;
 mod ppc405;
 mod x86_64;
 
@@ -13,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The list of classes.
 static CLASSES: &[&dyn Way] = &[
     &aarch64::Aarch64,
-    &armv7m::ARMV7M,
-    &armv8m::ARMV8M,
+    &cortex_m::ARMV7M,
+    &cortex_m::ARMV8M,
     &ppc405::Ppc405,
     &x86_64::X86,
 ];

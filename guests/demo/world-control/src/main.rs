@@ -2,20 +2,20 @@
 //! A control loop of 1 kHz as a task: it keeps a level at a set point, and tells another task of each tenth
 //! step.
 //!
-//! It needs the capabilities `clock` (the timer) and `readings` (a channel with a ring). Releases have
-//! absolute deadlines, so lateness shows and does not add up. A step that ends a period or more after its
-//! release is missed. Every 250 steps it prints `control: releases 250, missed 0, jitter max 1234 ns,
-//! response max 2345 ns, level 50000`. The jitter is the time from the release to the first instruction, the
-//! response the time to the last one. Both are the longest since the start.
+//! It needs the capabilities `clock` (the timer) and `readings` (a channel with a ring). Every 250 steps it
+//! prints `control: releases 250, missed 0, jitter max 1234 ns, response max 2345 ns, level 50000`. The
+//! jitter is the time from the release to the first instruction, the response the time to the last one. Both
+//! are the longest since the start.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
 
 use bulkhead_guest::channel::Channel;
-use bulkhead_guest::hypercall::{self, Handle};
+use bulkhead_guest::hypercall::Handle;
 use bulkhead_guest::println;
 use bulkhead_guest::ring::Producer;
 use bulkhead_guest::startup_page::StartupPage;
+use bulkhead_guest::task::releases::Releases;
 
 bulkhead_guest::task_main!(main);
 
@@ -44,14 +44,6 @@ impl Loop {
     }
 }
 
-/// The longest times since the start, in nanoseconds.
-#[derive(Default)]
-struct Times {
-    missed: u32,
-    jitter: u64,
-    response: u64,
-}
-
 fn main(page: StartupPage<'static>) {
     let find = |name: &str| page.find(name).map(|found| Handle(found.index));
     let readings = find("readings").and_then(|readings| Channel::open(readings).ok());
@@ -63,12 +55,9 @@ fn main(page: StartupPage<'static>) {
         println!("control: no room for a ring");
         return;
     };
-    let now = || hypercall::timer_now(clock).unwrap_or(0);
-    let (mut controlled, mut times, mut release) = (Loop::default(), Times::default(), now());
+    let (mut controlled, mut releases) = (Loop::default(), Releases::new(clock, PERIOD));
     for number in 1_u32.. {
-        release += PERIOD;
-        let _ = hypercall::timer_sleep(clock, release);
-        times.jitter = times.jitter.max(now() - release);
+        releases.wait();
         controlled.step();
         if number.is_multiple_of(READING) {
             let sent = producer.send(&(number / READING).to_le_bytes());
@@ -76,15 +65,14 @@ fn main(page: StartupPage<'static>) {
                 println!("control: reading {} REFUSED", number / READING);
             }
         }
-        let response = now() - release;
-        times.response = times.response.max(response);
-        times.missed += u32::from(response >= PERIOD);
+        releases.end();
         if number.is_multiple_of(REPORT) {
-            let Times {
+            let Releases {
                 missed,
                 jitter,
                 response,
-            } = times;
+                ..
+            } = releases;
             let level = controlled.level;
             println!(
                 "control: releases {number}, missed {missed}, jitter max {jitter} ns, response max {response} ns, level {level}"

@@ -13,6 +13,7 @@ use bulkhead_arch_api::class::ARMV7M;
 use super::Host;
 use super::microcontroller::Microcontroller;
 use crate::driver::{CMSDK_UART, DUAL_TIMER, LAN9118, NVIC};
+use crate::in_place::board;
 use crate::in_place::protection::Parts;
 use crate::in_place::regions::Regions;
 use instructions::T32;
@@ -31,6 +32,7 @@ pub(super) const HOST: &dyn Host = &Microcontroller {
     )],
     reset_alias: None,
     binary_reserve: 104 << 10,
+    uart_line: board::console_line,
     check_board: |_, _| (),
     check: |_, _, _| (),
 };

@@ -5,6 +5,7 @@
 //! A program for a VM comes as an ELF file. The reader of programs is `in_place::vm`. A file that has no
 //! addresses would need one more reader there, which takes the address from the manifest.
 
+mod lines;
 mod rules;
 
 use bulkhead_arch_api::class::ARMV8M;
@@ -28,6 +29,10 @@ pub(super) const HOST: &dyn Host = &Microcontroller {
     // Arm ECM0601256, section 3.2). An emulator reads them there before it has loaded anything.
     reset_alias: Some(rules::SECURE),
     binary_reserve: 104 << 10,
+    uart_line: lines::uart_line,
     check_board: rules::check_board,
-    check: rules::check,
+    check: |manifest, board, report| {
+        rules::check(manifest, board, report);
+        lines::check(manifest, board, report);
+    },
 };

@@ -3,10 +3,11 @@
 
 use crate::board::Board;
 use crate::class::Refuse;
-use crate::diagnostic::{Code, Diagnostic, Report};
+use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::driver::Role;
-use crate::model::Manifest;
 use crate::model::devices::owned;
+use crate::model::{Kind, Manifest, PartitionSpec};
+use crate::place::channels::sides_of;
 use crate::window::Window;
 
 /// The address bit that makes an address one of the secure world (Arm ECM0601256, section 3.2).
@@ -69,22 +70,56 @@ fn guarded_memory(board: &Board, refuse: &mut Refuse<'_>) {
     }
 }
 
-/// Checks that each device that a partition has can be kept from the others.
+/// Checks that each device that a partition has can be kept from the others, and that VMs may write their
+/// memory.
 pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
     for partition in &manifest.partitions {
-        for (name, _) in owned(partition, board).filter(|(_, device)| device.gate.is_none()) {
-            let message = format!(
-                "the device `{}` has no gate on board `{}`",
-                name.value, board.name
-            );
-            report.push(
-                Diagnostic::at(Code::NoGate, name.place, message)
-                    .label("nothing would keep it from the VMs that do not have it")
-                    .help(
-                        "remove it, or give it a `gate` in the board file: the bit of the security controller \
-                         that lets non-secure software reach it",
-                    ),
-            );
-        }
+        devices_have_gates(partition, board, report);
+    }
+    for vm in manifest.partitions.iter().filter(|spec| spec.kind == Kind::Vm) {
+        memory_is_writable(vm, manifest, report);
+    }
+}
+
+fn devices_have_gates(partition: &PartitionSpec, board: &Board, report: &mut Report) {
+    for (name, _) in owned(partition, board).filter(|(_, device)| device.gate.is_none()) {
+        let message = format!(
+            "the device `{}` has no gate on board `{}`",
+            name.value, board.name
+        );
+        report.push(
+            Diagnostic::at(Code::NoGate, name.place, message)
+                .label("nothing would keep it from the VMs that do not have it")
+                .help(
+                    "remove it, or give it a `gate` in the board file: the bit of the security controller \
+                     that lets non-secure software reach it",
+                ),
+        );
+    }
+}
+
+/// Checks that a VM may write its regions and channels. SAU and memory protection controllers say who reaches
+/// memory, and not how. So nothing would stop the stores of a VM that may only read.
+fn memory_is_writable(vm: &PartitionSpec, manifest: &Manifest, report: &mut Report) {
+    let name = &vm.name.value;
+    let mut refuse = |what: String, place: Place, help: &str| {
+        let message = format!("`{name}` is a VM that could write {what}");
+        report.push(
+            Diagnostic::at(Code::NotForClass, place, message)
+                .label("no hardware of this class stops the stores of a VM to memory that it reads")
+                .help(help),
+        );
+    };
+    for region in vm.regions.iter().filter(|region| !region.access.write) {
+        let help = "give `access = \"rw\"`";
+        refuse("a region which it may only read".to_owned(), region.start, help);
+    }
+    for side in sides_of(manifest, name)
+        .iter()
+        .filter(|side| !side.spec.access.write)
+    {
+        let what = format!("channel `{}`, which it may only read", side.channel.name.value);
+        let place = side.spec.access.place.unwrap_or(side.spec.start);
+        refuse(what, place, "give \"rw\", or make the reader a task");
     }
 }

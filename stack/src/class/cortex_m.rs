@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Class `armv7m`. The exceptions of a guest come while `bulkhead_enter` is active, on top of it. A prompt
-//! line may come anywhere, and so may a fault of the hypervisor's own.
+//! Classes `armv7m` and `armv8m`: the same stack, and nearly the same instructions. The exceptions of a guest
+//! come while `bulkhead_enter` is active, on top of it. A fault of the hypervisor's own may come anywhere,
+//! and on class `armv7m` a prompt line as well.
 
 use super::{Registers, Room, Step, Traps, Way, unknown};
 use capstone::Capstone;
@@ -15,9 +16,16 @@ pub(super) struct CortexM {
     pub(super) has_worlds: bool,
 }
 
+/// Class `armv7m`.
 pub(super) const ARMV7M: CortexM = CortexM {
     name: "armv7m",
     has_worlds: false,
+};
+
+/// Class `armv8m`.
+pub(super) const ARMV8M: CortexM = CortexM {
+    name: "armv8m",
+    has_worlds: true,
 };
 
 /// The linker's filling between functions.
