@@ -95,7 +95,7 @@ codes! {
     PayloadKind = "E056", "A payload is of a kind that cannot be loaded.";
     ElfDamaged = "E057", "An ELF file is truncated or damaged.";
     ElfMachine = "E058", "An ELF file is for another machine.";
-    ElfOutside = "E059", "An ELF segment is outside the partition's memory.";
+    ElfOutside = "E059", "A segment of an ELF file, or a part of another image, is outside the partition's memory.";
     ImageDamaged = "E060", "A Linux Image is truncated or not possible here.";
     GzipDamaged = "E061", "A gzip file is damaged.";
     TaskNeedsElf = "E062", "The image of a task is not an ELF file.";
@@ -139,6 +139,7 @@ codes! {
     OddEntry = "E106", "No instruction is at the address of the first one.";
     BadOwnPolicy = "E107", "The crate of a policy of your own cannot be built in.";
     NoGate = "E108", "A device of a partition cannot be kept from the others: the board file gives no gate of it.";
+    HexDamaged = "E109", "A file of Intel HEX is truncated or damaged.";
     IdlePcpu = "W101", "A pCPU is configured, but no vCPU uses it.";
     UnusedAction = "W102", "A health action can never be taken.";
     NeverStarted = "W103", "A partition is not started at boot, and no partition can start it.";

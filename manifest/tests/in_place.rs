@@ -11,9 +11,9 @@ use bulkhead_image::{Image, Portable};
 use bulkhead_manifest::parts::Part;
 use bulkhead_manifest::{ClassBinary, CompileInput, FlashError, System, Window, compile, flashable};
 use std::ops::Range;
-use support::firmware;
 use support::firmware::class_binary;
 use support::microcontroller::{contents, image, system_of};
+use support::{firmware, raw_binary};
 
 /// Addresses of class binary, system image, log and RAM of the hypervisor on this board.
 const BINARY: u32 = 0x3d_6000;
@@ -433,7 +433,7 @@ fn code_that_is_executed_and_would_not_be_read_is_refused() {
         (
             "overlap",
             with_words(&good, &[(vectors + 8, 6), (vectors + 20, 72)]),
-            "sections `` and `.text` overlap",
+            "its section `` and its section `.text` overlap",
         ),
     ];
     for (name, bad, expected) in cases {
@@ -547,4 +547,21 @@ fn damaged_programs_are_refused_and_never_more() {
             )
         });
     }
+}
+
+#[test]
+fn a_raw_binary_without_such_instructions_stays_as_it_is() {
+    let manifest = MANIFEST.replace(
+        "memory =",
+        &format!("place = {RAM:#x}\nmachine.load-at = {CODE:#x}\nmemory ="),
+    );
+    let loop_only = raw_binary(&firmware(CODE, RAM, &[0xe7fe], &[]));
+    let system = system_of(&manifest, "raw", &loop_only).expect("a system");
+    assert_eq!(system.replaced(0), Some((0, 0)));
+    let masks = raw_binary(&firmware(CODE, RAM, &PROGRAM, &PROGRAM_MAP));
+    let refused = system_of(&manifest, "masks", &masks).expect_err("refused");
+    assert!(
+        refused.contains("E082") && refused.contains("has no symbols"),
+        "{refused}"
+    );
 }

@@ -14,7 +14,7 @@ use bulkhead_manifest::{ClassBinary, FlashError, flashable};
 use std::ops::Range;
 use support::firmware::class_binary;
 use support::microcontroller::{contents, image, system_of};
-use support::{firmware, firmware_at};
+use support::{firmware, firmware_at, intel_hex, raw_binary};
 
 /// Addresses of class binary and RAM of the hypervisor on this board.
 const BINARY: u32 = 0x3d_6000;
@@ -119,6 +119,23 @@ fn a_program_of_a_vm_stays_as_it_is_and_has_whole_blocks() {
     // The CPU starts with the vectors at the secure name of address 0.
     let vectors = contents(&file, 0x1000_0000).expect("the reset vectors");
     assert_eq!(vectors, [[0; 4], (BINARY | 1).to_le_bytes()].concat());
+}
+
+/// Returns the VM with an image that does not say where its variables are.
+fn silent_vm(machine: &str) -> String {
+    VM.replace("memory =", &format!("place = {RAM:#x}\n{machine}\nmemory ="))
+}
+
+#[test]
+fn a_raw_binary_and_a_hex_file_are_the_same_program_as_the_elf_file() {
+    let elf = program();
+    let raw = raw_binary(&elf);
+    let hex = intel_hex(CODE, &raw);
+    let image_of = |manifest: &str, file: &[u8]| image(&system_of(manifest, "flat", file).expect("a system"));
+    let expected = image_of(&silent_vm(""), &elf);
+    let load_at = format!("machine.load-at = {CODE:#x}");
+    assert!(image_of(&silent_vm(&load_at), &raw) == expected, "the raw binary");
+    assert!(image_of(&silent_vm(""), hex.as_bytes()) == expected, "the file of Intel HEX");
 }
 
 #[test]

@@ -144,6 +144,7 @@ struct Text {
     reset_after: Option<String>,
     log_area: Vec<String>,
     replace: Vec<(String, String)>,
+    objcopy: BTreeMap<String, String>,
     agrees_within_us: Option<u64>,
     longest: Option<bool>,
     exits_agree: Option<bool>,
@@ -175,6 +176,8 @@ pub struct Case {
     pub path: PathBuf,
     /// The manifest's text.
     pub manifest: String,
+    /// Guests that are converted first, each with the format (`objcopy -O`). The manifest names the result.
+    pub objcopy: BTreeMap<String, String>,
     /// Limit on the board's clock, seconds.
     pub time_limit: f64,
     /// Limit on the wall clock, seconds.
@@ -415,6 +418,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         name,
         path: manifest.path.clone(),
         manifest: text,
+        objcopy: merged(&base.objcopy, &case.objcopy),
         time_limit,
         real_limit,
         long: case.long.or(base.long).unwrap_or(false)

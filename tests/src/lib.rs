@@ -15,6 +15,7 @@ mod ahead;
 mod bare;
 mod bound;
 mod case;
+mod converted;
 mod entries;
 mod exits;
 mod folders;

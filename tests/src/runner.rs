@@ -4,6 +4,7 @@
 use crate::ahead::Ahead;
 use crate::bare;
 use crate::case::Case;
+use crate::converted::Converted;
 use crate::entries::Entries;
 use crate::exits::Exceptions;
 use crate::peer::Peer;
@@ -85,7 +86,11 @@ fn launch_of(case: &Case) -> Launch {
 fn run(case: &Case, progress: &Progress) -> Vec<String> {
     let mut launch = launch_of(case);
     let options = case.options();
-    let prepared = match prepare_text(&case.path, &case.manifest, &options, progress) {
+    let converted = match Converted::new(case, progress) {
+        Ok(converted) => converted,
+        Err(problem) => return vec![problem.to_string()],
+    };
+    let prepared = match prepare_text(&case.path, &converted.text, &options, progress) {
         Ok(prepared) => prepared,
         Err(problem) => return vec![problem.to_string()],
     };

@@ -26,6 +26,7 @@ use crate::board::Board;
 use crate::guest::DebuggerCall;
 use crate::payload::Stretch;
 use crate::payload::elf::{ElfError, damaged, machine_name};
+use crate::payload::hex::HexError;
 use crate::window::Window;
 
 /// Number of loadable segments that an ELF file can have here.
@@ -43,20 +44,26 @@ pub(crate) struct Firmware {
     /// Contents that are put into RAM at every start.
     pub data: Vec<Stretch>,
     pub rewritten: Rewritten,
+    /// True if the file does not say which RAM the program uses.
+    pub is_silent: bool,
 }
 
 /// The reason why a program cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FirmwareError {
     Elf(ElfError),
-    /// A segment is neither in code memory nor in RAM.
+    /// A record of a file of Intel HEX is wrong.
+    Hex(HexError),
+    /// Contents, or memory of a segment, are neither in code memory nor in RAM.
     Outside {
-        index: usize,
+        what: String,
         address: u64,
         size: u64,
     },
     /// Code and data cannot be told apart, or an instruction cannot be replaced.
     Refused(Refusals),
+    /// An image without symbols may have instructions that would have to be replaced.
+    Untold(Refusals),
     /// There is no vector table at this address.
     NoVectors {
         address: u64,
@@ -84,13 +91,32 @@ pub(crate) struct Vectors {
     pub reset: u64,
 }
 
+/// Tells whether one of the stretches holds a window.
+fn inside(stretches: &[Window], window: Window) -> bool {
+    stretches.iter().any(|other| other.contains(window))
+}
+
 impl Firmware {
+    /// Adds contents of the board's code memory or RAM. Returns false if they are in neither.
+    pub fn add(&mut self, stretch: Stretch, board: &Board) -> bool {
+        let window = stretch.window();
+        if inside(&board.code, window) {
+            self.code.push(stretch);
+        } else if inside(&board.ram, window) {
+            self.data.push(stretch);
+        } else {
+            return false;
+        }
+        true
+    }
+
     /// Returns the vector table at `address`, or at the beginning of the contents of code memory.
     ///
     /// # Errors
     /// [`FirmwareError::NoVectors`].
     pub fn vectors(&self, address: Option<u64>) -> Result<Vectors, FirmwareError> {
-        let first = self.code.first().map_or(0, |stretch| stretch.address);
+        let mut contents = self.code.iter().chain(&self.data);
+        let first = contents.next().map_or(0, |stretch| stretch.address);
         let address = address.unwrap_or(first);
         let none = |why: &str| FirmwareError::NoVectors {
             address,
@@ -105,6 +131,9 @@ impl Firmware {
             let bytes = holder.bytes.get(start..start + 4)?;
             Some(u64::from(u32::from_le_bytes(bytes.try_into().ok()?)))
         };
+        if self.code.is_empty() {
+            return Err(none("it has nothing in code memory, where programs are executed"));
+        }
         // VTOR holds no lower bits (Arm DDI 0403E, section B3.2.5).
         if !address.is_multiple_of(128) {
             return Err(none("it is not at a multiple of 128"));
@@ -120,7 +149,8 @@ impl Firmware {
             size: 2,
         };
         if !self.code.iter().any(|stretch| stretch.window().contains(handler)) {
-            return Err(none("its second word does not lead to code of the program"));
+            let why = format!("its second word, {reset:#x}, does not lead to code of the program");
+            return Err(none(&why));
         }
         if !stack.is_multiple_of(4) || stack == 0 {
             return Err(none("its first word is no stack pointer"));
@@ -265,26 +295,23 @@ fn place(
         segment.p_vaddr(ENDIAN),
         u64::from(segment.p_memsz(ENDIAN)).saturating_sub(skipped),
     );
-    let inside = |stretches: &[Window], window: Window| stretches.iter().any(|other| other.contains(window));
     for window in [filled, occupied].into_iter().filter(|window| window.size > 0) {
         if !inside(&board.code, window) && !inside(&board.ram, window) {
             return Err(FirmwareError::Outside {
-                index,
+                what: format!("segment {index}"),
                 address: window.base,
                 size: window.size,
             });
         }
     }
     if !contents.is_empty() {
-        let stretch = Stretch {
-            address: filled.base,
-            bytes: contents.to_vec(),
-        };
-        if inside(&board.code, filled) {
-            firmware.code.push(stretch);
-        } else {
-            firmware.data.push(stretch);
-        }
+        firmware.add(
+            Stretch {
+                address: filled.base,
+                bytes: contents.to_vec(),
+            },
+            board,
+        );
     }
     if occupied.size > 0 && inside(&board.ram, occupied) {
         firmware.ram.push(occupied);
@@ -474,7 +501,7 @@ fn executable<'a>(
         .find(|pair| end(&pair[0]) > u64::from(pair[1].address))
     {
         let (one, other) = (&pair[0].name, &pair[1].name);
-        return Err(damaged(format!("its sections {one} and {other} overlap")).into());
+        return Err(damaged(format!("its {one} and its {other} overlap")).into());
     }
     Ok(found)
 }
@@ -496,13 +523,11 @@ fn holder<'a>(
         return Ok(None);
     };
     if holders.next().is_some() {
-        return Err(damaged(format!("its section {name} is in several segments")));
+        return Err(damaged(format!("its {name} is in several segments")));
     }
     let all = in_file(holder);
     if within.start < all.start || within.end > all.end {
-        return Err(damaged(format!(
-            "its section {name} is larger than the segment it is in"
-        )));
+        return Err(damaged(format!("its {name} is larger than the segment it is in")));
     }
     Ok(Some(holder))
 }
@@ -516,7 +541,7 @@ fn section_name(
     section: &SectionHeader32<LittleEndian>,
 ) -> String {
     let name = sections.section_name(ENDIAN, section).unwrap_or_default();
-    format!("`{}`", String::from_utf8_lossy(name))
+    format!("section `{}`", String::from_utf8_lossy(name))
 }
 
 /// Returns the address and the contents of a mapping symbol: `$t`, `$d`, `$a`, perhaps with a suffix after a

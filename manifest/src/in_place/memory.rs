@@ -15,6 +15,7 @@ use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::guest::{Area, AreaKind, Context};
 use crate::model::{Access, Placed};
 use crate::payload::elf::ElfError;
+use crate::payload::hex::HexError;
 use crate::payload::{Piece, Stretch, blob_name, bytes};
 use crate::units::format_size;
 use crate::window::Window;
@@ -87,20 +88,36 @@ pub(crate) fn refusal(context: &Context<'_>, name: &Placed<String>, error: Firmw
             format!("the ELF file `{}` is damaged: {what}", name.value),
         )
         .help("copy or build it again"),
+        FirmwareError::Hex(HexError { line, why }) => at(
+            Code::HexDamaged,
+            format!("the file of Intel HEX `{}` is damaged: {why}", name.value),
+        )
+        .label(format!("in its line {line}"))
+        .help("copy or build it again"),
         FirmwareError::Outside {
-            index,
+            what,
             address,
             size,
-        } => at(
-            Code::ElfOutside,
-            format!(
-                "segment {index} of `{}` at {address:#x} with {} is neither in code memory nor in RAM of board `{}`",
+        } => {
+            let message = format!(
+                "{what} of `{}` at {address:#x} with {} is neither in code memory nor in RAM of board `{}`",
                 name.value,
                 bytes(size),
                 context.board.name
-            ),
+            );
+            let load_at = context.spec.machine.load_at.as_ref();
+            Diagnostic::at(Code::ElfOutside, load_at.map_or(name.place, |at| at.place), message)
+                .help("link it for the memory of the board: `bulkhead boards`")
+        }
+        FirmwareError::Untold(places) => at(
+            Code::CannotRewrite,
+            format!("the image `{}` has no symbols, and its code cannot be told from data", name.value),
         )
-        .help("link it for the memory of the board: `bulkhead boards`"),
+        .label(places.join("; "))
+        .help(format!(
+            "give the ELF file of the same build, with its symbols: class `{}` replaces instructions; a board of class `armv8m` runs an image as it is",
+            context.board.class.name()
+        )),
         FirmwareError::Refused(places) => {
             let more = places.len().saturating_sub(LISTED);
             let mut lines: Vec<String> = places.into_iter().take(LISTED).collect();
@@ -118,10 +135,16 @@ pub(crate) fn refusal(context: &Context<'_>, name: &Placed<String>, error: Firmw
             .help("link it without removing its symbols, mark code in assembly as code (`.thumb_func`, `.inst`), and give constants an output section of their own in the linker script (`.rodata`)")
         }
         FirmwareError::NoVectors { address, why } => {
-            let place = context.spec.machine.entry.as_ref().map_or(name.place, |entry| entry.place);
+            let machine = &context.spec.machine;
+            let keys = machine.entry.as_ref().or(machine.load_at.as_ref());
+            let place = keys.map_or(name.place, |key| key.place);
             let message = format!("there is no vector table at {address:#x} of `{}`: {why}", name.value);
-            Diagnostic::at(Code::NoVectors, place, message)
-                .help("link the vector table first, or say where it is: `machine.entry`; a program without one runs as `kind = \"task\"`")
+            let help = if machine.load_at.is_some() {
+                "give the address that the binary is linked for (`machine.load-at`), or say where its vector table is: `machine.entry`"
+            } else {
+                "link the vector table first, or say where it is: `machine.entry`; a program without one runs as `kind = \"task\"`"
+            };
+            Diagnostic::at(Code::NoVectors, place, message).help(help)
         }
     }
 }
@@ -149,6 +172,10 @@ pub(crate) fn ram_window(
             base: at.value.get(),
             size,
         });
+    }
+    if firmware.is_silent {
+        report.push(silent(context, stack));
+        return None;
     }
     let variables = firmware.ram.iter().map(|window| window.base);
     let Some(lowest) = variables.chain(stack).min() else {
@@ -181,6 +208,24 @@ pub(crate) fn ram_window(
     );
     report.push(Diagnostic::at(Code::UnalignedSize, place, message).help(help));
     None
+}
+
+/// Returns the finding that neither the manifest nor an image says where the program's RAM is.
+fn silent(context: &Context<'_>, stack: Option<u64>) -> Diagnostic {
+    let spec = context.spec;
+    let place = spec.image.as_ref().map_or(spec.name.place, |name| name.place);
+    let hint = stack.map_or_else(String::new, |stack| {
+        format!(
+            "; by its first word its stack is below {:#x}",
+            stack.saturating_add(4)
+        )
+    });
+    let message = format!("nothing says where the memory of `{}` is", context.name());
+    Diagnostic::at(Code::MissingKey, place, message)
+        .label(format!(
+            "such an image does not say where its variables are{hint}"
+        ))
+        .help("add `place = ...`: the beginning of RAM in its linker script")
 }
 
 /// Returns the remedy that would put `window` into the partition's `ram`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The rules for boards of microcontrollers: no address is translated, one CPU, programs are ELF files.
+//! The rules for boards of microcontrollers: no address is translated, one CPU.
 #![deny(clippy::arithmetic_side_effects)]
 
 use super::protection::{Parts, Protection};
@@ -72,7 +72,6 @@ fn keys_have_a_meaning(partition: &PartitionSpec, class: Class, own: &[(&str, &s
 
 fn machine_has_a_meaning(partition: &PartitionSpec, class: Class, report: &mut Report) {
     let machine = &partition.machine;
-    let load_at = machine.load_at.as_ref().map(|at| at.place);
     let keys = [
         (
             "`machine.ram-base`",
@@ -80,7 +79,6 @@ fn machine_has_a_meaning(partition: &PartitionSpec, class: Class, report: &mut R
             "use `place`: the bus address is the partition's own",
         ),
         ("`machine.gic`", machine.gic.key, "every VM has an NVIC"),
-        ("`machine.load-at`", load_at, "an ELF file says it itself"),
     ];
     for (key, place, why) in keys {
         if let Some(place) = place {

@@ -16,9 +16,10 @@ pub(crate) enum Contents {
     Foreign,
 }
 
-/// An executable section.
+/// An executable section, or all contents of an image that has no sections.
 #[derive(Clone, Debug)]
 pub(crate) struct Section<'a> {
+    /// The words for it in a message.
     pub name: String,
     /// The address of the section.
     pub address: u32,

@@ -9,12 +9,13 @@ use super::memory::{
     area, code_area, code_window, data_pieces, ram_area, ram_window, refusal, take_reset_vectors,
     variables_are_inside,
 };
+use super::program;
 use super::protection::Parts;
 use super::section::Instructions;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::guest::{self, AreaKind, Context, Guest};
 use crate::model::Placed;
-use crate::payload::{Loader, Stretch, elf};
+use crate::payload::{Loader, Stretch};
 use crate::window::Window;
 use bulkhead_image::layout::MASK_WORDS_SIZE;
 
@@ -32,14 +33,7 @@ pub(crate) fn build(
     } = parts;
     let (name, memory) = (spec.image.as_ref()?, spec.memory.as_ref()?);
     let contents = loader.load(name, report)?;
-    if !elf::is_elf(&contents) {
-        let message = format!("the payload `{}` is no ELF file", name.value);
-        report.push(Diagnostic::at(Code::PayloadKind, name.place, message).help(
-            "give the file that the linker writes, with its symbols: addresses and mapping symbols are needed",
-        ));
-        return None;
-    }
-    let (vectors, mut firmware) = program(context, name, &contents, instructions, report)?;
+    let (vectors, mut firmware) = read(context, name, &contents, instructions, report)?;
     take_reset_vectors(context.board, &mut firmware.code);
     let is_answered = spec.machine.semihosting.value;
     let (lookalikes, debugger_call) = instructions.map_or_else(Default::default, |instructions| {
@@ -97,7 +91,7 @@ pub(crate) fn build(
 
 /// Reads the program of a VM, and replaces instructions if the class does so. Returns `None` if something was
 /// reported.
-fn program(
+fn read(
     context: &Context<'_>,
     name: &Placed<String>,
     contents: &[u8],
@@ -106,10 +100,9 @@ fn program(
 ) -> Option<(Vectors, Firmware)> {
     let spec = context.spec;
     let entry = spec.machine.entry.as_ref();
-    let read = firmware::parse(contents, context.board, instructions)
-        .and_then(|firmware| Ok((firmware.vectors(entry.map(|entry| entry.value.get()))?, firmware)));
-    let (vectors, mut firmware) = match read {
-        Ok(read) => read,
+    let mut firmware = program::read(context, name, contents, instructions, report)?;
+    let vectors = match firmware.vectors(entry.map(|entry| entry.value.get())) {
+        Ok(vectors) => vectors,
         Err(error) => {
             report.push(refusal(context, name, error));
             return None;

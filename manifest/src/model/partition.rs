@@ -22,9 +22,9 @@ tables! {
         /// kind of the partition
         kind "kind": Kind, required;
         /// program of the partition. A VM takes a Linux Image (raw, gzip or EFI zboot with gzip), an ELF file
-        /// or a raw binary; a task takes an ELF file. The value is a path relative to the manifest, or the
-        /// name of a payload of the host tool (`@...`). A VM needs no image if `machine.entry` is in a region
-        /// with a payload
+        /// or a raw binary, and on a microcontroller a file of Intel HEX, too. A task takes an ELF file.
+        /// The value is a path relative to the manifest, or the name of a payload of the host tool (`@...`).
+        /// A VM needs no image if `machine.entry` is in a region with a payload
         image "image": Option<Placed<String>>, optional;
         /// initial RAM disk for the kernel; VM only
         ramdisk "ramdisk": Option<Placed<String>>, optional;
@@ -153,9 +153,11 @@ tables! {
         uart "uart": Given<UartSpec>, optional;
         /// the interrupt of the VM's event gate
         event_gate "event-gate": Given<GateSpec>, optional;
-        /// load address of a raw binary; raw binaries only
+        /// load address of a raw binary; raw binaries only. Classes armv7m and armv8m: the address that it is
+        /// linked for, without a default
         load_at "load-at": Option<Placed<Address>>, otherwise("RAM base + 0x80000");
-        /// address of the first instruction; raw binaries and VMs without image only
+        /// address of the first instruction; raw binaries and VMs without image only. Classes armv7m and
+        /// armv8m: the address of the program's vector table
         entry "entry": Option<Placed<Address>>, otherwise("the image's own");
         /// true if the program's calls of a debugger (`BKPT 0xAB`) are answered with its console, its name
         /// and its end. If false, such a call is a HardFault of the program; class armv7m only

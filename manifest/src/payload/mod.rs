@@ -8,6 +8,7 @@
 pub(crate) mod cpio;
 pub(crate) mod elf;
 pub(crate) mod formats;
+pub(crate) mod hex;
 pub(crate) mod initramfs;
 pub(crate) mod text;
 

@@ -7,6 +7,7 @@ pub mod microcontroller;
 pub mod mutate;
 
 pub use firmware::firmware;
+use ihex::Record;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -309,6 +310,51 @@ fn unstartable() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 /// Returns programs for microcontrollers.
+/// Returns the contents of a program for a microcontroller, as `objcopy -O binary` writes them.
+pub fn raw_binary(program: &[u8]) -> Vec<u8> {
+    let word = |at: usize| u32::from_le_bytes(program[at..at + 4].try_into().expect("four bytes")) as usize;
+    // Offset and length in the first program header.
+    program[word(56)..word(56) + word(68)].to_vec()
+}
+
+/// Returns contents as a file of Intel HEX.
+pub fn intel_hex(address: u32, contents: &[u8]) -> String {
+    let mut records = vec![Record::ExtendedLinearAddress((address >> 16) as u16)];
+    records.extend(
+        (address as u16..)
+            .step_by(16)
+            .zip(contents.chunks(16))
+            .map(|(offset, value)| {
+                let value = value.to_vec();
+                Record::Data { offset, value }
+            }),
+    );
+    records.push(Record::EndOfFile);
+    ihex::create_object_file_representation(&records).expect("records") + "\n"
+}
+
+/// Returns images without program headers.
+fn flat_images() -> Vec<(&'static str, Vec<u8>)> {
+    let world = raw_binary(&firmware(0x2_0000, 0x2801_0000, &[LOOP_T32], &[]));
+    let hex = intel_hex(0x2_0000, &world);
+    let mut even = world.clone();
+    even[4] &= 0xfe;
+    vec![
+        ("world-broken.hex", hex.replacen("FEE7", "FEE6", 1).into_bytes()),
+        ("world.hex", hex.into_bytes()),
+        ("world-even.bin", even),
+        ("world.bin", world),
+        (
+            "world.srec",
+            b"S00F000068656C6C6F202020202000003C\nS9030000FC\n".to_vec(),
+        ),
+        (
+            "mcu-masks.bin",
+            raw_binary(&firmware(0x3_0000, 0x2001_0000, &[LOOP_T32, 0xb672], &[])),
+        ),
+    ]
+}
+
 fn programs_in_place() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("mcu.elf", firmware_at(0x3_0000, 0x2001_0000)),
@@ -360,6 +406,7 @@ pub fn payloads() -> Vec<(&'static str, Vec<u8>)> {
     let mut all = unstartable();
     all.extend(ramdisks());
     all.extend(programs_in_place());
+    all.extend(flat_images());
     all.extend([
         ("raw.bin", LOOP.to_vec()),
         ("empty.bin", Vec::new()),

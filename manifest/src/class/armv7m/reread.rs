@@ -205,10 +205,7 @@ pub(crate) fn reread(section: &Section<'_>, after: &[u8], sites: &[u32]) -> Resu
             Some("the second reading of the code does not agree")
         };
         if let Some(objection) = objection {
-            return Err(format!(
-                "{address:#010x} in section {}: {objection}",
-                section.name
-            ));
+            return Err(format!("{address:#010x} in {}: {objection}", section.name));
         }
         at = next;
     }

@@ -70,7 +70,7 @@ fn code(section: &Section<'_>, refusals: &mut Refusals) -> Vec<Range<usize>> {
     // Only the linker's filling of a gap, zeros, may stand before the first symbol of a section.
     if section.bytes[..first].iter().any(|byte| *byte != 0) {
         refusals.push(format!(
-            "{:#010x} to {:#010x} in section {}: no mapping symbol says whether this is code or data",
+            "{:#010x} to {:#010x} in {}: no mapping symbol says whether this is code or data",
             section.address,
             section.address as usize + first,
             section.name
@@ -89,21 +89,21 @@ fn code(section: &Section<'_>, refusals: &mut Refusals) -> Vec<Range<usize>> {
             // The CPU takes instructions from even addresses only.
             Contents::Thumb if start < stop && !(section.address as usize + start).is_multiple_of(2) => {
                 refusals.push(format!(
-                    "{:#010x} in section {}: T32 code at an odd address",
+                    "{:#010x} in {}: T32 code at an odd address",
                     section.address as usize + start,
                     section.name
                 ));
             }
             Contents::Thumb => code.push(start..stop),
             Contents::Foreign if start < stop => refusals.push(format!(
-                "{address:#010x} in section {}: A32 instructions, which this CPU does not have",
+                "{address:#010x} in {}: A32 instructions, which this CPU does not have",
                 section.name
             )),
             Contents::Foreign => {}
             Contents::Untold => {
                 if let Some(at) = sensitive(section, start..stop) {
                     refusals.push(format!(
-                        "{address:#010x} to {:#010x} in section {}: no symbol says whether this is code or data, and {:#010x} could be an \
+                        "{address:#010x} to {:#010x} in {}: no symbol says whether this is code or data, and {:#010x} could be an \
                          instruction to be replaced",
                         section.address as usize + stop,
                         section.name,
@@ -134,7 +134,7 @@ fn instructions(section: &Section<'_>, stretch: Range<usize>, refusals: &mut Ref
             .map(|_| halfword(&section.bytes[..end], at + 2));
         let (Some(first), None | Some(Some(_))) = (first, second) else {
             refusals.push(format!(
-                "{:#010x} in section {}: the code ends within an instruction",
+                "{:#010x} in {}: the code ends within an instruction",
                 section.address as usize + at,
                 section.name
             ));
@@ -216,7 +216,7 @@ pub(crate) fn verify(section: &Section<'_>, after: &[u8], sites: &[u32]) -> Resu
     let before = section.bytes;
     let fault = |at: usize, what: &str| {
         Err(format!(
-            "{:#010x} in section {}: {what}",
+            "{:#010x} in {}: {what}",
             section.address as usize + at,
             section.name
         ))

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Class `armv8m`: nothing is translated, and programs are executed where they are linked, as they are. A VM
 //! has the whole non-secure world of the processor while it runs.
-//!
-//! A program for a VM comes as an ELF file. The reader of programs is `in_place::vm`. A file that has no
-//! addresses would need one more reader there, which takes the address from the manifest.
 
 mod lines;
 mod rules;
