@@ -14,7 +14,7 @@ use bulkhead_manifest::{ClassBinary, FlashError, flashable};
 use std::ops::Range;
 use support::firmware::class_binary;
 use support::microcontroller::{contents, image, system_of};
-use support::{firmware, firmware_at, intel_hex, raw_binary};
+use support::{firmware, firmware_at, intel_hex, movable, raw_binary};
 
 /// Addresses of class binary and RAM of the hypervisor on this board.
 const BINARY: u32 = 0x3d_6000;
@@ -135,7 +135,55 @@ fn a_raw_binary_and_a_hex_file_are_the_same_program_as_the_elf_file() {
     let expected = image_of(&silent_vm(""), &elf);
     let load_at = format!("machine.load-at = {CODE:#x}");
     assert!(image_of(&silent_vm(&load_at), &raw) == expected, "the raw binary");
-    assert!(image_of(&silent_vm(""), hex.as_bytes()) == expected, "the file of Intel HEX");
+    assert!(
+        image_of(&silent_vm(""), hex.as_bytes()) == expected,
+        "the file of Intel HEX"
+    );
+}
+
+#[test]
+fn a_position_independent_program_stays_where_it_is_linked() {
+    let image_of =
+        |manifest: &str, file: &[u8]| image(&system_of(manifest, "stays", file).expect("a system"));
+    let program = movable(CODE, RAM, 23);
+    // A file that says of itself that it can be loaded anywhere (ET_DYN) is no other one.
+    let mut shared = program.clone();
+    shared[16] = 3;
+    assert!(image_of(VM, &shared) == image_of(VM, &program), "not moved");
+}
+
+#[test]
+fn two_copies_of_a_position_independent_program_are_two_partitions() {
+    let copy = format!(
+        "[partition.copy]\nkind = \"vm\"\nimage = \"@guests/rtos\"\nmemory = \"16K\"\n\
+         vcpus = [{{ pcpu = 0 }}]\nmachine.load-at = {:#x}\n",
+        CODE + 0x4000
+    );
+    let system = system_of(&format!("{VM}{copy}"), "copies", &movable(CODE, RAM, 23)).expect("a system");
+    let bytes = image(&system);
+    let image = Image::check(&bytes, &ARMV8M, &Portable).expect("checked");
+    let windows = |number| -> Vec<u64> {
+        image
+            .memory_of(number)
+            .map(|mapping| mapping.guest.get())
+            .collect()
+    };
+    assert_eq!(windows(0)[..2], [RAM, CODE].map(u64::from));
+    assert_eq!(windows(1)[..2], [RAM + 0x4000, CODE + 0x4000].map(u64::from));
+    assert_eq!(
+        [0, 1].map(|number| system.partitions()[number].moved_by()),
+        [0, 0x4000]
+    );
+    let binary = ClassBinary::from_elf(&class_binary(BINARY, OWN_RAM)).expect("a class binary");
+    let file = flashable(&binary, &bytes, &system).expect("a file");
+    let copy = contents(&file, CODE + 0x4000).expect("the copy");
+    let word = |at: usize| u32::from_le_bytes(copy[at..at + 4].try_into().expect("four bytes"));
+    assert_eq!((word(0), word(4)), (RAM + 0x5000, CODE + 0x4041));
+    assert_eq!(
+        word(68),
+        RAM + 0x4008,
+        "a constant with the address of a variable"
+    );
 }
 
 #[test]

@@ -30,7 +30,13 @@ pub(super) fn announce(
         let image = prepared.image_of(name)?;
         // The symbols of a guest are of use only if it is an ELF file.
         if fs::read(&image).is_ok_and(|bytes| bytes.starts_with(b"\x7fELF")) {
-            commands.push_str(&format!("add-symbol-file {}\n", image.display()));
+            let mut partitions = prepared.system().partitions().into_iter();
+            let moved_by = partitions
+                .find(|own| own.name() == name)
+                .map_or(0, |own| own.moved_by());
+            // gdb adds the distance without regard to the width of addresses.
+            let moved_by = i64::from(moved_by.cast_signed());
+            commands.push_str(&format!("add-symbol-file {} -o {moved_by}\n", image.display()));
         } else {
             tell(format_args!("bulkhead: {} has no symbols", image.display()));
         }

@@ -88,7 +88,10 @@ impl<'a> Explainer<'a> {
         let symbols = system
             .partitions()
             .iter()
-            .map(|partition| Symbols::of(prepared.image_of(partition.name()).ok()))
+            .map(|partition| {
+                let file = prepared.image_of(partition.name()).ok();
+                Symbols::of(file).moved_by(partition.moved_by())
+            })
             .collect();
         Self {
             system,

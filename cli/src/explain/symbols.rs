@@ -11,8 +11,15 @@ const FRAMES: usize = 2;
 /// Bytes after a symbol without a size, a label in assembly, that still are said to be its.
 const NEAR: u64 = 0x100;
 
-/// The symbols of one file, read when they are first asked for.
-pub enum Symbols {
+/// The symbols of one file.
+pub struct Symbols {
+    contents: Contents,
+    /// The distance by which the program was moved from the place for which it is linked.
+    moved_by: u32,
+}
+
+/// The knowledge of a file. The file is read when it is first asked for.
+enum Contents {
     /// Not read yet.
     File(PathBuf),
     /// Read.
@@ -60,35 +67,54 @@ impl Label {
 impl Symbols {
     /// Returns the symbols of a file, if there is one.
     pub fn of(file: Option<PathBuf>) -> Self {
-        file.map_or(Self::Nothing, Self::File)
+        Self {
+            contents: file.map_or(Contents::Nothing, Contents::File),
+            moved_by: 0,
+        }
+    }
+
+    /// Returns the symbols of a program that was moved by this distance.
+    #[must_use]
+    pub fn moved_by(self, moved_by: u32) -> Self {
+        Self { moved_by, ..self }
+    }
+
+    /// Returns the address in the file of an address of the program. Only programs of 32 bits are moved.
+    fn linked(&self, address: u64) -> u64 {
+        match self.moved_by {
+            0 => address,
+            by => u64::from((address as u32).wrapping_sub(by)),
+        }
     }
 
     /// Returns `function (file:line)`, and the functions it was inlined into, as far as the symbols tell.
     pub fn find(&mut self, address: u64) -> Option<String> {
+        let linked = self.linked(address);
         self.load();
-        let Self::Loaded(loaded) = self else {
+        let Contents::Loaded(loaded) = &self.contents else {
             return None;
         };
         // A linker leaves the debug information of functions that it has left out, at address 0 (the
         // segments of a file that is not linked are none).
-        let is_loaded = { loaded.segments.iter() }.any(|segment| segment.contains(&address));
+        let is_loaded = { loaded.segments.iter() }.any(|segment| segment.contains(&linked));
         if !is_loaded && !loaded.segments.is_empty() {
             return None;
         }
         // The library asks for the successor of the address, and the last address has none.
-        address.checked_add(1)?;
-        let mut places = frames(&loaded.debug, address);
+        linked.checked_add(1)?;
+        let mut places = frames(&loaded.debug, linked);
         if places.is_empty() {
             // Code in assembly has no frame, only a symbol.
-            places.push(label_at(&loaded.labels, address)?);
+            places.push(label_at(&loaded.labels, linked)?);
         }
         Some(format!("{address:#x}: {}", places.join(", in ")))
     }
 
     /// Tells whether the code at an address is T32, by the symbols that assemblers write for that.
     pub fn is_thumb(&mut self, address: u64) -> bool {
+        let address = self.linked(address);
         self.load();
-        let Self::Loaded(loaded) = self else {
+        let Contents::Loaded(loaded) = &self.contents else {
             return false;
         };
         let behind = loaded.stretches.partition_point(|(first, _)| *first <= address);
@@ -98,9 +124,9 @@ impl Symbols {
 
     /// Reads the file, if that has not been done yet.
     fn load(&mut self) {
-        if let Self::File(path) = self {
-            *self = Loader::new(&*path).map_or(Self::Nothing, |debug| {
-                Self::Loaded(Box::new(Loaded {
+        if let Contents::File(path) = &self.contents {
+            self.contents = Loader::new(path).map_or(Contents::Nothing, |debug| {
+                Contents::Loaded(Box::new(Loaded {
                     debug,
                     labels: labels(path).unwrap_or_default(),
                     stretches: stretches(path).unwrap_or_default(),

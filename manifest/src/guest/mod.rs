@@ -153,6 +153,8 @@ pub(crate) struct Guest {
     pub entry_state: EntryState,
     /// Contents of code memory, if nothing is copied at a start.
     pub residents: Vec<Stretch>,
+    /// The distance by which a program was moved from the place for which it is linked.
+    pub moved_by: u32,
     /// Addresses of the replaced instructions in these contents.
     pub sites: Vec<u32>,
     /// Addresses in these contents that look like a replaced instruction.

@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 
 use object::LittleEndian;
 use object::elf::{
-    ELFCLASS64, EM_ARM, ET_EXEC, FileHeader32, PF_X, PT_LOAD, ProgramHeader32, SHF_ALLOC, SHF_EXECINSTR,
-    SHT_NOBITS, SHT_SYMTAB, STT_FUNC, STT_OBJECT, SectionHeader32, Sym32,
+    ELFCLASS64, EM_ARM, ET_DYN, ET_EXEC, FileHeader32, PF_X, PT_LOAD, ProgramHeader32, SHF_ALLOC,
+    SHF_EXECINSTR, SHT_NOBITS, SHT_SYMTAB, STT_FUNC, STT_OBJECT, SectionHeader32, Sym32,
 };
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 
@@ -44,6 +44,8 @@ pub(crate) struct Firmware {
     /// Contents that are put into RAM at every start.
     pub data: Vec<Stretch>,
     pub rewritten: Rewritten,
+    /// The distance by which the program was moved from the place for which it is linked.
+    pub moved_by: u32,
     /// True if the file does not say which RAM the program uses.
     pub is_silent: bool,
 }
@@ -60,6 +62,8 @@ pub(crate) enum FirmwareError {
         address: u64,
         size: u64,
     },
+    /// The program cannot be moved from the place for which it is linked.
+    Fixed(String),
     /// Code and data cannot be told apart, or an instruction cannot be replaced.
     Refused(Refusals),
     /// An image without symbols may have instructions that would have to be replaced.
@@ -77,9 +81,9 @@ impl From<ElfError> for FirmwareError {
     }
 }
 
-type Header = FileHeader32<LittleEndian>;
-type Segment = ProgramHeader32<LittleEndian>;
-const ENDIAN: LittleEndian = LittleEndian;
+pub(super) type Header = FileHeader32<LittleEndian>;
+pub(super) type Segment = ProgramHeader32<LittleEndian>;
+pub(super) const ENDIAN: LittleEndian = LittleEndian;
 
 /// The first words of a vector table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -235,7 +239,7 @@ fn take_apart<'a>(bytes: &'a [u8], board: &Board) -> Result<Taken<'a>, FirmwareE
     })
 }
 
-fn check_header(bytes: &[u8]) -> Result<&Header, ElfError> {
+pub(super) fn check_header(bytes: &[u8]) -> Result<&Header, ElfError> {
     if bytes.get(4) == Some(&ELFCLASS64.0) {
         return Err(ElfError::Machine("it is an ELF file for a 64-bit CPU".to_owned()));
     }
@@ -248,16 +252,14 @@ fn check_header(bytes: &[u8]) -> Result<&Header, ElfError> {
             machine_name(machine.0)
         )));
     }
-    if header.e_type(ENDIAN) != ET_EXEC {
-        return Err(ElfError::Machine(
-            "it is not a program linked to fixed addresses".to_owned(),
-        ));
+    if ![ET_EXEC, ET_DYN].contains(&header.e_type(ENDIAN)) {
+        return Err(ElfError::Machine("it is not linked".to_owned()));
     }
     Ok(header)
 }
 
 /// Returns the length of the file's own headers at the start of a segment, which are not contents.
-fn skip_headers(segment: &Segment, sections: &[SectionHeader32<LittleEndian>]) -> u64 {
+pub(super) fn skip_headers(segment: &Segment, sections: &[SectionHeader32<LittleEndian>]) -> u64 {
     let start = segment.p_offset(ENDIAN);
     if start != 0 {
         return 0;

@@ -118,6 +118,12 @@ pub(crate) fn refusal(context: &Context<'_>, name: &Placed<String>, error: Firmw
             "give the ELF file of the same build, with its symbols: class `{}` replaces instructions; a board of class `armv8m` runs an image as it is",
             context.board.class.name()
         )),
+        FirmwareError::Fixed(why) => {
+            let load_at = context.spec.machine.load_at.as_ref();
+            let message = format!("the program `{}` cannot be moved: {why}", name.value);
+            Diagnostic::at(Code::NotMovable, load_at.map_or(name.place, |at| at.place), message)
+                .help("link it as a position-independent program (`-fPIE -pie`, in C), or link it for this place and remove `load-at`")
+        }
         FirmwareError::Refused(places) => {
             let more = places.len().saturating_sub(LISTED);
             let mut lines: Vec<String> = places.into_iter().take(LISTED).collect();

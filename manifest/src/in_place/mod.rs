@@ -3,18 +3,19 @@
 //!
 //! [`board`] has the memory of a board, [`rules`] the rules for a manifest, and [`flash`] the flashable file.
 //!
-//! [`program`] reads the file of a program: [`firmware`] takes an ELF file apart, and [`flat`] the files that
-//! have no program headers. Both let the [`Instructions`](section::Instructions) of the class replace what
-//! does not trap. [`vm`] and [`task`] build the memory of a partition of it. [`places`] checks
-//! that the memory of all partitions is apart. The [`Protection`](protection::Protection) of the class says
-//! what memory a partition can have, and whether there is enough of the hardware: [`regions`] for Armv7-M,
-//! [`stretches`] for Armv8-M.
+//! [`program`] reads the file of a program: [`firmware`] takes an ELF file apart, and [`flat`] the files
+//! that have no program headers. Both let the [`Instructions`](section::Instructions) of the class replace
+//! what does not trap. [`moved`] moves a position-independent program. [`vm`] and [`task`] build the memory
+//! of a partition of it. [`places`] checks that the memory of all partitions is apart. The
+//! [`Protection`](protection::Protection) of the class says what memory a partition can have, and whether
+//! there is enough of the hardware: [`regions`] for Armv7-M, [`stretches`] for Armv8-M.
 
 pub(crate) mod board;
 pub(crate) mod firmware;
 pub(crate) mod flash;
 mod flat;
 pub(crate) mod memory;
+mod moved;
 pub(crate) mod places;
 mod program;
 pub(crate) mod protection;

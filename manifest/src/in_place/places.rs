@@ -363,5 +363,21 @@ fn overlap(
     Diagnostic::at(Code::PlaceOverlap, second.area.place, message)
         .label(format!("{}, rounded to {}", range(window), protection.rounding()))
         .also(first.area.place, range(other))
-        .help(apart(protection, input, moved, shorter))
+        .help(match copies(input, first, second) {
+            Some(image) => format!(
+                "two copies of `{image}` need two places: link it as a position-independent program (`-fPIE -pie`, in C) \
+                 and give each copy a `machine.load-at`, or link a file for each place"
+            ),
+            None => apart(protection, input, moved, shorter),
+        })
+}
+
+/// Returns the image of two partitions if both have the same.
+fn copies<'a>(input: &Input<'a>, first: Owned<'_>, second: Owned<'_>) -> Option<&'a str> {
+    let image = |owned: Owned<'_>| {
+        let mut specs = input.specs.iter();
+        let spec = specs.find(|spec| spec.name.value == owned.owner)?;
+        spec.image.as_ref().map(|image| image.value.as_str())
+    };
+    image(first).filter(|name| image(second) == Some(name))
 }

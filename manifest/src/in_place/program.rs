@@ -2,11 +2,12 @@
 //! The file with the program of a VM, in each format that a build can end with.
 //!
 //! An ELF file and a file of Intel HEX say their addresses. A raw binary does not, so the manifest says where
-//! it is (`machine.load-at`).
+//! it is (`machine.load-at`). By the same key a position-independent ELF file is moved.
 
 use super::firmware::{self, Firmware};
 use super::flat;
 use super::memory::refusal;
+use super::moved;
 use super::section::Instructions;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::guest::Context;
@@ -28,14 +29,6 @@ impl Format {
             Self::Hex
         } else {
             Self::Raw
-        }
-    }
-
-    const fn words(&self) -> &'static str {
-        match self {
-            Self::Elf => "an ELF file",
-            Self::Hex => "a file of Intel HEX",
-            Self::Raw => "a raw binary",
         }
     }
 }
@@ -60,18 +53,21 @@ pub(crate) fn read(
             report.push(no_address(name, contents));
             return None;
         }
-        (Format::Elf | Format::Hex, Some(address)) => {
-            let message = format!(
-                "`load-at` is for raw binaries, but the image is {}",
-                format.words()
-            );
+        (Format::Hex, Some(address)) => {
+            let message = "`load-at` is given, but a file of Intel HEX has addresses already";
             report.push(
                 Diagnostic::at(Code::BadMachine, address.place, message)
-                    .help("remove `load-at`; the image says its addresses itself"),
+                    .help("remove `load-at`, or give the raw binary or the ELF file of the same build"),
             );
             return None;
         }
-        (Format::Elf, None) => firmware::parse(contents, board, instructions),
+        (Format::Elf, address) => {
+            let address = address.as_ref().map(|address| address.value.get());
+            moved::to(contents, address).and_then(|(bytes, moved_by)| {
+                let firmware = firmware::parse(&bytes, board, instructions)?;
+                Ok(Firmware { moved_by, ..firmware })
+            })
+        }
         (Format::Hex, None) => flat::read_hex(contents, board, instructions),
     };
     read.map_err(|error| report.push(refusal(context, name, error)))

@@ -77,6 +77,7 @@ pub(crate) fn build(
         parts: guest::Part::whole(&areas),
         areas,
         pieces: data_pieces(context, &firmware),
+        moved_by: firmware.moved_by,
         entry: vectors.reset,
         argument: vectors.address,
         stack: vectors.stack,

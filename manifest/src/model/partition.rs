@@ -153,8 +153,9 @@ tables! {
         uart "uart": Given<UartSpec>, optional;
         /// the interrupt of the VM's event gate
         event_gate "event-gate": Given<GateSpec>, optional;
-        /// load address of a raw binary; raw binaries only. Classes armv7m and armv8m: the address that it is
-        /// linked for, without a default
+        /// load address of a raw binary; raw binaries only. Classes armv7m and armv8m: the address for
+        /// which a raw binary is linked, without a default, or the address to which a position-independent
+        /// ELF file is moved
         load_at "load-at": Option<Placed<Address>>, otherwise("RAM base + 0x80000");
         /// address of the first instruction; raw binaries and VMs without image only. Classes armv7m and
         /// armv8m: the address of the program's vector table

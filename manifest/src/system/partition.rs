@@ -142,6 +142,13 @@ impl<'a> Partition<'a> {
         self.guest.entry
     }
 
+    /// Returns the distance by which the program was moved from the place for which it is linked. Addresses
+    /// are of 32 bits, so a distance downwards is a large number.
+    #[must_use]
+    pub fn moved_by(&self) -> u32 {
+        self.guest.moved_by
+    }
+
     /// Returns the first argument: the address of the device tree or startup page.
     #[must_use]
     pub fn argument(&self) -> u64 {

@@ -317,6 +317,54 @@ pub fn raw_binary(program: &[u8]) -> Vec<u8> {
     program[word(56)..word(56) + word(68)].to_vec()
 }
 
+/// Makes a position-independent program: vector table and code from `base` on, variables at `ram`. Its words
+/// with addresses are relocated: stack, reset vector and, by a relocation of the type `kind`, a constant.
+pub fn movable(base: u32, ram: u32, kind: u32) -> Vec<u8> {
+    const CONTENTS: u32 = 52 + 3 * 32;
+    const RELOCATIONS: u32 = 72;
+    const DYNAMIC: u32 = 96;
+    let mut contents = vec![ram + 0x1000, base + 0x41];
+    contents.resize(16, 0);
+    // `b .` twice, and the address of a variable.
+    contents.extend([0xe7fe_e7fe, ram + 8]);
+    contents.extend([base, 23, base + 4, 23, base + 68, kind]);
+    // REL, RELSZ, FLAGS_1 with PIE, and the end.
+    contents.extend([17, base + RELOCATIONS, 18, 24, 0x6fff_fffb, 0x0800_0000, 0, 0]);
+    let length = 4 * contents.len() as u32;
+    let header = [
+        0x464c_457f,
+        0x0001_0101,
+        0,
+        0,
+        0x0028_0002,
+        1,
+        base + 0x41,
+        52,
+        0,
+        0x0500_0000,
+    ];
+    let counts = [0x0020_0034, 0x0028_0003, 0];
+    let segments = [
+        [1, CONTENTS, base, base, length, length, RX, 4],
+        [1, 0, ram, ram, 0, 64, RW, 4],
+        [
+            2,
+            CONTENTS + DYNAMIC,
+            base + DYNAMIC,
+            base + DYNAMIC,
+            32,
+            32,
+            RW,
+            4,
+        ],
+    ];
+    let words = header
+        .into_iter()
+        .chain(counts)
+        .chain(segments.into_iter().flatten());
+    words.chain(contents).flat_map(u32::to_le_bytes).collect()
+}
+
 /// Returns contents as a file of Intel HEX.
 pub fn intel_hex(address: u32, contents: &[u8]) -> String {
     let mut records = vec![Record::ExtendedLinearAddress((address >> 16) as u16)];
@@ -348,6 +396,8 @@ fn flat_images() -> Vec<(&'static str, Vec<u8>)> {
             "world.srec",
             b"S00F000068656C6C6F202020202000003C\nS9030000FC\n".to_vec(),
         ),
+        ("movable.elf", movable(0x2_0000, 0x2801_0000, 23)),
+        ("movable-odd.elf", movable(0x2_0000, 0x2801_0000, 2)),
         (
             "mcu-masks.bin",
             raw_binary(&firmware(0x3_0000, 0x2001_0000, &[LOOP_T32, 0xb672], &[])),
