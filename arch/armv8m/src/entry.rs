@@ -63,7 +63,7 @@ bulkhead_vectors:
     .word   bulkhead_crash
     .word   bulkhead_crash
     .word   bulkhead_first                  // PendSV
-    .word   bulkhead_crash                  // SysTick
+    .word   bulkhead_after_line             // SysTick
     .rept   {lines}
     .word   bulkhead_line
     .endr
@@ -161,10 +161,12 @@ bulkhead_first:
     ldrd    r2, r0, [sp]
     stmia   r2!, {{r4-r11}}
     strd    r1, lr, [r2]
+    .if     \counter >= 0
     ldr     r3, [sp, #8]
     ldr     r1, [r3, #\counter]
     adds    r1, #1
     str     r1, [r3, #\counter]
+    .endif
     mrs     r1, ipsr
     bl      {on_trap}
     cbnz    r0, 2f
@@ -178,6 +180,7 @@ bulkhead_first:
     .global bulkhead_fault
     trap    bulkhead_fault, {other}, 1
     trap    bulkhead_line, {interrupts}, 0
+    trap    bulkhead_after_line, -1, 0      // the line is counted
 
     .global bulkhead_enter
     .type   bulkhead_enter, %function

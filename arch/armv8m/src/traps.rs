@@ -4,12 +4,17 @@
 
 use crate::context::{OF_SECURE, Pending};
 use crate::machine::Machine;
+use crate::sysreg::{self, ICSR};
 use bulkhead_arch_api::{Exit, VcpuId};
 
 /// The number of the exception SVCall (B3.8).
 pub(crate) const SUPERVISOR_CALL: u32 = 11;
+/// SysTick, by which the hypervisor leaves the handler of a line ([`Machine::leave_line`]).
+const AFTER_LINE: u32 = 15;
 /// The first exception that is a line.
 const FIRST_LINE: u32 = 16;
+/// ICSR.PENDSTSET (D1.2.146).
+const AFTER_LINE_PENDING: u32 = 1 << 26;
 
 /// Handles every Secure exception that interrupts a partition. Returns 0 to go on there.
 ///
@@ -30,7 +35,8 @@ pub(crate) unsafe extern "C" fn on_trap(machine: *mut Machine, number: u32) -> u
         context.pending = Pending::Stuck;
     }
     let exit = match (number.checked_sub(FIRST_LINE), running) {
-        (Some(line), _) if machine.interrupt(line) => return 1,
+        (None, _) if number == AFTER_LINE => return 1,
+        (Some(line), _) if machine.interrupt(line) => return machine.leave_line(line),
         (Some(_), _) => None,
         (None, Some(vcpu)) => machine.trap(vcpu, number),
         (None, None) => crate::crash::crash(machine.idle.frame, number),
@@ -39,6 +45,21 @@ pub(crate) unsafe extern "C" fn on_trap(machine: *mut Machine, number: u32) -> u
 }
 
 impl Machine {
+    /// Leaves the handler of a line that has interrupted: out of the partition.
+    ///
+    /// A line of a VM is Non-secure while the VM runs, and the exception of a line that has become so cannot
+    /// be returned from as the Secure one that it was (B3.18). So that exception is over before the VM runs:
+    /// SysTick, which is not used otherwise, is taken as this one returns, with no instruction in between.
+    /// The hypervisor leaves the partition as the handler of SysTick. Requires: the exit is noted.
+    fn leave_line(&self, line: u32) -> u32 {
+        if self.irq.route_of(line).is_none() {
+            return 1;
+        }
+        sysreg::write(ICSR, AFTER_LINE_PENDING);
+        sysreg::synchronize();
+        0
+    }
+
     /// Leaves the handler: back to the partition, or out of it.
     fn leave(&mut self, exit: Option<Exit>, running: Option<VcpuId>) -> u32 {
         match exit {
