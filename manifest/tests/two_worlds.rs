@@ -187,6 +187,13 @@ fn two_copies_of_a_position_independent_program_are_two_partitions() {
 }
 
 #[test]
+fn a_vm_can_have_a_dma_controller_that_is_trusted() {
+    let trusted = VM.replace("[\"uart1\", \"timer1\"]", "[\"dma\"]\ntrusted-dma = true");
+    let system = system_of(&trusted, "dma", &program()).expect("a system");
+    assert!(system.partitions()[0].unconfined_dma());
+}
+
+#[test]
 fn a_task_has_memory_of_any_number_of_blocks() {
     let system = system_of(TASK, "task", &firmware_at(CODE, RAM + 0x400)).expect("a system");
     let bytes = image(&system);

@@ -23,9 +23,10 @@ pub(crate) fn does_trusted_dma(partition: &PartitionSpec, board: &Board) -> bool
 }
 
 /// Tells whether the RAM of a partition must be at its bus addresses, and the manifest leaves open which
-/// these are.
+/// these are. Where nothing is translated there are no other addresses.
 pub(crate) fn chooses_ram_base(partition: &PartitionSpec, board: &Board) -> bool {
-    partition.machine.ram_base.key.is_none() && needs_identity(partition, board)
+    let translates = board.class.facts().translates;
+    translates && partition.machine.ram_base.key.is_none() && needs_identity(partition, board)
 }
 
 /// Tells whether the partition sees its memory at the bus addresses. A task asks for these addresses instead.
