@@ -7,7 +7,7 @@
 
 use crate::ping;
 use crate::rows::{Row, row};
-use crate::runs::{Figures, Reader, Results, launch, prepare, run};
+use crate::runs::{Figures, Reader, Results, launch, paced, prepare, run};
 use bulkhead::build::artifacts::Workspace;
 use bulkhead::emulator::bare::Bare;
 use bulkhead::problem::Problem;
@@ -109,6 +109,9 @@ pub(super) const ROWS: &[Row] = &[
 
 /// The images, and the address of the mask words of each: the end of its 64 KiB of RAM, which it leaves free.
 const IMAGES: &[(&str, u32)] = &[("mcu-bench", 0x2004_FFE0), ("mcu-bench-freertos", 0x2009_FFE0)];
+/// The pace of an image that does each operation once: 32 ns for an instruction. A tick of the board's timer
+/// takes 40 ns: too long for one operation at a nanosecond for an instruction.
+const SLOWER: u32 = 5;
 /// The beginning of the keys of rows with mask words.
 const WORDS: &str = "words-";
 
@@ -135,7 +138,7 @@ pub(super) fn measure(board: &Board, emulator: &Emulator, progress: &Progress) -
         system.class_binary().clone_into(&mut results.class_binary);
         cold(
             &text(&board.name, &first),
-            &slower(emulator),
+            &paced(emulator, SLOWER),
             &first,
             progress,
             &mut results,
@@ -182,16 +185,6 @@ fn cold(
         in_vm.append(&mut run(emulator, &system)?);
         Ok(())
     })
-}
-
-/// Returns the emulator with 32 ns for an instruction. A tick of the board's timer takes 40 ns: too long for
-/// one operation at a nanosecond for an instruction.
-fn slower(emulator: &Emulator) -> Emulator {
-    let mut slower = emulator.clone();
-    for word in &mut slower.deterministic {
-        *word = word.replace("shift=0", "shift=5");
-    }
-    slower
 }
 
 /// Returns the figures of an image on the bare board.

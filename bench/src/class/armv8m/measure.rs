@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The measurement of class `armv8m`.
+//!
+//! Costs between partitions are the hypervisor's own instructions in the emulator's log, so they are exact,
+//! and no program has to read a clock. An instruction takes 64 ns, about as long as on a processor with the
+//! board's clock of 20 MHz. So few instructions fit into a turn, and the logs stay short.
+
+use super::calls;
+use super::stretches::{Stretch, of_run};
+use super::systems::{self, Kind, PAIRS, TASK, VM};
+use crate::runs::{Results, paced, prepare};
+use bulkhead::problem::Problem;
+use bulkhead::ui::progress::Progress;
+use bulkhead_manifest::board::{Board, Emulator};
+
+/// The logarithm of the nanoseconds that an instruction takes.
+const PACE: u32 = 6;
+/// Uses of an operation before those that are counted.
+const WARM_UP: usize = 3;
+/// Switches that are seen in a run with turns, in both directions together.
+const SWITCHES: usize = 2 * (WARM_UP + 20);
+/// Priorities of the client and of the server: the one or the other is more urgent.
+const PRIORITIES: [[&str; 2]; 2] = [
+    ["priority = 20", "priority = 10"],
+    ["priority = 10", "priority = 20"],
+];
+
+/// Measures on the emulator of a board.
+pub(super) fn measure(board: &Board, emulator: &Emulator, progress: &Progress) -> Result<Results, Problem> {
+    let bench = Worlds {
+        board: &board.name,
+        emulator: &paced(emulator, PACE),
+        progress,
+    };
+    let mut results = Results::default();
+    for kinds in [[VM, VM], [TASK, TASK], [VM, TASK]] {
+        bench.turns(kinds, &mut results)?;
+    }
+    for kinds in PAIRS {
+        bench.late(kinds, &mut results)?;
+        for (vcpus, is_urgent) in PRIORITIES.into_iter().zip([false, true]) {
+            let parts = bench.run(
+                &systems::messages(bench.board, kinds, vcpus),
+                &kinds,
+                usize::MAX,
+                &mut results,
+            )?;
+            calls::add(&mut results, kinds.map(|kind| kind.name), is_urgent, &parts)?;
+        }
+    }
+    bench.busy(&mut results)?;
+    Ok(results)
+}
+
+/// The place where everything is measured.
+struct Worlds<'a> {
+    board: &'a str,
+    emulator: &'a Emulator,
+    progress: &'a Progress,
+}
+
+impl Worlds<'_> {
+    /// Returns the stretches of the run of a system with these two partitions.
+    fn run(
+        &self,
+        text: &str,
+        kinds: &[Kind],
+        count: usize,
+        results: &mut Results,
+    ) -> Result<Vec<Vec<Stretch>>, Problem> {
+        let system = prepare(text, self.progress)?;
+        system.class_binary().clone_into(&mut results.class_binary);
+        self.progress.step("measuring two partitions", || {
+            of_run(self.emulator, &system, &systems::sides(kinds)?, count)
+        })
+    }
+
+    /// Measures switches at the end of a turn.
+    fn turns(&self, kinds: [Kind; 2], results: &mut Results) -> Result<(), Problem> {
+        let parts = self.run(&systems::turns(self.board, kinds), &kinds, SWITCHES, results)?;
+        let [client, other] = kinds.map(|kind| kind.name);
+        for (to, pair) in [(0, format!("{other}-{client}")), (1, format!("{client}-{other}"))] {
+            let lengths = parts
+                .iter()
+                .flatten()
+                .filter(|stretch| stretch.from != stretch.to && stretch.to == to);
+            spread(results, "turn", &pair, lengths.map(|stretch| stretch.length));
+        }
+        Ok(())
+    }
+
+    /// Measures the way to a partition that waits, while the other one computes.
+    fn late(&self, kinds: [Kind; 2], results: &mut Results) -> Result<(), Problem> {
+        let parts = self.run(&systems::late(self.board, kinds), &kinds, usize::MAX, results)?;
+        let [client, other] = kinds.map(|kind| kind.name);
+        let back = |part: &Vec<Stretch>| {
+            part.iter()
+                .find(|stretch| stretch.from != 0 && stretch.to == 0)
+                .copied()
+        };
+        let lengths = parts.iter().filter_map(back);
+        spread(
+            results,
+            "late",
+            &format!("{other}-{client}"),
+            lengths.map(|stretch| stretch.length),
+        );
+        Ok(())
+    }
+
+    /// Counts the exits and the hypervisor's instructions of interrupts of a VM that runs.
+    fn busy(&self, results: &mut Results) -> Result<(), Problem> {
+        let parts = self.run(&systems::busy(self.board), &[VM], usize::MAX, results)?;
+        let arrivals = parts.get(1 + WARM_UP..).unwrap_or_default();
+        if arrivals.is_empty() {
+            return Err(Problem::new("the guest had no interrupts"));
+        }
+        let exits = arrivals.iter().flatten().count() as u64;
+        let length = arrivals
+            .iter()
+            .flatten()
+            .map(|stretch| stretch.length)
+            .sum::<u64>();
+        results.hypervised.insert("interrupt-exits".to_owned(), exits);
+        results
+            .hypervised
+            .insert("interrupt-busy".to_owned(), length / arrivals.len() as u64);
+        Ok(())
+    }
+}
+
+/// Adds the median of the lengths after the first few, and the very first one.
+pub(super) fn note(results: &mut Results, key: &str, lengths: impl Iterator<Item = u64>) {
+    let all: Vec<u64> = lengths.collect();
+    let mut warm = all.get(WARM_UP..).unwrap_or_default().to_vec();
+    warm.sort_unstable();
+    let [_, cold] = &mut results.cold;
+    cold.extend(all.first().map(|length| (key.to_owned(), *length)));
+    let median = warm.get(warm.len() / 2);
+    results
+        .hypervised
+        .extend(median.map(|length| (key.to_owned(), *length)));
+}
+
+/// Adds the worst length after the first few as well.
+fn spread(results: &mut Results, name: &str, pair: &str, lengths: impl Iterator<Item = u64>) {
+    let all: Vec<u64> = lengths.collect();
+    let worst = all.iter().skip(WARM_UP).max();
+    results
+        .hypervised
+        .extend(worst.map(|length| (format!("{name}-worst-{pair}"), *length)));
+    note(results, &format!("{name}-{pair}"), all.into_iter());
+}
