@@ -69,6 +69,7 @@ impl Machine {
             lines_are_out: false,
             is_closed: false,
             passes: false,
+            exception: 0,
             loaded: 0,
             exit: Exit::Signal,
             first: [None; MAX_PARTITIONS],

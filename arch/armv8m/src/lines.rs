@@ -12,7 +12,7 @@
 //! **Priorities.** All Secure exceptions and lines have the highest priority, so nothing interrupts the
 //! hypervisor. AIRCR.PRIS keeps all priorities of the Non-secure world below.
 
-use crate::line_set::{Lines, WORDS, bit_of, insert, is_empty, word_of};
+use crate::line_set::{Lines, WORDS, bit_of, has, insert, is_empty, word_of};
 use crate::sysreg::{
     self, ICTR, MAX_LINES, NVIC_ICER, NVIC_ICPR, NVIC_IPR, NVIC_ISER, NVIC_ISPR, NVIC_ITNS, control_space,
 };
@@ -131,6 +131,13 @@ impl Interrupts {
     pub(crate) fn has_lines(&self, partition: PartitionId) -> bool {
         let lines = self.of.get(usize::from(partition.0));
         lines.is_some_and(|lines| !is_empty(lines))
+    }
+
+    /// Tells whether a line belongs to a partition.
+    pub(crate) fn is_of(&self, line: u32, partition: PartitionId) -> bool {
+        self.of
+            .get(usize::from(partition.0))
+            .is_some_and(|lines| has(lines, line))
     }
 
     /// Tells whether a line of a partition has interrupted and waits for it.

@@ -41,6 +41,8 @@ pub struct Machine {
     pub(crate) is_closed: bool,
     /// True while the Non-secure world executes instructions of the hypervisor's.
     pub(crate) passes: bool,
+    /// The exception whose handler the hypervisor is.
+    pub(crate) exception: u32,
     /// Regions of the Secure memory protection unit that are on.
     pub(crate) loaded: usize,
     /// Why `current` stopped running.

@@ -19,11 +19,11 @@ use crate::machine::Machine;
 use crate::sysreg::{
     self, CFSR, HFSR, NVIC_IABR, NVIC_ICER, NVIC_IPR, NVIC_ISER, NVIC_ISPR, SFSR, VTOR, other_space,
 };
+use crate::traps::FIRST_LINE;
+use bulkhead_arch_api::PartitionId;
 use bulkhead_arch_armv8m_core::unwind::{self, FRAME_WORDS, TAKEN_SECURE};
 use bulkhead_arch_support::physical;
 
-/// The first exception that is a line.
-const FIRST_LINE: u32 = 16;
 /// Priorities of lines while their handlers are entered again: the one that is to come, and those that have.
 const NEXT: u8 = 0x40;
 const DONE: u8 = 0x80;
@@ -42,18 +42,38 @@ impl Machine {
     /// Runs the Non-secure world from the frame at `frame` on until it loads Secure memory.
     fn pass(&mut self, frame: u32, exc_return: u32) {
         sysreg::set_main_stack(frame);
-        let mut registers = Registers {
+        self.pass_to(Registers {
             general: [0; 8],
             frame,
             exc_return,
-        };
+        });
+    }
+
+    /// Returns from the exception whose handler the hypervisor is. Something there makes another exception.
+    fn pass_to(&mut self, mut registers: Registers) {
         self.passes = true;
         let machine = core::ptr::from_mut(self);
         // SAFETY: the registers and the machine are lent until the function returns, and no code uses them
-        // meanwhile. The frame leads to code of the Non-secure block.
+        // meanwhile. The frame leads to code of the Non-secure block, or to a fault of the Secure Thread mode,
+        // which has no privileges.
         unsafe { bulkhead_enter(&raw mut registers, machine, log::exits(None)) }
         self.passes = false;
         self.irq.reopen();
+    }
+
+    /// Ends the handler of a line that is about to become one of this partition's Non-secure lines. The CPU
+    /// refuses the return from an exception that belongs to the other world by then (B3.22, INVPC).
+    ///
+    /// The hypervisor returns to a task that has no stack, and is the handler of that fault afterwards. Requires:
+    /// no exception of the Non-secure world can be taken.
+    pub(crate) fn end_line_of(&mut self, partition: PartitionId) {
+        let line = self.exception.checked_sub(FIRST_LINE);
+        if line.is_some_and(|line| self.irq.is_of(line, partition)) {
+            self.pass_to(Registers {
+                frame: block(),
+                ..Registers::NOTHING
+            });
+        }
     }
 
     /// Handles an exception of a run. Returns 0 to go on with it.

@@ -40,7 +40,14 @@ impl Machine {
 
     /// Lets the parked tenant run again.
     fn unpark(&mut self) {
-        let Some(context) = self.tenant.and_then(|tenant| self.contexts.get(tenant)) else {
+        let Some(tenant) = self.tenant else { return };
+        let Some(partition) = self.contexts.get(tenant).map(|context| context.partition) else {
+            return;
+        };
+        if self.lines_are_out {
+            self.end_line_of(partition);
+        }
+        let Some(context) = self.contexts.get(tenant) else {
             return;
         };
         if self.lines_are_out {
@@ -117,6 +124,10 @@ impl Machine {
             return;
         };
         let partition = context.partition;
+        self.end_line_of(partition);
+        let Some(context) = self.contexts.get(vcpu) else {
+            return;
+        };
         let active = context.world.lines.active;
         self.irq.unwatch(partition, &mut context.world.lines.pending);
         self.irq.lend(partition);

@@ -9,7 +9,7 @@ use bulkhead_arch_api::{Exit, VcpuId};
 /// The number of the exception SVCall (B3.8).
 pub(crate) const SUPERVISOR_CALL: u32 = 11;
 /// The first exception that is a line.
-const FIRST_LINE: u32 = 16;
+pub(crate) const FIRST_LINE: u32 = 16;
 
 /// Handles every Secure exception that interrupts a partition. Returns 0 to go on there.
 ///
@@ -19,6 +19,7 @@ const FIRST_LINE: u32 = 16;
 pub(crate) unsafe extern "C" fn on_trap(machine: *mut Machine, number: u32) -> u32 {
     // SAFETY: see above.
     let machine = unsafe { &mut *machine };
+    machine.exception = number;
     if machine.passes {
         return machine.passed(number);
     }
