@@ -23,9 +23,9 @@
 #define CALL vm_call
 #endif
 
-enum { FIRST = 1, SECOND = 2, WARM_UP = 3, REPEATS = 9, SIZES = 5, STEP = 64, LONGEST = SIZES * STEP };
+enum { FIRST = 1, SECOND = 2, ROUNDS = 1 + 3, SIZES = 5, STEP = 64, LONGEST = SIZES * STEP };
 // Times are in nanoseconds. TICK is one of TIMER1.
-enum { ARRIVALS = 3 + 32, AHEAD = 200000, PHASE = 37, TICK = 50 };
+enum { ARRIVALS = 3 + 32, AHEAD = 800000, PHASE = 37, TICK = 50 };
 
 static uint64_t message[LONGEST / 8], answer[LONGEST / 8];
 
@@ -87,12 +87,12 @@ static int32_t request(uint32_t function, uint32_t size)
 
 static void measure(void)
 {
-    for (uint32_t round = 0; round < WARM_UP + REPEATS; round++) {
+    for (uint32_t round = 0; round < ROUNDS; round++) {
         MEASURE(null_call());
         MEASURE(null_call_by_instruction());
     }
     for (uint32_t size = STEP; size <= LONGEST; size += STEP) {
-        for (uint32_t round = 0; round < WARM_UP + REPEATS; round++) {
+        for (uint32_t round = 0; round < ROUNDS; round++) {
             MEASURE(send(FIRST, size));
             MEASURE(try_receive(FIRST));
             MEASURE(request(BULKHEAD_PORT_SEND_RECEIVE_DONATE, size));

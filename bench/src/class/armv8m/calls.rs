@@ -6,8 +6,9 @@ use super::stretches::Stretch;
 use crate::runs::Results;
 use bulkhead::problem::Problem;
 
-/// Turns of an operation that are not counted, and turns that are.
-const TURNS: usize = 3 + 9;
+/// Turns of an operation: the first one, and those that are counted.
+const TURNS: usize = COLD + 3;
+const COLD: usize = 1;
 /// Bytes of the messages.
 const SIZES: [u32; 5] = [64, 128, 192, 256, 320];
 /// The operations of each turn before messages, and with them.
@@ -31,18 +32,25 @@ pub(super) fn add(
         note(
             results,
             &format!("null-call-{client}"),
+            COLD,
             every(calls, CALLS, 0).map(all),
         );
         note(
             results,
             &format!("null-call-instruction-{client}"),
+            COLD,
             every(calls, CALLS, 1).map(all),
         );
     }
     for (size, parts) in SIZES.iter().zip(messages.chunks(OPERATIONS * TURNS)) {
         let mut add = |name: &str, operation, count: fn(&[Stretch]) -> u64| {
             let key = format!("port-{name}-{size}-{client}-{server}");
-            note(results, &key, every(parts, OPERATIONS, operation).map(count));
+            note(
+                results,
+                &key,
+                COLD,
+                every(parts, OPERATIONS, operation).map(count),
+            );
         };
         if is_urgent {
             if client == server {

@@ -40,6 +40,7 @@ pub(super) fn measure(board: &Board, emulator: &Emulator, progress: &Progress) -
         bench.late(kinds, &mut results)?;
         for (vcpus, is_urgent) in PRIORITIES.into_iter().zip([false, true]) {
             let parts = bench.run(
+                "calls",
                 &systems::messages(bench.board, kinds, vcpus),
                 &kinds,
                 usize::MAX,
@@ -63,6 +64,7 @@ impl Worlds<'_> {
     /// Returns the stretches of the run of a system with these two partitions.
     fn run(
         &self,
+        what: &str,
         text: &str,
         kinds: &[Kind],
         count: usize,
@@ -70,14 +72,21 @@ impl Worlds<'_> {
     ) -> Result<Vec<Vec<Stretch>>, Problem> {
         let system = prepare(text, self.progress)?;
         system.class_binary().clone_into(&mut results.class_binary);
-        self.progress.step("measuring two partitions", || {
+        self.progress.step(&format!("measuring {what}"), || {
             of_run(self.emulator, &system, &systems::sides(kinds)?, count)
         })
     }
 
     /// Measures switches at the end of a turn.
     fn turns(&self, kinds: [Kind; 2], results: &mut Results) -> Result<(), Problem> {
-        let parts = self.run(&systems::turns(self.board, kinds), &kinds, SWITCHES, results)?;
+        let what = "switches";
+        let parts = self.run(
+            what,
+            &systems::turns(self.board, kinds),
+            &kinds,
+            SWITCHES,
+            results,
+        )?;
         let [client, other] = kinds.map(|kind| kind.name);
         for (to, pair) in [(0, format!("{other}-{client}")), (1, format!("{client}-{other}"))] {
             let lengths = parts
@@ -91,7 +100,14 @@ impl Worlds<'_> {
 
     /// Measures the way to a partition that waits, while the other one computes.
     fn late(&self, kinds: [Kind; 2], results: &mut Results) -> Result<(), Problem> {
-        let parts = self.run(&systems::late(self.board, kinds), &kinds, usize::MAX, results)?;
+        let what = "preemptions";
+        let parts = self.run(
+            what,
+            &systems::late(self.board, kinds),
+            &kinds,
+            usize::MAX,
+            results,
+        )?;
         let [client, other] = kinds.map(|kind| kind.name);
         let back = |part: &Vec<Stretch>| {
             part.iter()
@@ -110,8 +126,10 @@ impl Worlds<'_> {
 
     /// Counts the exits and the hypervisor's instructions of interrupts of a VM that runs.
     fn busy(&self, results: &mut Results) -> Result<(), Problem> {
-        let parts = self.run(&systems::busy(self.board), &[VM], usize::MAX, results)?;
-        let arrivals = parts.get(1 + WARM_UP..).unwrap_or_default();
+        let what = "interrupts";
+        let parts = self.run(what, &systems::busy(self.board), &[VM], usize::MAX, results)?;
+        // In the first half, the hypervisor still prints what it has said at the start.
+        let arrivals = parts.get(parts.len() / 2..).unwrap_or_default();
         if arrivals.is_empty() {
             return Err(Problem::new("the guest had no interrupts"));
         }
@@ -129,10 +147,10 @@ impl Worlds<'_> {
     }
 }
 
-/// Adds the median of the lengths after the first few, and the very first one.
-pub(super) fn note(results: &mut Results, key: &str, lengths: impl Iterator<Item = u64>) {
+/// Adds the median of the lengths after those that are skipped, and the very first one.
+pub(super) fn note(results: &mut Results, key: &str, skipped: usize, lengths: impl Iterator<Item = u64>) {
     let all: Vec<u64> = lengths.collect();
-    let mut warm = all.get(WARM_UP..).unwrap_or_default().to_vec();
+    let mut warm = all.get(skipped..).unwrap_or_default().to_vec();
     warm.sort_unstable();
     let [_, cold] = &mut results.cold;
     cold.extend(all.first().map(|length| (key.to_owned(), *length)));
@@ -149,5 +167,5 @@ fn spread(results: &mut Results, name: &str, pair: &str, lengths: impl Iterator<
     results
         .hypervised
         .extend(worst.map(|length| (format!("{name}-worst-{pair}"), *length)));
-    note(results, &format!("{name}-{pair}"), all.into_iter());
+    note(results, &format!("{name}-{pair}"), WARM_UP, all.into_iter());
 }

@@ -65,7 +65,7 @@ const SHORT: &[Row] = &[
     row("null-call-task", "null hypercall of a task", Some(120)),
     row(
         "interrupt-exits",
-        "exits of 32 interrupts of a VM that runs",
+        "exits of 18 interrupts of a VM that runs",
         Some(0),
     ),
     row(
