@@ -12,8 +12,8 @@ use crate::machine::Machine;
 use crate::protection::Space;
 use crate::sysreg::{self, BFAR, CFSR, HFSR, MMFAR, SFAR, SFSR, SHCSR, other_space};
 use crate::traps::SUPERVISOR_CALL;
-use bulkhead_abi::HealthClass;
-use bulkhead_abi::hypercall::{HYPERCALL_GATE, HYPERCALL_INSTRUCTION};
+use bulkhead_abi::hypercall::{HYPERCALL_GATE, HYPERCALL_INSTRUCTION, function_id};
+use bulkhead_abi::{HealthClass, Operation};
 use bulkhead_arch_api::{Access, AccessKind, AddressSpace, Exit, FaultReport, GuestPhys, VcpuId};
 use bulkhead_arch_armv7m_core::status::{
     BFARVALID, DACCVIOL, IBUSERR, MMARVALID, MSTKERR, MUNSTKERR, PRECISERR, STKERR, UNDEFINSTR, UNSTKERR,
@@ -24,6 +24,8 @@ use bulkhead_arch_armv8m_core::transfer::Transfer;
 
 /// Syndrome of a VM whose processor would have stopped for good.
 const LOCKUP: u64 = 0xF << 32;
+/// The identifier of the null hypercall.
+const NULL: u32 = function_id(Operation::Null);
 /// The number of the exception HardFault.
 const HARD_FAULT: u32 = 3;
 /// CFSR: a stack pointer is at its limit (UFSR.STKOF, D1.2.271), or the protection unit has refused a frame.
@@ -133,7 +135,13 @@ impl Trapped<'_> {
     }
 
     fn hypercall(&mut self, length: u32) -> Option<Exit> {
-        take_hypercall(&mut self.live(), length).map(Exit::Hypercall)
+        let mut live = self.live();
+        if length == 0 && live.register(0) == NULL {
+            // This call asks nothing of the kernel.
+            live.set_register(0, 0);
+            return None;
+        }
+        take_hypercall(&mut live, length).map(Exit::Hypercall)
     }
 
     /// Answers a frame that the CPU could not push or pop: the stack pointer points to memory that is not the

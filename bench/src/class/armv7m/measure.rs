@@ -13,9 +13,14 @@ use bulkhead::emulator::bare::Bare;
 use bulkhead::problem::Problem;
 use bulkhead::ui::progress::Progress;
 use bulkhead_manifest::board::{Board, Emulator};
+use std::ops::Range;
+
+/// The rows of the processor's operations, and those of FreeRTOS.
+pub(in crate::class) const OF_CPU: Range<usize> = 0..13;
+pub(in crate::class) const OF_FREERTOS: Range<usize> = 19..25;
 
 /// Everything that is measured, in the order of the table.
-pub(super) const ROWS: &[Row] = &[
+pub(in crate::class) const ROWS: &[Row] = &[
     row("read-primask", "MRS PRIMASK", Some(150)),
     row("read-basepri", "MRS BASEPRI", Some(150)),
     row("write-basepri", "MSR BASEPRI", Some(150)),
@@ -163,7 +168,7 @@ fn add_words(results: &mut Results, figures: Figures) {
 }
 
 /// Returns the system of an image as the only partition.
-fn text(board: &str, image: &str) -> String {
+pub(in crate::class) fn text(board: &str, image: &str) -> String {
     format!(
         "board = \"{board}\"\n[partition.bench]\nkind = \"vm\"\nimage = \"@guests/{image}\"\nmemory = \"64K\"\n\
          vcpus = [{{ pcpu = 0 }}]\ndevices = [\"timer1\"]\n"

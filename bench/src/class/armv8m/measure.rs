@@ -8,7 +8,10 @@
 use super::calls;
 use super::stretches::{Stretch, of_run};
 use super::systems::{self, Kind, PAIRS, TASK, VM};
-use crate::runs::{Results, paced, prepare};
+use crate::class::armv7m::measure::text;
+use crate::runs::{Reader, Results, launch, paced, prepare, run};
+use bulkhead::build::artifacts::Workspace;
+use bulkhead::emulator::bare::Bare;
 use bulkhead::problem::Problem;
 use bulkhead::ui::progress::Progress;
 use bulkhead_manifest::board::{Board, Emulator};
@@ -25,14 +28,21 @@ const PRIORITIES: [[&str; 2]; 2] = [
     ["priority = 10", "priority = 20"],
 ];
 
+/// The images with operations of an RTOS: `mcu-bench` and `mcu-bench-freertos` for this class.
+const IMAGES: [&str; 2] = ["world-bench", "world-bench-freertos"];
+
 /// Measures on the emulator of a board.
 pub(super) fn measure(board: &Board, emulator: &Emulator, progress: &Progress) -> Result<Results, Problem> {
     let bench = Worlds {
+        machine: board,
         board: &board.name,
         emulator: &paced(emulator, PACE),
         progress,
     };
     let mut results = Results::default();
+    for image in IMAGES {
+        bench.native(image, &mut results)?;
+    }
     for kinds in [[VM, VM], [TASK, TASK], [VM, TASK]] {
         bench.turns(kinds, &mut results)?;
     }
@@ -55,12 +65,27 @@ pub(super) fn measure(board: &Board, emulator: &Emulator, progress: &Progress) -
 
 /// The place where everything is measured.
 struct Worlds<'a> {
+    machine: &'a Board,
     board: &'a str,
     emulator: &'a Emulator,
     progress: &'a Progress,
 }
 
 impl Worlds<'_> {
+    /// Measures operations of an RTOS on the bare board and in a VM.
+    fn native(&self, image: &str, results: &mut Results) -> Result<(), Problem> {
+        let system = prepare(&text(self.board, image), self.progress)?;
+        let program = Workspace::locate()?.program(&format!("guest-{image}"));
+        let bare = Bare::of_a_vm(self.machine, self.emulator, &program, self.progress)?;
+        self.progress.step(&format!("measuring {image}"), || {
+            let mut reader = Reader::default();
+            bare.run(&launch(), Vec::new(), &mut reader)?;
+            results.bare.append(&mut reader.figures()?);
+            results.hypervised.append(&mut run(self.emulator, &system)?);
+            Ok(())
+        })
+    }
+
     /// Returns the stretches of the run of a system with these two partitions.
     fn run(
         &self,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Everything that is measured on class `armv8m`, in the order of the table.
 
+use crate::class::armv7m::measure::{OF_CPU, OF_FREERTOS, ROWS as ROWS_ON_ARMV7M};
 use crate::rows::{Row, message, plain, queued, row};
+use std::ops::Range;
 
 /// Makes the rows of messages of each size.
 macro_rules! each_size {
@@ -24,6 +26,18 @@ macro_rules! calls {
     ($path:literal, $name:literal, $client:literal, $server:literal) => {
         &each_size!(message! ($path, concat!($name, " with donation"),), (, $client, $server, None))
     };
+}
+
+/// Operations that cost a VM of this class nothing more than on the bare board.
+const fn native<const N: usize>(rows: &Range<usize>) -> [Row; N] {
+    let mut native = [row("", "", Some(0)); N];
+    let mut next = 0;
+    while next < N {
+        let on_armv7m = ROWS_ON_ARMV7M[rows.start + next];
+        (native[next].key, native[next].title) = (on_armv7m.key, on_armv7m.title);
+        next += 1;
+    }
+    native
 }
 
 /// The rows of switches, calls and interrupts.
@@ -117,6 +131,8 @@ const SHORT: &[Row] = &[
 
 /// The parts of the table.
 const PARTS: &[&[Row]] = &[
+    &native::<{ OF_CPU.end - OF_CPU.start }>(&OF_CPU),
+    &native::<{ OF_FREERTOS.end - OF_FREERTOS.start }>(&OF_FREERTOS),
     SHORT,
     &each_size!(queued! ("send", "send",), (, "task", None)),
     &each_size!(queued! ("receive", "receipt",), (, "task", None)),
