@@ -103,6 +103,16 @@ impl Cause {
     }
 }
 
+/// Answers a hypercall by an instruction of `length` bytes that the PC is still at, or returns its exit.
+fn hypercall(live: &mut Live<'_>, length: u32) -> Option<Exit> {
+    if length == 0 && live.register(0) == NULL {
+        // This call asks nothing of the kernel.
+        live.set_register(0, 0);
+        return None;
+    }
+    take_hypercall(live, length).map(Exit::Hypercall)
+}
+
 /// A vCPU at its trap, with its space.
 pub(crate) struct Trapped<'m> {
     pub(crate) context: &'m mut Context,
@@ -132,16 +142,6 @@ impl Trapped<'_> {
         self.context.pending = Pending::Fault;
         let pc = self.live().register(15);
         Exit::Fault(cause.report(class, pc))
-    }
-
-    fn hypercall(&mut self, length: u32) -> Option<Exit> {
-        let mut live = self.live();
-        if length == 0 && live.register(0) == NULL {
-            // This call asks nothing of the kernel.
-            live.set_register(0, 0);
-            return None;
-        }
-        take_hypercall(&mut live, length).map(Exit::Hypercall)
     }
 
     /// Answers a frame that the CPU could not push or pop: the stack pointer points to memory that is not the
@@ -182,24 +182,28 @@ impl Trapped<'_> {
 
     /// Answers an exception of a VM.
     fn of_vm(&mut self, number: u32, cause: &Cause) -> Option<Exit> {
-        if !self.live().has_frame() {
-            return Some(self.no_frame(cause));
-        }
         // The bits stay set until the VM clears them, so only a new one tells of this frame.
         let new = cause.own & !core::mem::replace(&mut self.context.own_faults, cause.own);
+        let mut live = self.live();
+        if !live.has_frame() {
+            return Some(self.no_frame(cause));
+        }
         if number == HARD_FAULT && new & NO_FRAME != 0 {
             // The VM's own limit or protection unit has refused the frame: what is there is old.
             return Some(self.stuck());
         }
-        let live = self.live();
         let pc = live.register(15);
+        let is_entry = cause.exception == SECURE_FAULT && cause.status & (INVER | INVEP) == INVEP;
+        if is_entry && pc == HYPERCALL_GATE {
+            // The call returns to where its caller wants.
+            let back = live.register(14);
+            live.set_register(15, back & !1);
+            return hypercall(&mut live, 0);
+        }
         if cause.exception == SECURE_FAULT {
             if cause.status & INVER != 0 {
                 // The VM's handler has ended, and `entry` has found where to.
                 return None;
-            }
-            if cause.status & INVEP != 0 && pc == HYPERCALL_GATE {
-                return self.call_by_gate();
             }
             let is_access = cause.status & (AUVIOL | INVEP) == AUVIOL && self.space.readable(pc, 2);
             return Some(if is_access {
@@ -214,20 +218,12 @@ impl Trapped<'_> {
         }
         if cause.own & UNDEFINSTR != 0 && live.fetch(pc) == Some(HYPERCALL_INSTRUCTION) {
             other_space().write32(CFSR, UNDEFINSTR);
-            return self.hypercall(2);
+            return hypercall(&mut self.live(), 2);
         }
         if cause.status & PRECISERR != 0 || cause.status & IBUSERR != 0 {
             return Some(self.fault(HealthClass::Memory, cause));
         }
         self.own_fault()
-    }
-
-    /// Answers a branch to the gate: the call returns to where its caller wants.
-    fn call_by_gate(&mut self) -> Option<Exit> {
-        let mut live = self.live();
-        let back = live.register(14);
-        live.set_register(15, back & !1);
-        self.hypercall(0)
     }
 
     /// Answers a fault of a VM's own that the VM cannot take itself: its HardFault.
@@ -273,7 +269,7 @@ impl Machine {
             return Some(trapped.stuck());
         }
         if number == SUPERVISOR_CALL && is_task {
-            return trapped.hypercall(0);
+            return hypercall(&mut trapped.live(), 0);
         }
         let cause = Cause::take(number);
         if number == SUPERVISOR_CALL {
