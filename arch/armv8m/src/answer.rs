@@ -103,14 +103,14 @@ impl Cause {
     }
 }
 
-/// Answers a hypercall by an instruction of `length` bytes that the PC is still at, or returns its exit.
-fn hypercall(live: &mut Live<'_>, length: u32) -> Option<Exit> {
-    if length == 0 && live.register(0) == NULL {
-        // This call asks nothing of the kernel.
+/// Answers the null hypercall, whose PC is after it already: this call asks nothing of the kernel. Returns false
+/// if it is another one.
+fn is_null(live: &mut Live<'_>) -> bool {
+    let is_null = live.register(0) == NULL;
+    if is_null {
         live.set_register(0, 0);
-        return None;
     }
-    take_hypercall(live, length).map(Exit::Hypercall)
+    is_null
 }
 
 /// A vCPU at its trap, with its space.
@@ -142,6 +142,11 @@ impl Trapped<'_> {
         self.context.pending = Pending::Fault;
         let pc = self.live().register(15);
         Exit::Fault(cause.report(class, pc))
+    }
+
+    /// Answers a hypercall by an instruction of `length` bytes that the PC is still at, or returns its exit.
+    fn hypercall(&mut self, length: u32) -> Option<Exit> {
+        take_hypercall(&mut self.live(), length).map(Exit::Hypercall)
     }
 
     /// Answers a frame that the CPU could not push or pop: the stack pointer points to memory that is not the
@@ -198,7 +203,10 @@ impl Trapped<'_> {
             // The call returns to where its caller wants.
             let back = live.register(14);
             live.set_register(15, back & !1);
-            return hypercall(&mut live, 0);
+            if is_null(&mut live) {
+                return None;
+            }
+            return self.hypercall(0);
         }
         if cause.exception == SECURE_FAULT {
             if cause.status & INVER != 0 {
@@ -218,7 +226,7 @@ impl Trapped<'_> {
         }
         if cause.own & UNDEFINSTR != 0 && live.fetch(pc) == Some(HYPERCALL_INSTRUCTION) {
             other_space().write32(CFSR, UNDEFINSTR);
-            return hypercall(&mut self.live(), 2);
+            return self.hypercall(2);
         }
         if cause.status & PRECISERR != 0 || cause.status & IBUSERR != 0 {
             return Some(self.fault(HealthClass::Memory, cause));
@@ -269,7 +277,10 @@ impl Machine {
             return Some(trapped.stuck());
         }
         if number == SUPERVISOR_CALL && is_task {
-            return hypercall(&mut trapped.live(), 0);
+            if is_null(&mut trapped.live()) {
+                return None;
+            }
+            return trapped.hypercall(0);
         }
         let cause = Cause::take(number);
         if number == SUPERVISOR_CALL {
