@@ -11,7 +11,9 @@ mod armv7m;
 mod armv8m;
 pub mod device;
 pub mod driver;
+mod guards;
 mod ppc405;
+mod role;
 #[cfg(feature = "stub-class")]
 #[path = "../../../tests/stub-class/facts.rs"]
 mod stub;
@@ -25,6 +27,7 @@ pub use armv7m::FACTS as ARMV7M;
 pub use armv8m::FACTS as ARMV8M;
 pub use device::{DeviceFacts, DeviceRole, VirtualUart, WindowFacts};
 pub use driver::DriverFacts;
+pub use guards::may_guard_memory;
 pub use ppc405::FACTS as PPC405;
 #[cfg(feature = "stub-class")]
 pub use stub::FACTS as STUB;
@@ -180,20 +183,6 @@ impl ClassFacts {
         self.ports || !self.registers.is_empty()
     }
 
-    /// Tells whether one of its drivers says which memory a guest can reach ([`DriverFacts::guards`]).
-    #[inline]
-    #[must_use]
-    pub const fn guards_memory(&self) -> bool {
-        let mut rest = self.drivers;
-        while let [driver, others @ ..] = rest {
-            if driver.guards {
-                return true;
-            }
-            rest = others;
-        }
-        false
-    }
-
     /// Returns the virtual device with this number, if VMs of the class can have it.
     #[must_use]
     pub fn device(&self, number: u32) -> Option<&'static DeviceFacts> {
@@ -252,16 +241,6 @@ const ONLY: Option<&ClassFacts> = match (
 pub const fn may_have(uart: VirtualUart) -> bool {
     match ONLY {
         Some(only) => only.has_uart(uart),
-        None => true,
-    }
-}
-
-/// Tells whether a class that this build serves has drivers that guard memory.
-#[inline]
-#[must_use]
-pub const fn may_guard_memory() -> bool {
-    match ONLY {
-        Some(only) => only.guards_memory(),
         None => true,
     }
 }

@@ -2,35 +2,7 @@
 //! The board's own devices that the hypervisor drives. A class lists the drivers of its binary in
 //! [`super::ClassFacts::drivers`].
 
-/// The part that a device of the board plays for the hypervisor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// The console.
-    Console,
-    /// The interrupt controller.
-    Interrupts,
-    /// The system timer.
-    Timer,
-    /// The board's interface to network 0.
-    Network,
-    /// The controllers that say which world may reach memory and devices. Only this role can have several
-    /// devices: one for the whole board, and one for each memory that is guarded by itself.
-    Security,
-}
-
-impl Role {
-    /// Returns the number of the role in a system image.
-    #[must_use]
-    pub const fn number(self) -> u32 {
-        match self {
-            Self::Console => 1,
-            Self::Interrupts => 2,
-            Self::Timer => 3,
-            Self::Network => 4,
-            Self::Security => 5,
-        }
-    }
-}
+pub use super::role::Role;
 
 /// The facts of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
