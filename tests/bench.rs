@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The figures of `bulkhead bench` are as on the blessed pages, one for each class: `bench`,
-//! `bench-mcu`, `bench-worlds`, `bench-x86` and `bench-ppc`. Linux is nearly as fast in a VM as on the bare board:
-//! `bench-linux`, `bench-linux-x86` and `bench-linux-ppc`.
+//! `bench-mcu`, `bench-worlds`, `bench-x86` and `bench-ppc`. Linux is nearly as fast in a VM as on the bare
+//! board: `bench-linux`, `bench-linux-x86` and `bench-linux-ppc`.
 
 use bulkhead::problem::Problem;
 use bulkhead::ui::progress::Progress;

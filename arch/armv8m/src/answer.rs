@@ -103,8 +103,8 @@ impl Cause {
     }
 }
 
-/// Answers the null hypercall, whose PC is after it already: this call asks nothing of the kernel. Returns false
-/// if it is another one.
+/// Answers the null hypercall, which asks nothing of the kernel. Its PC is after it already. Returns false if
+/// it is another one.
 fn is_null(live: &mut Live<'_>) -> bool {
     let is_null = live.register(0) == NULL;
     if is_null {

@@ -54,8 +54,8 @@ impl Machine {
         self.passes = true;
         let machine = core::ptr::from_mut(self);
         // SAFETY: the registers and the machine are lent until the function returns, and no code uses them
-        // meanwhile. The frame leads to code of the Non-secure block, or to a fault of the Secure Thread mode,
-        // which has no privileges.
+        // meanwhile. The frame leads to code of the Non-secure block, or to a fault of Secure code without
+        // privileges.
         unsafe { bulkhead_enter(&raw mut registers, machine, log::exits(None)) }
         self.passes = false;
         self.irq.reopen();
@@ -64,8 +64,8 @@ impl Machine {
     /// Ends the handler of a line that is about to become one of this partition's Non-secure lines. The CPU
     /// refuses the return from an exception that belongs to the other world by then (B3.22, INVPC).
     ///
-    /// The hypervisor returns to a task that has no stack, and is the handler of that fault afterwards. Requires:
-    /// no exception of the Non-secure world can be taken.
+    /// The hypervisor returns to a task that has no stack, and is the handler of that fault afterwards.
+    /// Requires: no exception of the Non-secure world can be taken.
     pub(crate) fn end_line_of(&mut self, partition: PartitionId) {
         let line = self.exception.checked_sub(FIRST_LINE);
         if line.is_some_and(|line| self.irq.is_of(line, partition)) {

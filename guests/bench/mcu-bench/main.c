@@ -7,8 +7,8 @@
 // Each operation is done a thousand times and the empty loop is taken off. Timer 1 counts the CPU's clock
 // down, of which a tick takes 40 instructions in an emulator that counts one instruction as a nanosecond: a
 // thousand of anything are exact to a fraction of an instruction. `bench NAME INSTRUCTIONS` is one figure;
-// `bench done` is the end. While the kernel is measured its tick stands still. With CPU_ONLY the kernel is not
-// measured: its port is for processors with one world.
+// `bench done` is the end. While the kernel is measured its tick stands still. With CPU_ONLY the kernel is
+// not measured: its port is for processors with one world.
 
 #include <stdint.h>
 

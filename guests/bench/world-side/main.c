@@ -6,7 +6,7 @@
 // | first capability | part |
 // |---|---|
 // | a partition that it may read | computes for ever |
-// | a partition that it may control | has an interrupt of TIMER1 again and again, and computes meanwhile (a VM) |
+// | a partition that it may control | (a VM) computes, and has an interrupt of TIMER1 again and again |
 // | a port that it may only read | answers the messages of the other side |
 // | a port of its own, then the server's port | measures calls and messages |
 // | a timer | waits again and again: a task for a time, a VM for an interrupt of TIMER1 |

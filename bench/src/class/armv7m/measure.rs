@@ -15,7 +15,7 @@ use bulkhead::ui::progress::Progress;
 use bulkhead_manifest::board::{Board, Emulator};
 use std::ops::Range;
 
-/// The rows of the processor's operations, and those of FreeRTOS.
+/// The rows of the processor's operations, and the rows of FreeRTOS.
 pub(in crate::class) const OF_CPU: Range<usize> = 0..13;
 pub(in crate::class) const OF_FREERTOS: Range<usize> = 19..25;
 

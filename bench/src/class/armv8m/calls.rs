@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Hypercalls and messages: the operations of `measure` in `guests/bench/world-side/main.c`, in its order.
 
-use super::measure::note;
+use super::lengths::note;
 use super::stretches::Stretch;
 use crate::runs::Results;
 use bulkhead::problem::Problem;

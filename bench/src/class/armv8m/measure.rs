@@ -6,6 +6,7 @@
 //! board's clock of 20 MHz. So few instructions fit into a turn, and the logs stay short.
 
 use super::calls;
+use super::lengths::{WARM_UP, spread};
 use super::stretches::{Stretch, of_run};
 use super::systems::{self, Kind, PAIRS, TASK, VM};
 use crate::class::armv7m::measure::text;
@@ -18,8 +19,6 @@ use bulkhead_manifest::board::{Board, Emulator};
 
 /// The logarithm of the nanoseconds that an instruction takes.
 const PACE: u32 = 6;
-/// Uses of an operation before those that are counted.
-const WARM_UP: usize = 3;
 /// Switches that are seen in a run with turns, in both directions together.
 const SWITCHES: usize = 2 * (WARM_UP + 20);
 /// Priorities of the client and of the server: the one or the other is more urgent.
@@ -170,27 +169,4 @@ impl Worlds<'_> {
             .insert("interrupt-busy".to_owned(), length / arrivals.len() as u64);
         Ok(())
     }
-}
-
-/// Adds the median of the lengths after those that are skipped, and the very first one.
-pub(super) fn note(results: &mut Results, key: &str, skipped: usize, lengths: impl Iterator<Item = u64>) {
-    let all: Vec<u64> = lengths.collect();
-    let mut warm = all.get(skipped..).unwrap_or_default().to_vec();
-    warm.sort_unstable();
-    let [_, cold] = &mut results.cold;
-    cold.extend(all.first().map(|length| (key.to_owned(), *length)));
-    let median = warm.get(warm.len() / 2);
-    results
-        .hypervised
-        .extend(median.map(|length| (key.to_owned(), *length)));
-}
-
-/// Adds the worst length after the first few as well.
-fn spread(results: &mut Results, name: &str, pair: &str, lengths: impl Iterator<Item = u64>) {
-    let all: Vec<u64> = lengths.collect();
-    let worst = all.iter().skip(WARM_UP).max();
-    results
-        .hypervised
-        .extend(worst.map(|length| (format!("{name}-worst-{pair}"), *length)));
-    note(results, &format!("{name}-{pair}"), WARM_UP, all.into_iter());
 }

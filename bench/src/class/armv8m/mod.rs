@@ -2,6 +2,7 @@
 //! Class `armv8m`.
 
 mod calls;
+mod lengths;
 mod measure;
 mod page;
 mod rows;

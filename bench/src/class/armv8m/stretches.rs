@@ -90,8 +90,8 @@ impl Seen {
     }
 }
 
-/// Returns the stretches of a system's run up to its end, or until `count` of them go from one side to another
-/// one. What is before the first mark is a part as well.
+/// Returns the stretches of a system's run up to its end, or until `count` of them go from one side to the
+/// other. The first part is before the first mark.
 pub(super) fn of_run(
     emulator: &Emulator,
     system: &Prepared,
