@@ -10,7 +10,8 @@ use super::lengths::{WARM_UP, spread};
 use super::stretches::{Stretch, of_run};
 use super::systems::{self, Kind, PAIRS, TASK, VM};
 use crate::class::armv7m::measure::text;
-use crate::runs::{Reader, Results, launch, paced, prepare, run};
+use crate::in_turns::{Setting, measure_mibench};
+use crate::runs::{Figures, Reader, Results, launch, paced, prepare, run};
 use bulkhead::build::artifacts::Workspace;
 use bulkhead::emulator::bare::Bare;
 use bulkhead::problem::Problem;
@@ -59,6 +60,7 @@ pub(super) fn measure(board: &Board, emulator: &Emulator, progress: &Progress) -
         }
     }
     bench.busy(&mut results)?;
+    bench.in_turns(&mut results)?;
     Ok(results)
 }
 
@@ -71,15 +73,33 @@ struct Worlds<'a> {
 }
 
 impl Worlds<'_> {
+    /// Returns the figures of an image on the bare board.
+    fn bare(&self, image: &str) -> Result<Figures, Problem> {
+        let program = Workspace::locate()?.program(&format!("guest-{image}"));
+        let bare = Bare::of_a_vm(self.machine, self.emulator, &program, self.progress)?;
+        let mut reader = Reader::default();
+        bare.run(&launch(), Vec::new(), &mut reader)?;
+        reader.figures()
+    }
+
+    /// Measures programs of an RTOS that has turns with a busy VM.
+    fn in_turns(&self, results: &mut Results) -> Result<(), Problem> {
+        let setting = Setting {
+            board: self.machine,
+            emulator: self.emulator,
+            progress: self.progress,
+            vm: systems::rtos,
+            other: &systems::other(),
+            bare: &|image| self.bare(&format!("world-{image}")),
+        };
+        measure_mibench(&setting, results)
+    }
+
     /// Measures operations of an RTOS on the bare board and in a VM.
     fn native(&self, image: &str, results: &mut Results) -> Result<(), Problem> {
         let system = prepare(&text(self.board, image), self.progress)?;
-        let program = Workspace::locate()?.program(&format!("guest-{image}"));
-        let bare = Bare::of_a_vm(self.machine, self.emulator, &program, self.progress)?;
         self.progress.step(&format!("measuring {image}"), || {
-            let mut reader = Reader::default();
-            bare.run(&launch(), Vec::new(), &mut reader)?;
-            results.bare.append(&mut reader.figures()?);
+            results.bare.append(&mut self.bare(image)?);
             results.hypervised.append(&mut run(self.emulator, &system)?);
             Ok(())
         })

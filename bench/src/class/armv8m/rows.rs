@@ -2,7 +2,7 @@
 //! Everything that is measured on class `armv8m`, in the order of the table.
 
 use crate::class::armv7m::measure::{OF_CPU, OF_FREERTOS, ROWS as ROWS_ON_ARMV7M};
-use crate::rows::{Row, message, plain, queued, row};
+use crate::rows::{Row, message, mibench, plain, queued, row};
 use std::ops::Range;
 
 /// Makes the rows of messages of each size.
@@ -129,6 +129,35 @@ const SHORT: &[Row] = &[
     ),
 ];
 
+/// The rows of programs that have turns with a busy VM. The bars are the losses of uRTZVisor.
+const IN_TURNS: &[Row] = &[
+    mibench!("bitcount", 1),
+    mibench!("susan-smoothing", 1),
+    mibench!("susan-edges", 2),
+    mibench!("susan-corners", 2),
+    mibench!(mean "mean-alone", "mean of all programs, the bare board is 100 000"),
+    row(
+        "mibench-mean-20ms",
+        "MiBench, the same mean with a switch every 20 ms",
+        Some(1000),
+    ),
+    row(
+        "mibench-mean-10ms",
+        "MiBench, the same mean with a switch every 10 ms",
+        Some(1800),
+    ),
+    row(
+        "mibench-mean-5ms",
+        "MiBench, the same mean with a switch every 5 ms",
+        Some(3600),
+    ),
+    row(
+        "mibench-mean-1ms",
+        "MiBench, the same mean with a switch every 1 ms",
+        Some(18000),
+    ),
+];
+
 /// The parts of the table.
 const PARTS: &[&[Row]] = &[
     &native::<{ OF_CPU.end - OF_CPU.start }>(&OF_CPU),
@@ -154,6 +183,7 @@ const PARTS: &[&[Row]] = &[
     &each_size!(plain! (waiting "vm", "task",), ()),
     &each_size!(plain! (waiting "task", "vm",), ()),
     &each_size!(plain! (waiting "vm", "vm",), ()),
+    IN_TURNS,
 ];
 
 /// Everything.

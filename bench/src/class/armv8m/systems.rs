@@ -107,6 +107,24 @@ pub(super) fn messages(board: &str, kinds: [Kind; 2], vcpus: [&'static str; 2]) 
     ) + &partitions(kinds, &both)
 }
 
+/// Returns the tables of a VM with a program of MiBench's.
+pub(super) fn rtos(image: &str) -> String {
+    format!(
+        "[partition.rtos]\nkind = \"vm\"\nimage = \"@guests/world-{image}\"\nmemory = \"128K\"\n\
+         vcpus = [{{ pcpu = 0 }}]\ndevices = [\"timer1\"]\n"
+    )
+}
+
+/// Returns the tables of a VM that computes beside it.
+pub(super) fn other() -> String {
+    partition(
+        VM,
+        1,
+        "",
+        "status = { partition = \"rtos\", rights = [\"read\"] }\n",
+    )
+}
+
 fn partitions(kinds: [Kind; 2], both: &Both) -> String {
     let Both { vcpus, capabilities } = both;
     let each = kinds.into_iter().zip(vcpus).zip(capabilities).enumerate();
