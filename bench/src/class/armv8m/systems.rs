@@ -72,6 +72,9 @@ pub(super) fn turns(board: &str, kinds: [Kind; 2]) -> String {
     ) + &partitions(kinds, &both)
 }
 
+/// The capabilities of a partition that waits, and of a VM that has interrupts while it computes.
+const CLOCK: &str = "clock = { timer = true }\n";
+const OWN: &str = "own = { partition = \"client\", rights = [\"control\"] }\n";
 /// The capabilities of a partition that computes.
 const OTHER: &str = "status = { partition = \"other\", rights = [\"read\"] }\n";
 const CLIENT: &str = "status = { partition = \"client\", rights = [\"read\"] }\n";
@@ -80,15 +83,14 @@ const CLIENT: &str = "status = { partition = \"client\", rights = [\"read\"] }\n
 pub(super) fn late(board: &str, kinds: [Kind; 2]) -> String {
     let both = Both {
         vcpus: ["priority = 20", "priority = 10"],
-        capabilities: ["clock = { timer = true }\n", CLIENT],
+        capabilities: [CLOCK, CLIENT],
     };
     format!("board = \"{board}\"\n") + &partitions(kinds, &both)
 }
 
 /// Returns the system of a VM that has interrupts while it computes.
 pub(super) fn busy(board: &str) -> String {
-    let capabilities = "own = { partition = \"client\", rights = [\"control\"] }\n";
-    format!("board = \"{board}\"\n") + &partition(VM, 0, "", capabilities)
+    format!("board = \"{board}\"\n") + &partition(VM, 0, "", OWN)
 }
 
 /// Returns the system in which the client calls the other one, with the priorities of both.
@@ -142,11 +144,8 @@ fn partition(kind: Kind, number: usize, vcpu: &str, capabilities: &str) -> Strin
     let (Some(own), Some(program)) = (NAMES.get(number), programs.get(number)) else {
         return String::new();
     };
-    let devices = if number == 0 && name == VM.name {
-        "devices = [\"timer1\"]\n"
-    } else {
-        ""
-    };
+    let has_timer = name == VM.name && [CLOCK, OWN].contains(&capabilities);
+    let devices = if has_timer { "devices = [\"timer1\"]\n" } else { "" };
     format!(
         "[partition.{own}]\nkind = \"{name}\"\nimage = \"@guests/{program}\"\nmemory = \"{memory}\"\n{devices}\
          vcpus = [{{ pcpu = 0, {vcpu} }}]\n[partition.{own}.capabilities]\n{capabilities}"
