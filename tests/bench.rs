@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The figures of `bulkhead bench` are as on the blessed pages, one for each class: `bench`,
-//! `bench-mcu`, `bench-x86` and `bench-ppc`. Linux is nearly as fast in a VM as on the bare board:
-//! `bench-linux`, `bench-linux-x86` and `bench-linux-ppc`.
+//! `bench-mcu`, `bench-worlds`, `bench-x86` and `bench-ppc`. Linux is nearly as fast in a VM as on the bare
+//! board: `bench-linux`, `bench-linux-x86` and `bench-linux-ppc`.
 
 use bulkhead::problem::Problem;
 use bulkhead::ui::progress::Progress;
@@ -16,9 +16,10 @@ type Findings = Result<Vec<String>, Problem>;
 /// The name of a case, and the function that finds its verdict.
 type Case = (&'static str, fn() -> Findings);
 
-const CASES: [Case; 7] = [
+const CASES: [Case; 8] = [
     ("bench", || page("docs/timing.md")),
     ("bench-mcu", || page("docs/timing-mcu.md")),
+    ("bench-worlds", || page("docs/timing-worlds.md")),
     ("bench-x86", || page("docs/timing-x86.md")),
     ("bench-ppc", || page("docs/timing-ppc405.md")),
     ("bench-linux", || operations("qemu-virt-aarch64")),

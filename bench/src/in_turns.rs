@@ -59,6 +59,19 @@ fn after_a_turn(ticks: u64, turn: u32) -> u64 {
     frames * turn + rest.saturating_sub(turn)
 }
 
+/// The machine that runs the programs, bare and as a VM.
+pub(crate) struct Setting<'a> {
+    pub(crate) board: &'a Board,
+    pub(crate) emulator: &'a Emulator,
+    pub(crate) progress: &'a Progress,
+    /// Returns the tables of a VM with a program of this name. The VM is `rtos`.
+    pub(crate) vm: fn(&str) -> String,
+    /// The tables of the busy VM, which is `other`.
+    pub(crate) other: &'a str,
+    /// Runs a program of this name on the bare board.
+    pub(crate) bare: &'a dyn Fn(&str) -> Result<Figures, Problem>,
+}
+
 /// Adds the figures of the tests of all programs, and the means.
 pub(super) fn measure(
     board: &Board,
@@ -66,28 +79,42 @@ pub(super) fn measure(
     progress: &Progress,
     results: &mut Results,
 ) -> Result<(), Problem> {
+    let mut clocked = emulator.clone();
+    clocked.bare = counting(emulator, &emulator.bare).arguments;
+    let setting = Setting {
+        board,
+        emulator,
+        progress,
+        vm: |image| partition("rtos", image, "16M"),
+        other: &partition("other", "noisy", "1M"),
+        bare: &|image| {
+            let program = Workspace::locate()?.program(&format!("guest-{image}"));
+            measure_bare(&clocked, &program, &[1])
+        },
+    };
     let mut programs = PROGRAMS.iter();
-    programs.try_for_each(|program| program.measure(board, emulator, progress, results))
+    programs.try_for_each(|program| program.measure(&setting, results))
+}
+
+/// Adds the figures of the programs of MiBench alone.
+pub(crate) fn measure_mibench(setting: &Setting<'_>, results: &mut Results) -> Result<(), Problem> {
+    let [_, mibench] = PROGRAMS;
+    mibench.measure(setting, results)
 }
 
 impl Program {
-    fn measure(
-        &self,
-        board: &Board,
-        emulator: &Emulator,
-        progress: &Progress,
-        results: &mut Results,
-    ) -> Result<(), Problem> {
-        let alone = prepare(&self.system(&board.name, None), progress)?;
+    fn measure(&self, setting: &Setting<'_>, results: &mut Results) -> Result<(), Problem> {
+        let alone = prepare(&self.system(setting, None), setting.progress)?;
         let mut shared = Vec::new();
         for turn in TURNS {
-            shared.push((turn, prepare(&self.system(&board.name, Some(turn)), progress)?));
+            shared.push((
+                turn,
+                prepare(&self.system(setting, Some(turn)), setting.progress)?,
+            ));
         }
-        progress.step(&format!("measuring {}", self.title), || {
-            let mut clocked = emulator.clone();
-            clocked.bare = counting(emulator, &emulator.bare).arguments;
-            let program = Workspace::locate()?.program(&format!("guest-{}", self.image));
-            let bare = measure_bare(&clocked, &program, &[1])?;
+        let emulator = setting.emulator;
+        setting.progress.step(&format!("measuring {}", self.title), || {
+            let bare = (setting.bare)(self.image)?;
             let hypervised = run(emulator, &alone)?;
             let mut means = vec![("alone".to_owned(), self.mean(&bare, &hypervised, |ticks| ticks))];
             for (turn, system) in &shared {
@@ -123,10 +150,10 @@ impl Program {
     }
 
     /// Returns the system: the VM alone, or in turns of so many milliseconds.
-    fn system(&self, board: &str, turn: Option<u32>) -> String {
-        let mut text = format!("board = \"{board}\"\n{}", partition("rtos", self.image, "16M"));
+    fn system(&self, setting: &Setting<'_>, turn: Option<u32>) -> String {
+        let mut text = format!("board = \"{}\"\n{}", setting.board.name, (setting.vm)(self.image));
         if let Some(turn) = turn {
-            text += &partition("other", "noisy", "1M");
+            text += setting.other;
             text += &format!(
                 "[pcpu.0]\npolicy = \"arinc653\"\n[pcpu.0.schedule.only]\nframe = \"{}ms\"\nwindows = [\n\
                  {{ partition = \"rtos\", offset = \"0ms\", duration = \"{turn}ms\" }},\n\

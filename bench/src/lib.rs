@@ -21,6 +21,7 @@
 //! | `waivers` | bars that do not hold yet |
 //! | `systems` | the manifests of the runs |
 //! | `runs` | the runs |
+//! | `steps` | the emulator's log of executed instructions |
 //! | `overheads` | the analysis' charges, against the measured figures |
 //! | `footprint` | sizes and lines of code |
 //! | `in_turns` | programs of an RTOS, alone and in turns with a busy VM |
@@ -49,6 +50,7 @@ mod ping;
 mod report;
 mod rows;
 mod runs;
+mod steps;
 mod systems;
 mod trusted;
 mod waivers;

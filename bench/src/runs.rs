@@ -401,6 +401,15 @@ pub(crate) fn counting(emulator: &Emulator, arguments: &[String]) -> Emulator {
     counting
 }
 
+/// Returns the emulator with `1 << pace` nanoseconds for an instruction.
+pub(crate) fn paced(emulator: &Emulator, pace: u32) -> Emulator {
+    let mut paced = emulator.clone();
+    for word in &mut paced.deterministic {
+        *word = word.replace("shift=0", &format!("shift={pace}"));
+    }
+    paced
+}
+
 pub(crate) fn run(emulator: &Emulator, system: &Prepared) -> Result<Figures, Problem> {
     let counting = counting(emulator, &emulator.arguments);
     let mut reader = Reader::default();

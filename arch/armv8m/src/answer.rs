@@ -12,8 +12,8 @@ use crate::machine::Machine;
 use crate::protection::Space;
 use crate::sysreg::{self, BFAR, CFSR, HFSR, MMFAR, SFAR, SFSR, SHCSR, other_space};
 use crate::traps::SUPERVISOR_CALL;
-use bulkhead_abi::HealthClass;
-use bulkhead_abi::hypercall::{HYPERCALL_GATE, HYPERCALL_INSTRUCTION};
+use bulkhead_abi::hypercall::{HYPERCALL_GATE, HYPERCALL_INSTRUCTION, function_id};
+use bulkhead_abi::{HealthClass, Operation};
 use bulkhead_arch_api::{Access, AccessKind, AddressSpace, Exit, FaultReport, GuestPhys, VcpuId};
 use bulkhead_arch_armv7m_core::status::{
     BFARVALID, DACCVIOL, IBUSERR, MMARVALID, MSTKERR, MUNSTKERR, PRECISERR, STKERR, UNDEFINSTR, UNSTKERR,
@@ -24,6 +24,8 @@ use bulkhead_arch_armv8m_core::transfer::Transfer;
 
 /// Syndrome of a VM whose processor would have stopped for good.
 const LOCKUP: u64 = 0xF << 32;
+/// The identifier of the null hypercall.
+const NULL: u32 = function_id(Operation::Null);
 /// The number of the exception HardFault.
 const HARD_FAULT: u32 = 3;
 /// CFSR: a stack pointer is at its limit (UFSR.STKOF, D1.2.271), or the protection unit has refused a frame.
@@ -101,6 +103,16 @@ impl Cause {
     }
 }
 
+/// Answers the null hypercall, which asks nothing of the kernel. Its PC is after it already. Returns false if
+/// it is another one.
+fn is_null(live: &mut Live<'_>) -> bool {
+    let is_null = live.register(0) == NULL;
+    if is_null {
+        live.set_register(0, 0);
+    }
+    is_null
+}
+
 /// A vCPU at its trap, with its space.
 pub(crate) struct Trapped<'m> {
     pub(crate) context: &'m mut Context,
@@ -132,6 +144,7 @@ impl Trapped<'_> {
         Exit::Fault(cause.report(class, pc))
     }
 
+    /// Answers a hypercall by an instruction of `length` bytes that the PC is still at, or returns its exit.
     fn hypercall(&mut self, length: u32) -> Option<Exit> {
         take_hypercall(&mut self.live(), length).map(Exit::Hypercall)
     }
@@ -174,24 +187,31 @@ impl Trapped<'_> {
 
     /// Answers an exception of a VM.
     fn of_vm(&mut self, number: u32, cause: &Cause) -> Option<Exit> {
-        if !self.live().has_frame() {
-            return Some(self.no_frame(cause));
-        }
         // The bits stay set until the VM clears them, so only a new one tells of this frame.
         let new = cause.own & !core::mem::replace(&mut self.context.own_faults, cause.own);
+        let mut live = self.live();
+        if !live.has_frame() {
+            return Some(self.no_frame(cause));
+        }
         if number == HARD_FAULT && new & NO_FRAME != 0 {
             // The VM's own limit or protection unit has refused the frame: what is there is old.
             return Some(self.stuck());
         }
-        let live = self.live();
         let pc = live.register(15);
+        let is_entry = cause.exception == SECURE_FAULT && cause.status & (INVER | INVEP) == INVEP;
+        if is_entry && pc == HYPERCALL_GATE {
+            // The call returns to where its caller wants.
+            let back = live.register(14);
+            live.set_register(15, back & !1);
+            if is_null(&mut live) {
+                return None;
+            }
+            return self.hypercall(0);
+        }
         if cause.exception == SECURE_FAULT {
             if cause.status & INVER != 0 {
                 // The VM's handler has ended, and `entry` has found where to.
                 return None;
-            }
-            if cause.status & INVEP != 0 && pc == HYPERCALL_GATE {
-                return self.call_by_gate();
             }
             let is_access = cause.status & (AUVIOL | INVEP) == AUVIOL && self.space.readable(pc, 2);
             return Some(if is_access {
@@ -212,14 +232,6 @@ impl Trapped<'_> {
             return Some(self.fault(HealthClass::Memory, cause));
         }
         self.own_fault()
-    }
-
-    /// Answers a branch to the gate: the call returns to where its caller wants.
-    fn call_by_gate(&mut self) -> Option<Exit> {
-        let mut live = self.live();
-        let back = live.register(14);
-        live.set_register(15, back & !1);
-        self.hypercall(0)
     }
 
     /// Answers a fault of a VM's own that the VM cannot take itself: its HardFault.
@@ -265,6 +277,9 @@ impl Machine {
             return Some(trapped.stuck());
         }
         if number == SUPERVISOR_CALL && is_task {
+            if is_null(&mut trapped.live()) {
+                return None;
+            }
             return trapped.hypercall(0);
         }
         let cause = Cause::take(number);

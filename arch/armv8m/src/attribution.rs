@@ -64,6 +64,14 @@ impl Controller {
 
     /// Makes blocks Non-secure, or Secure. The other blocks of their words stay as they are.
     fn set(&self, blocks: Run, non_secure: bool) {
+        if let Some(words) = blocks.whole_words() {
+            let bits = if non_secure { u32::MAX } else { 0 };
+            for index in words {
+                self.registers.write32(BLK_IDX, index);
+                self.registers.write32(BLK_LUT, bits);
+            }
+            return;
+        }
         for word in blocks.words() {
             let bits = if non_secure { word.bits } else { 0 };
             self.registers.write32(BLK_IDX, word.index);

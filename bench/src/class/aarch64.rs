@@ -137,7 +137,7 @@ const WAIVERS: &[Waiver] = &[
     waiver("cold:switch-domains-32", 1137, FIRST),
     waiver(
         "reset",
-        163935,
+        163943,
         "all rules of the system image are checked, and all memory is cleared",
     ),
     waiver(

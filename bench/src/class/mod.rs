@@ -5,6 +5,7 @@
 
 mod aarch64;
 mod armv7m;
+mod armv8m;
 mod ppc405;
 mod x86_64;
 
@@ -17,7 +18,13 @@ use bulkhead_manifest::board::Emulator;
 use bulkhead_manifest::{Board, Class};
 
 /// The list of classes.
-static CLASSES: &[&dyn Bench] = &[&aarch64::Aarch64, &armv7m::Armv7m, &ppc405::Ppc405, &x86_64::X86];
+static CLASSES: &[&dyn Bench] = &[
+    &aarch64::Aarch64,
+    &armv7m::Armv7m,
+    &armv8m::Armv8m,
+    &ppc405::Ppc405,
+    &x86_64::X86,
+];
 
 /// The questions that the bench asks a class.
 pub(crate) trait Bench: Sync {

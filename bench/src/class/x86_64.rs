@@ -338,7 +338,7 @@ const WAIVERS: &[Waiver] = &[
     ),
     waiver(
         SIZE,
-        212197,
+        212213,
         "the variant for one VM has all rules of the image and all of its class",
     ),
 ];

@@ -3,12 +3,11 @@
 //!
 //! Time cannot be read at a breakpoint: QEMU 7.2 takes a CPU that stands still for one that waits, and its
 //! clock goes on. So from the arrival on, the machine executes one instruction at a time and logs each
-//! (`-d exec`), and each exception (`-d int`), until it stops at the user's code. Some instructions do not
-//! come to their end: an interrupt comes first, or the instruction accesses a device and is done again by
-//! itself. Such an instruction has a line of its own that says so. The log of a sample is some hundred
-//! kilobytes. Outside of samples the machine runs at full speed.
+//! (`-d exec`), and each exception (`-d int`), until it stops at the user's code. The log of a sample is some
+//! hundred kilobytes. Outside of samples the machine runs at full speed.
 
 use super::remote::Remote;
+use crate::steps::Line;
 use bulkhead::emulator::launch::TemporaryFile;
 use bulkhead::problem::Problem;
 use std::fs::File;
@@ -68,16 +67,16 @@ fn count(log: impl BufRead, exception: u32) -> std::io::Result<Steps> {
     };
     let mut lines = log.split(b'\n');
     while let Some(line) = lines.next().transpose()? {
-        let line = String::from_utf8_lossy(&line);
-        let more = if line.starts_with("Trace ") {
-            1
-        } else if line.starts_with("Stopped execution") || line.contains("rewound execution") {
-            -1
-        } else {
-            if line.starts_with("...taking pending") && line.ends_with(&taken) {
-                steps.since_exception.get_or_insert(0);
+        let more = match Line::of(&line) {
+            Line::Begun(_) => 1,
+            Line::Undone => -1,
+            Line::Other => {
+                let line = String::from_utf8_lossy(&line);
+                if line.starts_with("...taking pending") && line.ends_with(&taken) {
+                    steps.since_exception.get_or_insert(0);
+                }
+                0
             }
-            0
         };
         steps.all = steps.all.saturating_add_signed(more);
         steps.since_exception = steps

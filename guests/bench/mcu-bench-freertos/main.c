@@ -16,15 +16,21 @@
 #include "uart.h"
 
 // With FIRST each operation is done once, and an instruction takes 32 ns: five instructions take four ticks.
+// Another board says by FROM_TICKS how many instructions so many ticks are.
 #ifdef FIRST
 #define ROUNDS 1u
-#define INSTRUCTIONS(ticks) ((ticks) * 5u / 4u)
+#define FROM_TICKS(ticks) ((ticks) * 5u / 4u)
 #else
 #define ROUNDS 1000u
-#define INSTRUCTIONS(ticks) ((ticks) * 40u)
+#ifndef FROM_TICKS
+#define FROM_TICKS(ticks) ((ticks) * 40u)
 #endif
-// An interrupt that no device asks for.
+#endif
+// An interrupt that no device asks for, and its handler. Another board has another one.
+#ifndef SPARE
 #define SPARE LINE_UART2_TRANSMIT
+#define SPARE_Handler UARTTX2_Handler
+#endif
 enum { WAITER_PRIORITY = 3, MEASURE_PRIORITY = 2 };
 
 static uint32_t empty_loop;
@@ -45,7 +51,7 @@ static volatile uint32_t turns, taken, received;
 static void say(const char *name, uint32_t ticks, uint32_t parts)
 {
     uint32_t rounds = ROUNDS * parts;
-    print("bench %s %u\n", name, (INSTRUCTIONS(ticks - empty_loop) + rounds / 2) / rounds);
+    print("bench %s %u\n", name, (FROM_TICKS(ticks - empty_loop) + rounds / 2) / rounds);
 }
 
 #define MEASURE(name, parts, operation) say(name, TICKS(operation), parts)
@@ -83,7 +89,7 @@ static void reader(void *unused)
     }
 }
 
-void UARTTX2_Handler(void)
+void SPARE_Handler(void)
 {
     BaseType_t woken = pdFALSE;
     xSemaphoreGiveFromISR(wake, &woken);

@@ -7,7 +7,8 @@
 // Each operation is done a thousand times and the empty loop is taken off. Timer 1 counts the CPU's clock
 // down, of which a tick takes 40 instructions in an emulator that counts one instruction as a nanosecond: a
 // thousand of anything are exact to a fraction of an instruction. `bench NAME INSTRUCTIONS` is one figure;
-// `bench done` is the end. While the kernel is measured its tick stands still.
+// `bench done` is the end. While the kernel is measured its tick stands still. With CPU_ONLY the kernel is
+// not measured: its port is for processors with one world.
 
 #include <stdint.h>
 
@@ -17,15 +18,21 @@
 #include "uart.h"
 
 // With FIRST each operation is done once, and an instruction takes 32 ns: five instructions take four ticks.
+// Another board says by FROM_TICKS how many instructions so many ticks are.
 #ifdef FIRST
 #define ROUNDS 1u
-#define INSTRUCTIONS(ticks) ((ticks) * 5u / 4u)
+#define FROM_TICKS(ticks) ((ticks) * 5u / 4u)
 #else
 #define ROUNDS 1000u
-#define INSTRUCTIONS(ticks) ((ticks) * 40u)
+#ifndef FROM_TICKS
+#define FROM_TICKS(ticks) ((ticks) * 40u)
 #endif
-// An interrupt that no device asks for.
+#endif
+// An interrupt that no device asks for, and its handler. Another board has another one.
+#ifndef SPARE
 #define SPARE LINE_UART2_TRANSMIT
+#define SPARE_Handler UARTTX2_Handler
+#endif
 
 static uint32_t empty_loop;
 static struct semaphore wake, go;
@@ -44,7 +51,7 @@ QUEUE(messages, 4);
 static void say(const char *name, uint32_t ticks, uint32_t parts)
 {
     uint32_t rounds = ROUNDS * parts;
-    print("bench %s %u\n", name, (INSTRUCTIONS(ticks - empty_loop) + rounds / 2) / rounds);
+    print("bench %s %u\n", name, (FROM_TICKS(ticks - empty_loop) + rounds / 2) / rounds);
 }
 
 #define MEASURE(name, parts, operation) say(name, TICKS(operation), parts)
@@ -69,7 +76,7 @@ static void nothing(void)
 }
 
 // The spare interrupt wakes a task once the kernel runs.
-void UARTTX2_Handler(void)
+void SPARE_Handler(void)
 {
     interrupts++;
     if (kernel_switches())
@@ -165,6 +172,11 @@ int main(void)
     SCB_VTOR = (uintptr_t)table;
     measure_cpu();
     SCB_VTOR = (uintptr_t)vectors;
+#ifdef CPU_ONLY
+    print("bench done\n");
+    for (;;)
+        __asm__ volatile("wfi");
+#endif
 
     START(waiter, 2);
     START(reader, 2);

@@ -2,6 +2,8 @@
 //! Blocks of a memory protection controller (MPC). A word of its look-up table has a bit for each of 32
 //! blocks: 1 says Non-secure (Arm DDI 0571G, section 3.10.2, BLK_LUT).
 
+use core::ops::Range;
+
 /// A word of the look-up table of a controller, and the bits that belong to some memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
@@ -37,6 +39,13 @@ impl Run {
             first: first.wrapping_shr(shift).saturating_add(is_late as u32),
             end: last.wrapping_shr(shift).saturating_add(is_whole as u32),
         }
+    }
+
+    /// Returns the numbers of the words, if the run has all blocks of each.
+    #[must_use]
+    pub fn whole_words(self) -> Option<Range<u32>> {
+        let Self { first, end } = self;
+        ((first | end) & 31 == 0).then_some(first >> 5..end >> 5)
     }
 
     /// Returns the words with these blocks. Bounded by the number of words.

@@ -113,6 +113,16 @@ impl Stretches {
             .find(|stretch| (stretch.first..=stretch.last).contains(&address))
     }
 
+    /// Tells whether one stretch of memory has all these bytes, with enough rights. If not, several stretches
+    /// may have them ([`Stretches::first_refused`]). Bounded by [`MAX_STRETCHES`].
+    #[must_use]
+    pub fn one_has(&self, address: u32, bytes: u32, enough: fn(Rights) -> bool) -> bool {
+        self.at(address).is_some_and(|stretch| {
+            let room = stretch.last.wrapping_sub(address);
+            !stretch.is_device && bytes.wrapping_sub(1) <= room && enough(stretch.rights)
+        })
+    }
+
     /// Returns the first of these bytes whose rights are not enough. Devices give the hypervisor no rights.
     /// Bounded by [`MAX_STRETCHES`].
     #[must_use]
@@ -201,6 +211,10 @@ mod tests {
             Some(0x2000),
             "a device"
         );
+        let one = |address, bytes| all.one_has(address, bytes, |rights| rights.read);
+        assert!(one(0x1000, 0xC00) && one(0x1BFF, 1) && one(0x1C00, 0x400));
+        assert!(!one(0x1000, 0xC01) && !one(0xFFF, 2) && !one(0x1000, 0) && !one(0x1000, u32::MAX));
+        assert!(!one(0x2000, 4), "a device");
         assert_eq!(all.first_refused(0xFFF, 2, |rights| rights.read), Some(0xFFF));
         assert_eq!(
             all.first_refused(u64::MAX, 2, |rights| rights.read),

@@ -7,15 +7,20 @@
 
 use crate::ping;
 use crate::rows::{Row, row};
-use crate::runs::{Figures, Reader, Results, launch, prepare, run};
+use crate::runs::{Figures, Reader, Results, launch, paced, prepare, run};
 use bulkhead::build::artifacts::Workspace;
 use bulkhead::emulator::bare::Bare;
 use bulkhead::problem::Problem;
 use bulkhead::ui::progress::Progress;
 use bulkhead_manifest::board::{Board, Emulator};
+use std::ops::Range;
+
+/// The rows of the processor's operations, and the rows of FreeRTOS.
+pub(in crate::class) const OF_CPU: Range<usize> = 0..13;
+pub(in crate::class) const OF_FREERTOS: Range<usize> = 19..25;
 
 /// Everything that is measured, in the order of the table.
-pub(super) const ROWS: &[Row] = &[
+pub(in crate::class) const ROWS: &[Row] = &[
     row("read-primask", "MRS PRIMASK", Some(150)),
     row("read-basepri", "MRS BASEPRI", Some(150)),
     row("write-basepri", "MSR BASEPRI", Some(150)),
@@ -109,6 +114,9 @@ pub(super) const ROWS: &[Row] = &[
 
 /// The images, and the address of the mask words of each: the end of its 64 KiB of RAM, which it leaves free.
 const IMAGES: &[(&str, u32)] = &[("mcu-bench", 0x2004_FFE0), ("mcu-bench-freertos", 0x2009_FFE0)];
+/// The pace of an image that does each operation once: 32 ns for an instruction. A tick of the board's timer
+/// takes 40 ns: too long for one operation at a nanosecond for an instruction.
+const SLOWER: u32 = 5;
 /// The beginning of the keys of rows with mask words.
 const WORDS: &str = "words-";
 
@@ -135,7 +143,7 @@ pub(super) fn measure(board: &Board, emulator: &Emulator, progress: &Progress) -
         system.class_binary().clone_into(&mut results.class_binary);
         cold(
             &text(&board.name, &first),
-            &slower(emulator),
+            &paced(emulator, SLOWER),
             &first,
             progress,
             &mut results,
@@ -160,7 +168,7 @@ fn add_words(results: &mut Results, figures: Figures) {
 }
 
 /// Returns the system of an image as the only partition.
-fn text(board: &str, image: &str) -> String {
+pub(in crate::class) fn text(board: &str, image: &str) -> String {
     format!(
         "board = \"{board}\"\n[partition.bench]\nkind = \"vm\"\nimage = \"@guests/{image}\"\nmemory = \"64K\"\n\
          vcpus = [{{ pcpu = 0 }}]\ndevices = [\"timer1\"]\n"
@@ -182,16 +190,6 @@ fn cold(
         in_vm.append(&mut run(emulator, &system)?);
         Ok(())
     })
-}
-
-/// Returns the emulator with 32 ns for an instruction. A tick of the board's timer takes 40 ns: too long for
-/// one operation at a nanosecond for an instruction.
-fn slower(emulator: &Emulator) -> Emulator {
-    let mut slower = emulator.clone();
-    for word in &mut slower.deterministic {
-        *word = word.replace("shift=0", "shift=5");
-    }
-    slower
 }
 
 /// Returns the figures of an image on the bare board.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Class `armv7m`.
 
-mod measure;
+pub(super) mod measure;
 mod page;
 
 use super::Bench;

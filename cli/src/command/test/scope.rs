@@ -19,7 +19,14 @@ pub(super) const SYSTEM_TESTS: &str = "bulkhead-tests";
 const PROGRAMS: [(&str, &[&str]); 4] = [
     (
         "bench",
-        &["bench", "bench-mcu", "bench-x86", "bench-ppc", "bench-linux"],
+        &[
+            "bench",
+            "bench-mcu",
+            "bench-worlds",
+            "bench-x86",
+            "bench-ppc",
+            "bench-linux",
+        ],
     ),
     ("live", &["live"]),
     ("demo", &["demo"]),
