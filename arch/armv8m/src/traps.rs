@@ -9,10 +9,11 @@ use bulkhead_arch_api::{Exit, VcpuId};
 
 /// The number of the exception SVCall (B3.8).
 pub(crate) const SUPERVISOR_CALL: u32 = 11;
-/// SysTick, by which the hypervisor leaves the handler of a line ([`Machine::leave_line`]).
+/// SysTick, by which the hypervisor leaves the handler of a line ([`Machine::leave_line`]). It is the last
+/// exception before the lines.
 const AFTER_LINE: u32 = 15;
-/// The first exception that is a line.
-const FIRST_LINE: u32 = 16;
+/// Number of the exception of line 0, counted from [`AFTER_LINE`].
+const LINES_PAST: u32 = 1;
 /// ICSR.PENDSTSET (D1.2.146).
 const AFTER_LINE_PENDING: u32 = 1 << 26;
 
@@ -34,10 +35,15 @@ pub(crate) unsafe extern "C" fn on_trap(machine: *mut Machine, number: u32) -> u
     {
         context.pending = Pending::Stuck;
     }
-    let exit = match (number.checked_sub(FIRST_LINE), running) {
-        (None, _) if number == AFTER_LINE => return 1,
-        (Some(line), _) if machine.interrupt(line) => return machine.leave_line(line),
-        (Some(_), _) => None,
+    let exit = match (number.checked_sub(AFTER_LINE), running) {
+        (Some(0), _) => return 1,
+        (Some(past), _) => {
+            let line = past - LINES_PAST;
+            if machine.interrupt(line) {
+                return machine.leave_line();
+            }
+            None
+        }
         (None, Some(vcpu)) => machine.trap(vcpu, number),
         (None, None) => crate::crash::crash(machine.idle.frame, number),
     };
@@ -51,8 +57,8 @@ impl Machine {
     /// be returned from as the Secure one that it was (B3.18). So that exception is over before the VM runs:
     /// SysTick, which is not used otherwise, is taken as this one returns, with no instruction in between.
     /// The hypervisor leaves the partition as the handler of SysTick. Requires: the exit is noted.
-    fn leave_line(&self, line: u32) -> u32 {
-        if self.irq.route_of(line).is_none() {
+    fn leave_line(&self) -> u32 {
+        if !matches!(self.exit, Exit::Device(..)) {
             return 1;
         }
         sysreg::write(ICSR, AFTER_LINE_PENDING);
