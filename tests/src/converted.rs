@@ -29,7 +29,13 @@ impl Converted {
         for (guest, format) in &case.objcopy {
             let file = convert(guest, format, progress)?;
             let path = file.path().display().to_string();
-            text = text.replace(&format!("\"@guests/{guest}\""), &format!("\"{path}\""));
+            let named = format!("\"@guests/{guest}\"");
+            if !text.contains(&named) {
+                return Err(Problem::new(format!(
+                    "the manifest does not have {named}, which is converted"
+                )));
+            }
+            text = text.replace(&named, &format!("\"{path}\""));
             files.push(file);
         }
         Ok(Self { text, _files: files })

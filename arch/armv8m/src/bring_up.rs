@@ -7,7 +7,7 @@ use crate::crash::{self, halt};
 use crate::lines::{BYTES_OF_LINE, Interrupts};
 use crate::machine::Machine;
 use crate::protection::{self, Space, SpaceTable};
-use crate::sysreg::{self, AIRCR, MPU_TYPE, SAU_TYPE, SCR};
+use crate::sysreg::{self, AIRCR, ICSR, MPU_TYPE, SAU_TYPE, SCR, SHPR1, SHPR3, SYST_CSR};
 use crate::{fp, log};
 use bulkhead_abi::lockdown;
 use bulkhead_arch_api::{Exit, MAX_PARTITIONS, Ticks, VcpuSet, class};
@@ -38,6 +38,8 @@ global_asm!(
 /// software resets the board (SYSRESETREQS).
 pub(crate) const CONTROL: u32 = 1 << 14 | 1 << 3;
 const KEY: u32 = 0x05FA << 16;
+/// ICSR.PENDSTCLR (D1.2.146).
+const PENDSTCLR: u32 = 1 << 25;
 /// SCR (D1.2.231): only Secure software decides about deep sleep (SLEEPDEEPS), and the hypervisor asks for
 /// none.
 const SECURE_SLEEP: u32 = 1 << 3;
@@ -169,6 +171,12 @@ impl Machine {
                 "the processor has fewer than 8 regions of the SAU, or than 16 of a protection unit"
             ));
         }
+        // A boot loader may have used the Secure SysTick, and priorities of exceptions.
+        for priorities in (SHPR1..=SHPR3).step_by(4) {
+            sysreg::write(priorities, 0);
+        }
+        sysreg::write(SYST_CSR, 0);
+        sysreg::write(ICSR, PENDSTCLR);
         sysreg::write(AIRCR, KEY | CONTROL);
         sysreg::write(SCR, SECURE_SLEEP);
         sysreg::set_primask(1);

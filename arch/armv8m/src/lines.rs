@@ -237,6 +237,16 @@ impl Interrupts {
         strike(NVIC_ICER, line);
     }
 
+    /// Lets the lines that are held interrupt once more. Grows with the words of lines.
+    pub(crate) fn repeat(&mut self) {
+        for word in 0..WORDS {
+            if let Some(held) = self.held.get_mut(word).map(core::mem::take) {
+                sysreg::write(NVIC_ISPR + 4 * word, held);
+                self.apply(word);
+            }
+        }
+    }
+
     /// Forgets everything about the lines of a partition that starts anew or has ended.
     pub(crate) fn forget(&mut self, partition: PartitionId) {
         for (word, own) in (0..WORDS).zip(self.all_of(partition)) {

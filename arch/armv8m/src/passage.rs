@@ -19,6 +19,7 @@ use crate::machine::Machine;
 use crate::sysreg::{
     self, CFSR, HFSR, NVIC_IABR, NVIC_ICER, NVIC_IPR, NVIC_ISER, NVIC_ISPR, SFSR, VTOR, other_space,
 };
+use crate::traps::AFTER_LINE;
 use bulkhead_arch_armv8m_core::unwind::{self, FRAME_WORDS, TAKEN_SECURE};
 use bulkhead_arch_support::physical;
 
@@ -60,6 +61,10 @@ impl Machine {
     pub(crate) fn passed(&mut self, number: u32) -> u32 {
         if let Some(line) = number.checked_sub(FIRST_LINE) {
             self.irq.defer(line);
+            return 0;
+        }
+        if number == AFTER_LINE {
+            self.irq.repeat();
             return 0;
         }
         // QEMU 7.2 makes a HardFault of a SecureFault that interrupts an execution priority of 0x80.

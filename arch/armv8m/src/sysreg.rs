@@ -7,6 +7,7 @@ use bulkhead_arch_support::Mmio;
 /// Offsets in the system control space (D1.1).
 pub(crate) const ICTR: usize = 0x004;
 pub(crate) const CPPWR: usize = 0x00C;
+pub(crate) const SYST_CSR: usize = 0x010;
 pub(crate) const NVIC_ISER: usize = 0x100;
 pub(crate) const NVIC_ICER: usize = 0x180;
 pub(crate) const NVIC_ISPR: usize = 0x200;
@@ -18,6 +19,8 @@ pub(crate) const ICSR: usize = 0xD04;
 pub(crate) const VTOR: usize = 0xD08;
 pub(crate) const AIRCR: usize = 0xD0C;
 pub(crate) const SCR: usize = 0xD10;
+pub(crate) const SHPR1: usize = 0xD18;
+pub(crate) const SHPR3: usize = 0xD20;
 pub(crate) const SHCSR: usize = 0xD24;
 pub(crate) const CFSR: usize = 0xD28;
 pub(crate) const HFSR: usize = 0xD2C;

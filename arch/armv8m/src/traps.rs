@@ -11,7 +11,7 @@ use bulkhead_arch_api::{Exit, VcpuId};
 pub(crate) const SUPERVISOR_CALL: u32 = 11;
 /// SysTick, by which the hypervisor leaves the handler of a line ([`Machine::leave_line`]). It is the last
 /// exception before the lines.
-const AFTER_LINE: u32 = 15;
+pub(crate) const AFTER_LINE: u32 = 15;
 /// Number of the exception of line 0, counted from [`AFTER_LINE`].
 const LINES_PAST: u32 = 1;
 /// ICSR.PENDSTSET (D1.2.146).
@@ -36,7 +36,7 @@ pub(crate) unsafe extern "C" fn on_trap(machine: *mut Machine, number: u32) -> u
         context.pending = Pending::Stuck;
     }
     let exit = match (number.checked_sub(AFTER_LINE), running) {
-        (Some(0), _) => return 1,
+        (Some(0), _) => return machine.after_line(),
         (Some(past), _) => {
             let line = past - LINES_PAST;
             if machine.interrupt(line) {
@@ -64,6 +64,16 @@ impl Machine {
         sysreg::write(ICSR, AFTER_LINE_PENDING);
         sysreg::synchronize();
         0
+    }
+
+    /// Leaves the partition, whose handler of a line has ended. A fault that the CPU tells of late can come
+    /// between the two. The exit is the fault's then, and the line interrupts once more.
+    fn after_line(&mut self) -> u32 {
+        let is_told = matches!(self.exit, Exit::Device(..));
+        if !is_told {
+            self.irq.repeat();
+        }
+        is_told.into()
     }
 
     /// Leaves the handler: back to the partition, or out of it.

@@ -8,6 +8,7 @@
 //! RAM alike. So the readers of programs need not know of it.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use object::elf::{
     DF_1_PIE, DT_FLAGS_1, DT_JMPREL, DT_NEEDED, DT_PLTRELSZ, DT_REL, DT_RELA, DT_RELR, DT_RELSZ, Dyn32,
@@ -121,7 +122,8 @@ impl<'a> File<'a> {
             .map(|segment| u64::from(segment.p_paddr(ENDIAN)) + skip_headers(segment, sections))
             .min()
             .ok_or_else(|| damaged("it has no contents"))?;
-        let by = address.wrapping_sub(first) as u32;
+        let address = u32::try_from(address).map_err(|_| fixed("its new address is beyond 4G"))?;
+        let by = address.wrapping_sub(first as u32);
         let loaded = sections
             .iter()
             .filter(|section| section.sh_flags(ENDIAN).contains(SHF_ALLOC));
@@ -161,23 +163,33 @@ impl<'a> File<'a> {
         if let Some((_, why)) = others.iter().find(|(tag, _)| self.dynamic(*tag).is_some()) {
             return Err(fixed(*why));
         }
+        let mut relocated = BTreeSet::new();
         for (table, size) in [(DT_REL, DT_RELSZ), (DT_JMPREL, DT_PLTRELSZ)] {
             let (Some(table), Some(size)) = (self.dynamic(table), self.dynamic(size)) else {
                 continue;
             };
             for at in (0..size as usize).step_by(REL).filter(|_| size > 0) {
-                self.relocate_one(self.offset(table)? + at, by, moved)?;
+                let entry = table.checked_add(at as u32).unwrap_or(u32::MAX);
+                let (address, kind) = self.relocation(self.offset(entry)?)?;
+                if !relocated.insert(address) {
+                    return Err(damaged(format!("its word at {address:#x} has two relocations")).into());
+                }
+                self.relocate_one(address, kind, by, moved)?;
             }
         }
         Ok(())
     }
 
-    /// Carries out the relocation at an offset in the file.
-    fn relocate_one(&self, at: usize, by: u32, moved: &mut [u8]) -> Result<(), FirmwareError> {
+    /// Returns the address and the type of the relocation at an offset in the file.
+    fn relocation(&self, at: usize) -> Result<(u32, u32), FirmwareError> {
         let entry = self.bytes.get(at..).and_then(|rest| rest.first_chunk::<REL>());
         let [o0, o1, o2, o3, kind, ..] = *entry.ok_or_else(|| damaged("a relocation is not in the file"))?;
-        let address = u32::from_le_bytes([o0, o1, o2, o3]);
-        match u32::from(kind) {
+        Ok((u32::from_le_bytes([o0, o1, o2, o3]), kind.into()))
+    }
+
+    /// Carries out a relocation.
+    fn relocate_one(&self, address: u32, kind: u32, by: u32, moved: &mut [u8]) -> Result<(), FirmwareError> {
+        match kind {
             kind if kind == R_ARM_NONE.0 => Ok(()),
             kind if kind == R_ARM_RELATIVE.0 => add(moved, self.offset(address)?, by),
             kind => Err(fixed(format!(

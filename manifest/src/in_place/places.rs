@@ -13,7 +13,7 @@ use super::protection::{self, Protection};
 use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, FileId, Place, Report};
 use crate::guest::{Area, AreaKind, Guest};
-use crate::model::{Manifest, PartitionSpec, Placed};
+use crate::model::{Kind, Manifest, PartitionSpec, Placed};
 use crate::place::memory::{Input, Plan, lowest, share, trace_place};
 use crate::units::{align_up, format_size};
 use crate::window::{Window, range, ranges};
@@ -372,12 +372,16 @@ fn overlap(
         })
 }
 
-/// Returns the image of two partitions if both have the same.
+/// Returns the image of two VMs if both have the same, and are not moved to places of their own.
 fn copies<'a>(input: &Input<'a>, first: Owned<'_>, second: Owned<'_>) -> Option<&'a str> {
     let image = |owned: Owned<'_>| {
         let mut specs = input.specs.iter();
         let spec = specs.find(|spec| spec.name.value == owned.owner)?;
-        spec.image.as_ref().map(|image| image.value.as_str())
+        let can_move = spec.kind == Kind::Vm && spec.machine.load_at.is_none();
+        spec.image
+            .as_ref()
+            .filter(|_| can_move)
+            .map(|image| image.value.as_str())
     };
-    image(first).filter(|name| image(second) == Some(name))
+    image(first).filter(|name| first.owner != second.owner && image(second) == Some(name))
 }

@@ -12,6 +12,7 @@ use super::memory::{
     code_area, code_window, data_pieces, ram_area, ram_window, refusal, take_reset_vectors,
     variables_are_inside,
 };
+use super::moved;
 use super::protection::Protection;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::guest::task::needs_elf;
@@ -40,7 +41,9 @@ pub(crate) fn build(
         report.push(needs_elf(name));
         return None;
     }
-    let (mut firmware, entry) = match firmware::parse_task(&contents, context.board) {
+    let read = moved::to(&contents, None);
+    let read = read.and_then(|(contents, _)| firmware::parse_task(&contents, context.board));
+    let (mut firmware, entry) = match read {
         Ok(read) => read,
         Err(error) => {
             report.push(refusal(context, name, error));

@@ -45,9 +45,16 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Vec<Stretch>, HexError> {
     let mut found: Vec<(usize, Stretch)> = Vec::new();
     let mut base = 0;
     let mut last = 0;
+    let mut has_ended = false;
     let lines = (1..).zip(text.lines().map(str::trim_end));
     for (line, record) in lines.filter(|(_, record)| !record.is_empty()) {
         let wrong = |why: String| HexError { line, why };
+        if has_ended {
+            if record.starts_with(':') {
+                return Err(wrong("the record before ends the file".to_owned()));
+            }
+            continue;
+        }
         last = line;
         match Record::from_record_string(record).map_err(|error| wrong(words(&error)))? {
             Record::Data { offset, value } => {
@@ -63,8 +70,11 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Vec<Stretch>, HexError> {
             Record::ExtendedLinearAddress(upper) => base = u64::from(upper) << 16,
             // The vector table says where a program for a microcontroller starts.
             Record::StartSegmentAddress { .. } | Record::StartLinearAddress(_) => {}
-            Record::EndOfFile => return join(found),
+            Record::EndOfFile => has_ended = true,
         }
+    }
+    if has_ended {
+        return join(found);
     }
     Err(HexError {
         line: last,
@@ -145,9 +155,11 @@ mod tests {
         ];
         assert_eq!(read(&text(&lines)).expect("a file"), expected);
         assert!(is_hex(&text(&lines)) && !is_s_records(&text(&lines)));
-        // Nothing after the end counts.
+        // A text after the end does not count, and two files in one are refused.
         let more = [text(&lines), b"a comment".to_vec()].concat();
         assert_eq!(read(&more).expect("a file"), expected);
+        let two = [text(&lines), text(&lines)].concat();
+        assert_eq!(wrong(&two), (8, "the record before ends the file".to_owned()));
     }
 
     #[test]

@@ -309,7 +309,6 @@ fn unstartable() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Returns programs for microcontrollers.
 /// Returns the contents of a program for a microcontroller, as `objcopy -O binary` writes them.
 pub fn raw_binary(program: &[u8]) -> Vec<u8> {
     let word = |at: usize| u32::from_le_bytes(program[at..at + 4].try_into().expect("four bytes")) as usize;
@@ -381,6 +380,12 @@ pub fn intel_hex(address: u32, contents: &[u8]) -> String {
     ihex::create_object_file_representation(&records).expect("records") + "\n"
 }
 
+/// Makes the file a shared one (ET_DYN), as linkers write position-independent programs.
+fn shared(mut program: Vec<u8>) -> Vec<u8> {
+    program[16] = 3;
+    program
+}
+
 /// Returns images without program headers.
 fn flat_images() -> Vec<(&'static str, Vec<u8>)> {
     let world = raw_binary(&firmware(0x2_0000, 0x2801_0000, &[LOOP_T32], &[]));
@@ -398,6 +403,7 @@ fn flat_images() -> Vec<(&'static str, Vec<u8>)> {
         ),
         ("movable.elf", movable(0x2_0000, 0x2801_0000, 23)),
         ("movable-odd.elf", movable(0x2_0000, 0x2801_0000, 2)),
+        ("shared-odd.elf", shared(movable(0x2_0000, 0x2801_0000, 2))),
         (
             "mcu-masks.bin",
             raw_binary(&firmware(0x3_0000, 0x2001_0000, &[LOOP_T32, 0xb672], &[])),
@@ -405,6 +411,7 @@ fn flat_images() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+/// Returns programs for microcontrollers.
 fn programs_in_place() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("mcu.elf", firmware_at(0x3_0000, 0x2001_0000)),

@@ -79,6 +79,22 @@ mod tests {
     use std::vec::Vec;
 
     #[test]
+    fn whole_words_are_those_with_all_blocks() {
+        for (first, last) in [
+            (0x1_0000, 0x1_FFFF),
+            (0x1_0000, 0x1_FBFF),
+            (0x1_0400, 0x1_FFFF),
+            (0x1_0000, 0x10_FFFF),
+        ] {
+            let run = Run::of(first, last, 10);
+            let words: Vec<u32> = run.words().map(|word| word.index).collect();
+            let is_full = run.words().all(|word| word.bits == u32::MAX);
+            let whole = run.whole_words().map(|words| words.collect());
+            assert_eq!(whole, is_full.then_some(words), "{first:#x} to {last:#x}");
+        }
+    }
+
+    #[test]
     fn a_block_of_64_kib_is_two_words() {
         let all: Vec<Word> = Run::of(0x1_0000, 0x1_FFFF, 10).words().collect();
         let full = |index| Word {
