@@ -399,6 +399,9 @@ fn copy<A: Arch>(machine: &mut A, from: Runs, to: Runs) {
             (target, next_target) = (next_target, Run::EMPTY);
         }
         let words = source.words.min(target.words);
+        if words == 0 {
+            return;
+        }
         machine.copy_frame(source.at, target.at, words);
         source = source.behind(words);
         target = target.behind(words);
