@@ -121,8 +121,10 @@ bulkhead_first:
     // itself is the only Secure code on the Secure main stack.
     //
     // A VM that returns from a handler with a value of a processor without worlds (ES or S set) gets a
-    // SecureFault, INVER, with S as the VM had it. No other software makes INVER. The handler has ended, so
-    // the value is made what it would be here, and its SPSEL goes to CONTROL_NS.
+    // SecureFault, INVER, with S as the VM had it. With S alone set it gets INVIS: the Secure stacks have no
+    // signature for it. No other software makes either. Or the VM's own fault becomes a HardFault of which the
+    // Secure registers say nothing. The handler has ended, so the value is made what it would be here. Its
+    // SPSEL is lost, so the stack is the one that CONTROL_NS says.
     .macro  trap name, counter, may_be_foreign
     .type   \name, %function
     .thumb_func
@@ -131,14 +133,19 @@ bulkhead_first:
     beq     1f
     .if     \may_be_foreign
     ldr     r3, =0xE000EDE4                 // SFSR
-    ldr     r3, [r3]
-    lsls    r3, r3, #29                     // INVER
-    bpl     5f
-    ubfx    r2, lr, #2, #1                  // SPSEL
-    mrs     r1, control_ns
-    bfi     r1, r2, #1, #1
-    msr     control_ns, r1
-    bic     lr, lr, #0x44
+    ldr     r1, [r3]
+    tst     r1, #6                          // INVIS, INVER
+    bne     6f
+    .if     \may_be_foreign > 1
+    ldr     r2, [r3, #-0xBC]                // CFSR
+    orrs    r1, r2
+    bne     5f
+    ldr     r2, [r3, #-0xB8]                // HFSR
+    lsls    r2, r2, #1                      // FORCED
+    bmi     6f
+    .endif
+    b       5f
+6:  bic     lr, lr, #0x44
     orr     lr, lr, #0x21
     b       1f
 5:
@@ -178,7 +185,7 @@ bulkhead_first:
     trap    bulkhead_access, {accesses}, 1
     trap    bulkhead_instruction, {instructions}, 0
     .global bulkhead_fault
-    trap    bulkhead_fault, {other}, 1
+    trap    bulkhead_fault, {other}, 2
     trap    bulkhead_line, {interrupts}, 0
     trap    bulkhead_after_line, -1, 0      // the line is counted
 
@@ -204,7 +211,9 @@ bulkhead_resume:
     str     r1, [r0]
     dsb
     bx      lr
-1:  movs    r0, #0                          // an exception that follows at once would find what is here
+1:  ldr     r0, =bulkhead_vectors           // no signature for a return to the Secure world
+    msr     psp, r0
+    movs    r0, #0                          // an exception that follows at once would find what is here
     movs    r1, #0
     movs    r2, #0
     movs    r3, #0

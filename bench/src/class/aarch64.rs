@@ -142,7 +142,7 @@ const WAIVERS: &[Waiver] = &[
     ),
     waiver(
         SIZE,
-        201461,
+        201457,
         "the variant for one VM has all rules of the image and all of its class",
     ),
 ];

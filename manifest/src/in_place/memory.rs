@@ -115,7 +115,7 @@ pub(crate) fn refusal(context: &Context<'_>, name: &Placed<String>, error: Firmw
         )
         .label(places.join("; "))
         .help(format!(
-            "give the ELF file of the same build, with its symbols: class `{}` replaces instructions; a board of class `armv8m` runs an image as it is",
+            "give the ELF file of the same build, with its symbols: class `{}` replaces instructions, which it must tell from data",
             context.board.class.name()
         )),
         FirmwareError::Fixed(why) => {

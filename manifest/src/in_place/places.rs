@@ -372,7 +372,7 @@ fn overlap(
         })
 }
 
-/// Returns the image of two VMs if both have the same, and are not moved to places of their own.
+/// Returns the image of two VMs if both have the same, and neither is moved.
 fn copies<'a>(input: &Input<'a>, first: Owned<'_>, second: Owned<'_>) -> Option<&'a str> {
     let image = |owned: Owned<'_>| {
         let mut specs = input.specs.iter();

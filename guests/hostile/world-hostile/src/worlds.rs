@@ -93,6 +93,7 @@ unsafe extern "C" {
     fn hostile_storm();
     fn hostile_asking();
     fn hostile_waiting();
+    static hostile_return: u32;
 }
 
 /// Draws a register that says to whom memory or a device belongs, or one of the other world.
@@ -155,10 +156,14 @@ fn hypervisor() {
     call_with(at ^ if below(2) == 0 { SECURE } else { 0 }, draw());
 }
 
-/// Branches to each value that ends something, with one in LR too.
+/// Ends a handler with each value, or branches to it in a thread, with one in LR too.
 fn returns() {
     for word in 0..32 {
         store(SCRATCH + word * 4, draw());
+    }
+    if below(2) == 0 {
+        store((&raw const hostile_return) as u32, return_value());
+        crate::cpu::call();
     }
     // SAFETY: the handler copes.
     unsafe {
