@@ -122,9 +122,9 @@ bulkhead_first:
     //
     // A VM that returns from a handler with a value of a processor without worlds (ES or S set) gets a
     // SecureFault, INVER, with S as the VM had it. With S alone set it gets INVIS: the Secure stacks have no
-    // signature for it. No other software makes either. Or the VM's own fault becomes a HardFault of which the
-    // Secure registers say nothing. The handler has ended, so the value is made what it would be here. Its
-    // SPSEL is lost, so the stack is the one that CONTROL_NS says.
+    // signature for it. No other software makes either. Or the VM's own fault becomes a HardFault of which
+    // the Secure registers say nothing. The handler has ended, so the value is made what it would be here.
+    // Its SPSEL is lost, so the stack is the one that CONTROL_NS says.
     .macro  trap name, counter, may_be_foreign
     .type   \name, %function
     .thumb_func

@@ -169,7 +169,7 @@ impl<'a> File<'a> {
                 continue;
             };
             for at in (0..size as usize).step_by(REL).filter(|_| size > 0) {
-                let entry = table.checked_add(at as u32).unwrap_or(u32::MAX);
+                let entry = table.saturating_add(at as u32);
                 let (address, kind) = self.relocation(self.offset(entry)?)?;
                 if !relocated.insert(address) {
                     return Err(damaged(format!("its word at {address:#x} has two relocations")).into());
