@@ -11,6 +11,8 @@ pub struct Page {
     pub file: &'static str,
     /// The board whose figures it has.
     pub board: &'static str,
+    /// The logarithm of the nanoseconds that an instruction takes on this board while it is measured.
+    pub(crate) pace: u32,
     /// The measured operations.
     pub(crate) rows: &'static [Row],
     /// Bars that do not hold yet.

@@ -10,9 +10,9 @@
 //! **Entry and exit.** While a partition runs, the Secure main stack holds the registers that Rust code wants
 //! back, and below them the partition's [`Registers`](crate::context::Registers), the
 //! [`Machine`](crate::Machine) and the counters of exits. Any Secure exception of the partition saves r4 to
-//! r11 there, is counted by its vector, and calls `on_trap`. If that answers 0, the partition goes on.
-//! Otherwise `bulkhead_enter` returns, still in Handler mode, as the handler of that exception. The next
-//! `bulkhead_enter` returns from the exception.
+//! r11 there, is counted by its vector, and calls `on_trap`. Only SysTick is not counted: it follows a line,
+//! which is. If the answer is 0, the partition goes on. Otherwise `bulkhead_enter` returns, still in Handler
+//! mode, as the handler of that exception. The next `bulkhead_enter` returns from the exception.
 //!
 //! | at | register | meaning in | meaning out |
 //! |---|---|---|---|

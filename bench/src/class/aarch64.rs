@@ -43,6 +43,7 @@ const SWITCH: &str =
 const PAGE: Page = Page {
     file: "docs/timing.md",
     board: "qemu-virt-aarch64",
+    pace: 0,
     rows: ROWS,
     waivers: WAIVERS,
     size_bar: 64 << 10,

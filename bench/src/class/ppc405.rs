@@ -98,6 +98,7 @@ fn turns(board: &str) -> String {
 const PAGE: Page = Page {
     file: "docs/timing-ppc405.md",
     board: "ref405ep",
+    pace: 0,
     rows: ROWS,
     waivers: WAIVERS,
     size_bar: 64 << 10,

@@ -230,6 +230,7 @@ fn bare(emulator: &Emulator, file: &str) -> Result<Figures, Problem> {
 const PAGE: Page = Page {
     file: "docs/timing-x86.md",
     board: "qemu-q35-x86_64",
+    pace: 0,
     rows: ROWS,
     waivers: WAIVERS,
     size_bar: 64 << 10,

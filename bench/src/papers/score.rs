@@ -54,7 +54,7 @@ fn line(row: &Row, clock_mhz: f64, pages: &Pages) -> Result<Line, String> {
     };
     let figure = row.figure.map(|figure| row.unit.convert(figure, clock_mhz));
     let limit = figure.or_else(|| against.map(|against| against.figure));
-    let mut text = ours.map_or_else(|| "-".to_owned(), |found| of_ours(found.figure, row.unit));
+    let mut text = ours.map_or_else(|| "-".to_owned(), |found| of_ours(found.figure, row));
     if let Some(against) = against {
         text.push_str(&format!(" against {}", short(against.figure)));
     }
@@ -87,11 +87,14 @@ fn of_paper(row: &Row, clock_mhz: f64) -> String {
     words.or_else(|| row.figure.map(number)).unwrap_or_default()
 }
 
-/// Returns our figure, and the time of the emulated board: an instruction takes a nanosecond there.
-fn of_ours(figure: f64, unit: Unit) -> String {
-    let text = format!("{} {}", short(figure), unit.of_ours());
-    if unit.is_time() {
-        format!("{text} ({})", time(figure))
+/// Returns our figure, and the time of the emulated board.
+fn of_ours(figure: f64, row: &Row) -> String {
+    let text = format!("{} {}", short(figure), row.unit.of_ours());
+    if row.unit.is_time() {
+        let own = row.ours.as_ref().map(|place| place.page.as_str());
+        let page = crate::pages().find(|page| Some(page.file) == own);
+        let nanoseconds = 1_u32 << page.map_or(0, |page| page.pace);
+        format!("{text} ({})", time(figure * f64::from(nanoseconds)))
     } else {
         text
     }

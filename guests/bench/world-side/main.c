@@ -85,8 +85,16 @@ static int32_t request(uint32_t function, uint32_t size)
             return;                                                                                                            \
     } while (0)
 
+// Passes the time in which the hypervisor prints what it has started.
+static void let_it_print(void)
+{
+    for (volatile uint32_t turn = 0; turn < 10000; turn++) {
+    }
+}
+
 static void measure(void)
 {
+    let_it_print();
     for (uint32_t round = 0; round < ROUNDS; round++) {
         MEASURE(null_call());
         MEASURE(null_call_by_instruction());

@@ -130,6 +130,7 @@ pub(super) const fn armv8m(exception: &Exception) -> Option<usize> {
         Some(6) => Some(INSTRUCTION),
         Some(11) => Some(CALL),
         Some(16..) => Some(INTERRUPT),
+        // SysTick only follows a line, which is counted.
         _ => None,
     }
 }

@@ -9,6 +9,7 @@ use crate::waivers::{RAM, SIZE, Waiver, waiver};
 pub(super) const PAGE: Page = Page {
     file: "docs/timing-mcu.md",
     board: "mps2-an500",
+    pace: 0,
     rows: ROWS,
     waivers: WAIVERS,
     size_bar: 40 << 10,

@@ -7,6 +7,7 @@
 
 use super::calls;
 use super::lengths::{WARM_UP, spread};
+use super::page::PAGE;
 use super::stretches::{Stretch, of_run};
 use super::systems::{self, Kind, PAIRS, TASK, VM};
 use crate::class::armv7m::measure::text;
@@ -19,7 +20,7 @@ use bulkhead::ui::progress::Progress;
 use bulkhead_manifest::board::{Board, Emulator};
 
 /// The logarithm of the nanoseconds that an instruction takes.
-const PACE: u32 = 6;
+const PACE: u32 = PAGE.pace;
 /// Switches that are seen in a run with turns, in both directions together.
 const SWITCHES: usize = 2 * (WARM_UP + 20);
 /// Priorities of the client and of the server: the one or the other is more urgent.

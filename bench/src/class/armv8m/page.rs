@@ -9,6 +9,7 @@ use crate::waivers::{RAM, SIZE, Waiver, waiver};
 pub(super) const PAGE: Page = Page {
     file: "docs/timing-worlds.md",
     board: "mps2-an505",
+    pace: 6,
     rows: &ROWS,
     waivers: WAIVERS,
     size_bar: 64 << 10,
