@@ -15,12 +15,12 @@ const HEAD: &str = "\
 # Five papers beside Bulkhead
 
 **A cycle of theirs is not an instruction of ours.** The papers measured hardware, with caches, memory that
-makes the processor wait, and a clock. We count the instructions of an emulated board. There every
-instruction counts one, there are no caches, and an instruction takes a nanosecond (64 on class `armv8m`). A
-time of a paper is converted to cycles of its processor at its clock, and is held against our instructions.
-Hardware needs more than one cycle for many instructions, for a trap or a barrier above all. So *reached*
-says that the path has fewer instructions than theirs has cycles. It says nothing about the time on their
-hardware, where nothing of ours was measured.
+makes the processor wait, and a clock. We count the instructions of an emulated board. There every instruction
+counts one, there are no caches, and an instruction takes a nanosecond, or the time that the page of the
+figure gives. A time of a paper is converted to cycles of its processor at its clock, and is held against our
+instructions. Hardware needs more than one cycle for many instructions, for a trap or a barrier above all. So
+*reached* says that the path has fewer instructions than theirs has cycles. It says nothing about the time on
+their hardware, where nothing of ours was measured.
 
 - *Ours* is the figure in a VM, with the guest's own instructions, unless the row says otherwise. *Bare* is
   the same program on the bare board. A time in brackets is the time of the emulated board.
