@@ -112,7 +112,11 @@ pub(super) fn messages(board: &str, kinds: [Kind; 2], vcpus: [&'static str; 2]) 
 /// Returns the tables of a VM with a program of an RTOS. A test of Thread-Metric ends after a number of ticks,
 /// and must not lose any in the other VM's turn.
 pub(super) fn rtos(image: &str) -> String {
-    let time = if image == "thread-metric" { "frozen" } else { "real" };
+    let time = if image == "thread-metric" {
+        "frozen"
+    } else {
+        "real"
+    };
     format!(
         "[partition.rtos]\nkind = \"vm\"\nimage = \"@guests/world-{image}\"\nmemory = \"128K\"\n\
          vcpus = [{{ pcpu = 0 }}]\ndevices = [\"timer1\"]\ntime = \"{time}\"\n"
