@@ -42,7 +42,7 @@ pub use registers::RegisterFile;
 pub use text::{Names, PieceLine};
 
 use crate::atomic::AtomicU64;
-use crate::size::{TABLES, Tables, limit};
+use crate::size::{HAS_SECOND, TABLES, Tables, limit};
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 /// Bytes of the area.
@@ -54,7 +54,7 @@ const LAYOUT: Layout = Layout::of(TABLES);
 /// "BULKLOG1", as the bytes are in memory.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"BULKLOG1");
 /// Revision of the layout.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// Bytes of the ring.
 pub const RING_SIZE: usize = LAYOUT.ring.1;
 /// Entries of the ring.
@@ -69,14 +69,16 @@ pub const NAME_LEN: usize = 32;
 pub const MESSAGE_LEN: usize = 256;
 /// Words of the stack in a crash record.
 pub const STACK_WORDS: usize = LAYOUT.stack_words;
-/// pCPUs that have a place.
-pub const PCPUS: usize = LAYOUT.pcpus.1;
+/// pCPUs that have a place in this build.
+pub const PCPUS: usize = limit(if HAS_SECOND { 2 } else { 1 }, LAYOUT.pcpus.1);
+/// Bytes of the places of pCPUs that this build has not.
+const NO_PCPUS: usize = (LAYOUT.pcpus.1 - PCPUS) * size_of::<Pcpu>();
 /// Partitions that have a place.
 pub const PARTITIONS: usize = LAYOUT.partitions.1;
 /// vCPUs that have a place.
 pub const VCPUS: usize = LAYOUT.vcpus.1;
 /// Unused bytes before the ring.
-const UNUSED: usize = limit(0x1C0, 0x5600);
+const UNUSED: usize = limit(0x180, 0x5600);
 /// Unused bytes after a crash record.
 const CRASH_UNUSED: usize = limit(16, 432);
 /// "None" where a number is expected.
@@ -102,9 +104,9 @@ pub struct Layout {
 /// The layout on a microcontroller.
 pub const SMALL: Layout = Layout {
     size: 0x1000,
-    pcpus: (0x400, 1),
-    partitions: (0x440, 8),
-    vcpus: (0x840, 8),
+    pcpus: (0x400, 2),
+    partitions: (0x480, 8),
+    vcpus: (0x880, 8),
     ring: (0xC00, 0x400),
     stack_words: 20,
 };
@@ -354,6 +356,7 @@ pub struct Area {
     pub crash: Crash,
     /// pCPUs.
     pub pcpus: [Pcpu; PCPUS],
+    no_pcpus: [AtomicU8; NO_PCPUS],
     /// Partitions.
     pub partitions: [Partition; PARTITIONS],
     /// vCPUs.
@@ -380,6 +383,7 @@ impl Area {
             header: Header::new(),
             crash: Crash::new(),
             pcpus: [const { Pcpu::new() }; PCPUS],
+            no_pcpus: [const { AtomicU8::new(0) }; NO_PCPUS],
             partitions: [const { Partition::new() }; PARTITIONS],
             vcpus: [const { Vcpu::new() }; VCPUS],
             unused: [const { AtomicU8::new(0) }; UNUSED],

@@ -12,6 +12,7 @@ use crate::machine::Machine;
 use crate::protection::Space;
 use crate::sysreg::{self, BFAR, CFSR, HFSR, MMFAR, SFAR, SFSR, SHCSR, other_space};
 use crate::traps::SUPERVISOR_CALL;
+use crate::view::View;
 use bulkhead_abi::hypercall::{HYPERCALL_GATE, HYPERCALL_INSTRUCTION, function_id};
 use bulkhead_abi::{HealthClass, Operation};
 use bulkhead_arch_api::{Access, AccessKind, AddressSpace, Exit, FaultReport, GuestPhys, VcpuId};
@@ -117,6 +118,8 @@ fn is_null(live: &mut Live<'_>) -> bool {
 pub(crate) struct Trapped<'m> {
     pub(crate) context: &'m mut Context,
     pub(crate) space: &'m Space,
+    /// The way to the VM's memory, which is closed again when this value ends.
+    _view: View,
 }
 
 impl Trapped<'_> {
@@ -264,7 +267,12 @@ impl Machine {
     pub(crate) fn trapped(&mut self, vcpu: VcpuId) -> Option<Trapped<'_>> {
         let context = self.contexts.get(vcpu)?;
         let space = self.spaces.get(context.partition)?;
-        Some(Trapped { context, space })
+        let _view = View::of(&space.share, &self.attribution.shown);
+        Some(Trapped {
+            context,
+            space,
+            _view,
+        })
     }
 
     /// Handles an exception of a vCPU's own making.

@@ -14,7 +14,6 @@ use crate::enter::{
     bulkhead_other_stack,
 };
 use crate::line_set::{Lines, lowest, set};
-use crate::log;
 use crate::machine::Machine;
 use crate::sysreg::{
     self, CFSR, HFSR, NVIC_IABR, NVIC_ICER, NVIC_IPR, NVIC_ISER, NVIC_ISPR, SFSR, VTOR, other_space,
@@ -52,7 +51,7 @@ impl Machine {
         let machine = core::ptr::from_mut(self);
         // SAFETY: the registers and the machine are lent until the function returns, and no code uses them
         // meanwhile. The frame leads to code of the Non-secure block.
-        unsafe { bulkhead_enter(&raw mut registers, machine, log::exits(None)) }
+        unsafe { bulkhead_enter(&raw mut registers, machine, self.waiting_exits()) }
         self.passes = false;
         self.irq.reopen();
     }
@@ -64,6 +63,7 @@ impl Machine {
             return 0;
         }
         if number == AFTER_LINE {
+            self.has_ticked();
             self.irq.repeat();
             return 0;
         }
@@ -83,7 +83,7 @@ impl Machine {
             (&raw const bulkhead_other_end) as u32 & !1,
             (&raw const bulkhead_other_fault) as u32 & !1,
         );
-        let first = (&raw const bulkhead_other_frames) as u32;
+        let first = (&raw const bulkhead_other_frames) as u32 + self.frames_offset();
         // The handler whose frame comes first is the one that the CPU returns to at first.
         while lowest(&rest).is_some() {
             let mut at = first;
@@ -104,7 +104,7 @@ impl Machine {
     /// clear and nothing enabled.
     pub(crate) fn rewind(&mut self, active: &Lines) {
         let fault = (&raw const bulkhead_other_fault) as u32 & !1;
-        let top = (&raw const bulkhead_other_stack) as u32;
+        let top = (&raw const bulkhead_other_stack) as u32 + self.frames_offset();
         other_space().write32(VTOR, block());
         let mut rest = *active;
         while let Some(line) = lowest(&rest) {

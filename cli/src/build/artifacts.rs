@@ -12,7 +12,7 @@ use crate::problem::Problem;
 use crate::ui::progress::Progress;
 use crate::{build::c_guests, build::linker, class};
 use bulkhead_manifest::Board;
-use bulkhead_manifest::parts::VARIANTS;
+use bulkhead_manifest::parts::{Part, VARIANTS};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -63,12 +63,13 @@ struct Metadata {
 
 /// `[package.metadata.bulkhead]`: the parts of a recipe that a package names itself.
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "kebab-case")]
 struct OwnRecipe {
     target: Option<String>,
     profile: Option<String>,
     flags: String,
     spec: String,
+    spec_of_pair: Option<String>,
     script: String,
 }
 
@@ -232,21 +233,29 @@ impl Workspace {
     }
 
     /// Returns the way in which a program is built. The program's package can name its own `target`,
-    /// `profile`, `flags`, `spec` and `script` in `[package.metadata.bulkhead]`.
+    /// `profile`, `flags`, `spec`, `spec-of-pair` and `script` in `[package.metadata.bulkhead]`.
     fn recipe_of(&self, program: &str) -> Recipe {
         let file = self.folder_of(program).join("Cargo.toml");
         // cargo says it better if the file is missing or damaged.
         let text = std::fs::read_to_string(file).unwrap_or_default();
         let own = toml::from_str::<Manifest>(&text).unwrap_or_default();
         let own = own.package.metadata.bulkhead;
+        let spec = own.spec_of_pair.filter(|_| self.is_for_pair());
         Recipe {
             kind: ClassBinary::of(program).map_or_else(String::new, |binary| binary.kind()),
             target: own.target.unwrap_or_else(|| class::default().target().to_owned()),
             profile: own.profile.unwrap_or_else(|| PROFILE.to_owned()),
             flags: own.flags,
-            spec: own.spec.replace('\'', "\""),
+            spec: spec.unwrap_or(own.spec).replace('\'', "\""),
             script: own.script,
         }
+    }
+
+    /// Tells whether the class binary is for a microcontroller with two pCPUs, whose atomic accesses are
+    /// others than those for one.
+    fn is_for_pair(&self) -> bool {
+        let mut tailoring = self.tailoring.iter();
+        tailoring.any(|own| own.parts.has(Part::SecondPcpu))
     }
 
     /// Returns the description of a target that the compiler does not know, from the folder of the class
@@ -485,11 +494,11 @@ impl Workspace {
                     command.arg("-Zjson-target-spec");
                 }
             } else if !spec.is_empty() && minor >= target_spec::SINCE {
-                command.arg(target_spec::write(
-                    &self.target.join("target-spec"),
-                    target,
-                    spec,
-                )?);
+                let mut folder = self.target.join("target-spec");
+                if self.is_for_pair() {
+                    folder.push(Part::SecondPcpu.name());
+                }
+                command.arg(target_spec::write(&folder, target, spec)?);
                 command.arg("-Zjson-target-spec");
             } else {
                 command.arg(target);

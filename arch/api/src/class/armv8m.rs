@@ -39,6 +39,7 @@ pub const FACTS: ClassFacts = ClassFacts {
         driver::DUAL_TIMER,
         driver::IOTKIT_SECURITY,
         driver::ARM_MPC,
+        driver::SSE200,
     ],
     tables: Tables::Small,
     masks_lines: true,
