@@ -213,6 +213,9 @@ bulkhead_enter:
     .type   bulkhead_resume, %function
     .thumb_func
 bulkhead_resume:
+    .if     {is_pair}
+    yield                                   // an emulator with one thread runs the other CPU next
+    .endif
     ldr     r0, [sp]
     ldmia   r0!, {{r4-r11}}
     ldrd    r1, lr, [r0]

@@ -21,6 +21,9 @@ unsafe extern "C" {
     static bulkhead_second_vectors: u8;
 }
 
+/// Looks whether the second pCPU has begun. It needs some hundred instructions.
+const START_LOOKS: usize = 100_000;
+
 /// The second pCPU.
 const SECOND: PcpuId = PcpuId(1);
 
@@ -58,7 +61,13 @@ impl Machine {
         unsafe { place.write(machine) }
         IS_HANDED.store(true, Ordering::Release);
         self.pair.first()?.start((&raw const bulkhead_second_vectors) as u32);
-        Some(())
+        for _ in 0..START_LOOKS {
+            if !IS_HANDED.load(Ordering::Acquire) {
+                return Some(());
+            }
+            bulkhead_arch_support::relax();
+        }
+        None
     }
 
     /// Makes the machine of the second pCPU.
