@@ -16,7 +16,6 @@
 use crate::pair::IS_PAIR;
 use crate::sysreg::{self, SAU_CTRL, SAU_RBAR, SAU_RLAR, SAU_RNR};
 use crate::view::Shown;
-use bulkhead_arch_api::MAX_PCPUS;
 use bulkhead_arch_armv8m_core::Stretches;
 use bulkhead_arch_armv8m_core::blocks::Run;
 use bulkhead_arch_regions::VM_STRETCHES;
@@ -35,8 +34,8 @@ pub(crate) const MAX_CONTROLLERS: usize = 8;
 pub(crate) const BLOCK_REGION: u32 = 7;
 const _: () = assert!(VM_STRETCHES <= BLOCK_REGION as usize);
 
-/// Bytes of the block, and of the one of the second pCPU behind it.
-const BLOCK_BYTES: u32 = 1024 * MAX_PCPUS as u32;
+/// Bytes of the block.
+const BLOCK_BYTES: u32 = 1024;
 
 /// Distance from the register that makes devices Non-secure to the one that opens them to Secure unprivileged
 /// code (Arm DDI 0571G, section 3.9.1).

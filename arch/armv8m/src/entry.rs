@@ -539,7 +539,6 @@ bulkhead_other_frames:
     .global bulkhead_other_stack
 bulkhead_other_stack:
     .balign 1024
-    .space  1024 * {is_pair}                // of the second CPU, with frames at the same offsets
     .text
 "#,
     is_pair = const IS_PAIR as u32,

@@ -13,7 +13,6 @@ use crate::{line_set, log};
 use bulkhead_abi::log::count;
 use bulkhead_arch_api::{PartitionId, PcpuId, Ticks, VcpuSet, VirtualLine};
 use core::cell::UnsafeCell;
-use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 unsafe extern "C" {
@@ -27,23 +26,18 @@ const START_LOOKS: usize = 100_000;
 /// The second pCPU.
 const SECOND: PcpuId = PcpuId(1);
 
-/// The stack of the second pCPU.
+/// The stack of the second pCPU. Its lowest bytes have the machine on the way to this pCPU.
 #[repr(C, align(8))]
 pub(crate) struct Stack(UnsafeCell<[[u8; STACK_BYTES]; PLACES]>);
 
-// SAFETY: only reached through the stack pointer of the second pCPU.
+const _: () = assert!(align_of::<Machine>() <= 8 && size_of::<Machine>() <= STACK_BYTES / 4);
+
+// SAFETY: the first pCPU writes a machine there, once, before it sets `IS_HANDED` and starts the second one.
+// Afterwards the stack is only reached by the second pCPU.
 unsafe impl Sync for Stack {}
 
 pub(crate) static STACK: Stack = Stack(UnsafeCell::new([[0; STACK_BYTES]; PLACES]));
-
-/// The machine on its way to the second pCPU.
-struct Handed(UnsafeCell<[MaybeUninit<Machine>; PLACES]>);
-
-// SAFETY: the first pCPU writes the machine before it sets `IS_HANDED`, once. The second one takes it after
-// it has seen `IS_HANDED`, and clears that.
-unsafe impl Sync for Handed {}
-
-static HANDED: Handed = Handed(UnsafeCell::new([const { MaybeUninit::uninit() }; PLACES]));
+/// True while the machine is on its way.
 static IS_HANDED: AtomicBool = AtomicBool::new(false);
 
 impl Machine {
@@ -55,8 +49,8 @@ impl Machine {
     #[inline(never)]
     fn hand_over(&mut self) -> Option<()> {
         let machine = self.for_second()?;
-        let place = HANDED.0.get().cast::<Machine>();
-        // SAFETY: the place has room for one machine, as there are two pCPUs, and the other one has not
+        let place = STACK.0.get().cast::<Self>();
+        // SAFETY: there are two pCPUs, so the stack has room for one machine, and the other pCPU has not
         // started.
         unsafe { place.write(machine) }
         IS_HANDED.store(true, Ordering::Release);
@@ -96,12 +90,13 @@ impl Machine {
     /// Returns the machine of the second pCPU. Called once there, by `entry_point`.
     #[must_use]
     pub fn of_second() -> Option<Self> {
-        if !IS_PAIR || !IS_HANDED.swap(false, Ordering::Acquire) {
+        if !IS_PAIR || !IS_HANDED.load(Ordering::Acquire) {
             return None;
         }
-        let place = HANDED.0.get().cast::<Self>();
-        // SAFETY: the first pCPU has written it, and nobody takes it again.
+        let place = STACK.0.get().cast::<Self>();
+        // SAFETY: the first pCPU has written it, and this stack has not grown so far.
         let mut machine = unsafe { place.read() };
+        IS_HANDED.store(false, Ordering::Release);
         machine.start_cpu();
         crate::attribution::Attribution::start_unit();
         machine.own_calls();
@@ -113,11 +108,6 @@ impl Machine {
         if let Some(pair) = self.pair.first() {
             self.irq.own(pair.line);
         }
-    }
-
-    /// Returns the distance of this pCPU's frames in the Non-secure block to those of the first one.
-    pub(crate) fn frames_offset(&self) -> u32 {
-        u32::from(self.pcpu().0) * 1024
     }
 
     /// Tells whether the exception of SysTick is one of the second pCPU's timer. If not, it is the one by
