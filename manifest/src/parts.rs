@@ -7,8 +7,8 @@
 #![deny(clippy::arithmetic_side_effects)]
 
 use bulkhead_abi::Rights;
-use bulkhead_abi::size::Tables;
 pub use bulkhead_abi::parts::{FULL, Part, Parts, VARIANTS, Variant, variant_for};
+use bulkhead_abi::size::Tables;
 use bulkhead_arch_api::class::DeviceRole;
 use bulkhead_arch_api::class::driver::Role;
 

@@ -13,9 +13,8 @@
 //! **The hypervisor's Non-secure block** is the one exception: it is always Non-secure for its MPC. The SAU
 //! opens it only while no VM can run ([`Attribution::open_block`]).
 
-use crate::pair::IS_PAIR;
+use crate::pair::{IS_PAIR, Shown, address};
 use crate::sysreg::{self, SAU_CTRL, SAU_RBAR, SAU_RLAR, SAU_RNR};
-use crate::view::Shown;
 use bulkhead_arch_armv8m_core::Stretches;
 use bulkhead_arch_armv8m_core::blocks::Run;
 use bulkhead_arch_regions::VM_STRETCHES;
@@ -260,7 +259,7 @@ impl Attribution {
     /// not privileged, C2.4.26), so there must be no such memory.
     pub(crate) fn cover(&self, share: &Share) {
         sysreg::write(SAU_CTRL, 0);
-        self.shown.set(None);
+        self.shown.set(0);
         if !IS_PAIR {
             self.set_all(share, false);
         }
@@ -272,7 +271,7 @@ impl Attribution {
         if !IS_PAIR {
             self.set_all(share, true);
         }
-        self.shown.set(Some(share));
+        self.shown.set(address(share));
         sysreg::write(SAU_CTRL, ENABLE);
         sysreg::synchronize();
     }

@@ -18,13 +18,13 @@ use bulkhead_arch_one_pcpu::{Counter, Pool};
 use bulkhead_arch_support::Mmio;
 use bulkhead_drivers::cmsdk::DualTimer;
 use bulkhead_image::layout::{
-    CONTROLLER_ARM_MPC, CONTROLLER_DUAL_TIMER, CONTROLLER_IOTKIT_SECURITY, CONTROLLER_SSE200, ControllerRecord, NONE,
-    PARTITION_VM, ROLE_TIMER,
+    CONTROLLER_ARM_MPC, CONTROLLER_DUAL_TIMER, CONTROLLER_IOTKIT_SECURITY, CONTROLLER_SSE200,
+    ControllerRecord, NONE, PARTITION_VM, ROLE_TIMER,
 };
 use bulkhead_image::{Image, ImageError, Portable};
 use core::arch::global_asm;
 
-// The bytes of the pool that a partition and an interrupt line take, and how many there can be, for the linker
+// The bytes of the pool that a partition and an interrupt line take, and the number of these, for the linker
 // script and for measurements.
 global_asm!(
     ".global __pool_partition",
@@ -129,7 +129,10 @@ impl Machine {
         let Some(pair) = self.pair.first_mut() else { return };
         let mut records = image.controllers().iter();
         let found = records.find(|record| record.compatible.get() == CONTROLLER_SSE200);
-        let is_first = image.pcpus().first().is_some_and(|record| record.hardware_id.get() == 0);
+        let is_first = image
+            .pcpus()
+            .first()
+            .is_some_and(|record| record.hardware_id.get() == 0);
         let Some(record) = found.filter(|_| is_first) else {
             halt(lockdown!(
                 "no second CPU this hypervisor can start in the board's tables"

@@ -4,7 +4,7 @@
 use crate::context::RETURN_TASK;
 use crate::enter::{bulkhead_enter, bulkhead_idle};
 use crate::machine::Machine;
-use crate::pair::{SIGNAL, take_tick};
+use crate::pair::SIGNAL;
 use crate::sysreg::AIRCR;
 use crate::{lines, sysreg};
 use bulkhead_arch_api::{Cpus, Exit, PcpuId, StartError};
@@ -61,7 +61,7 @@ impl Cpus for Machine {
     fn poll(&mut self) -> Option<Exit> {
         // The vCPU that ran last does not run any more: an interrupt for it has to wake it.
         self.runs = false;
-        if self.second().is_some() && take_tick() && self.timer_fired() {
+        if self.take_tick() {
             return Some(Exit::Deadline);
         }
         let line = lines::take_pending()?;

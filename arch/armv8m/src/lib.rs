@@ -23,7 +23,8 @@
 //! - **The kernel's verbs**: `vcpu`, `cpu`, `space`; `crash` is the end.
 //! - **Roof**: `bring_up`.
 //!
-//! **Two pCPUs** (`pair`, `view`, `second`, `second_entry`) are in the class binaries of systems that have them.
+//! **Two pCPUs** (`pair`, `view`, `wish`, `second`, `second_entry`): these files are in the class binaries of
+//! systems with a second pCPU only.
 #![no_std]
 
 mod answer;

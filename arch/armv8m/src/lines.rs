@@ -12,8 +12,8 @@
 //! **Priorities.** All Secure exceptions and lines have the highest priority, so nothing interrupts the
 //! hypervisor. AIRCR.PRIS keeps all priorities of the Non-secure world below.
 
-use crate::pair;
 use crate::line_set::{Lines, WORDS, bit_of, insert, is_empty, word_of};
+use crate::pair;
 use crate::sysreg::{
     self, ICTR, MAX_LINES, NVIC_ICER, NVIC_ICPR, NVIC_IPR, NVIC_ISER, NVIC_ISPR, NVIC_ITNS, control_space,
 };

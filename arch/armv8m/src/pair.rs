@@ -15,6 +15,7 @@
 use crate::sysreg::{self, ICSR, SYST_CSR, SYST_CVR, SYST_RVR};
 use bulkhead_arch_api::{MAX_PARTITIONS, MAX_PCPUS, PcpuId, VcpuId};
 use bulkhead_arch_support::Mmio;
+use core::cell::Cell;
 
 /// True if this class binary is for two pCPUs.
 pub const IS_PAIR: bool = MAX_PCPUS > 1;
@@ -28,7 +29,8 @@ pub(crate) const STACK_BYTES: usize = 0x2200;
 pub(crate) const SIGNAL: u32 = 1;
 pub(crate) const LINES: u32 = 1 << 1;
 
-/// Message handling unit (Arm 101104, section 3.5): registers of CPU 0, and their distance to those of CPU 1.
+/// Message handling unit (Arm 101104, section 3.5): registers of CPU 0. The
+/// same registers of CPU 1 are at this distance.
 const STATUS: usize = 0x0;
 const SET: usize = 0x4;
 const CLEAR: usize = 0x8;
@@ -60,6 +62,33 @@ impl spin::RelaxStrategy for Relax {
     }
 }
 
+/// The share that the SAU of this CPU has, as an address; 0 for none.
+pub(crate) struct Shown([Cell<usize>; PLACES]);
+
+impl Shown {
+    pub(crate) const fn new() -> Self {
+        Self([const { Cell::new(0) }; PLACES])
+    }
+
+    /// Notes the share that VMs reach from now on.
+    #[inline(always)]
+    pub(crate) fn set(&self, share: usize) {
+        if let Some(shown) = self.0.first() {
+            shown.set(share);
+        }
+    }
+
+    /// Tells whether VMs reach this share.
+    pub(crate) fn is(&self, share: usize) -> bool {
+        self.0.first().is_some_and(|shown| shown.get() == share)
+    }
+}
+
+/// Returns the address of a value, by which it is told from others.
+pub(crate) fn address<T>(value: &T) -> usize {
+    core::ptr::from_ref(value).addr()
+}
+
 /// The place of a partition.
 #[derive(Clone, Copy)]
 pub(crate) struct Home {
@@ -67,7 +96,7 @@ pub(crate) struct Home {
     pub(crate) vcpu: VcpuId,
 }
 
-/// What a pCPU of two knows of itself and of the other one.
+/// The facts that a pCPU of two has of itself and of the other one.
 #[derive(Clone, Copy)]
 pub(crate) struct Pair {
     pub(crate) pcpu: PcpuId,
@@ -103,7 +132,7 @@ impl Pair {
         self.pcpu.0 != 0
     }
 
-    /// Interrupts a pCPU. Whatever was written before is there when the interrupt is taken.
+    /// Interrupts a pCPU, which then sees all that was written before.
     pub(crate) fn call(&self, pcpu: PcpuId, why: u32) {
         sysreg::synchronize();
         self.messages.write32(SET + OF_SECOND * usize::from(pcpu.0), why);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The second pCPU: its start, and the wishes of one pCPU for VMs of the other.
 //!
-//! The first pCPU makes the machine of the second one out of its own: the spaces and the owners of lines are
-//! the same, everything else is new. It does so when all spaces are built, and changes no space afterwards.
+//! The first pCPU makes the machine of the second one: the spaces and the owners of lines are the same, and
+//! everything else is new. It does so when all spaces are built, and changes no space afterwards.
 
 use crate::context::Context;
 use crate::lines::{BYTES_OF_LINE, lines};
 use crate::machine::Machine;
-use crate::pair::{IS_PAIR, LINES, PLACES, SIGNAL, STACK_BYTES, stop_ticks};
+use crate::pair::{IS_PAIR, LINES, PLACES, SIGNAL, STACK_BYTES, stop_ticks, take_tick};
 use crate::wish::{self, Wish};
 use crate::{line_set, log};
 use bulkhead_abi::log::count;
@@ -41,7 +41,7 @@ pub(crate) static STACK: Stack = Stack(UnsafeCell::new([[0; STACK_BYTES]; PLACES
 static IS_HANDED: AtomicBool = AtomicBool::new(false);
 
 impl Machine {
-    /// Starts the second pCPU. Returns false if there is none.
+    /// Starts the second pCPU. Returns false if it does not start.
     pub(crate) fn start_second(&mut self) -> bool {
         IS_PAIR && self.hand_over().is_some()
     }
@@ -54,7 +54,9 @@ impl Machine {
         // started.
         unsafe { place.write(machine) }
         IS_HANDED.store(true, Ordering::Release);
-        self.pair.first()?.start((&raw const bulkhead_second_vectors) as u32);
+        self.pair
+            .first()?
+            .start((&raw const bulkhead_second_vectors) as u32);
         for _ in 0..START_LOOKS {
             if !IS_HANDED.load(Ordering::Acquire) {
                 return Some(());
@@ -67,7 +69,8 @@ impl Machine {
     /// Makes the machine of the second pCPU.
     fn for_second(&mut self) -> Option<Self> {
         let mut pair = *self.pair.first()?;
-        let room = pair.on_second * size_of::<Context>().next_multiple_of(8) + lines() as usize * BYTES_OF_LINE;
+        let room =
+            pair.on_second * size_of::<Context>().next_multiple_of(8) + lines() as usize * BYTES_OF_LINE;
         let mut pool = self.pool.part(room)?;
         let routes = pool.table(None, lines() as usize)?;
         pair.pcpu = SECOND;
@@ -128,6 +131,13 @@ impl Machine {
         has_ticked
     }
 
+    /// Takes the exception of the second pCPU's timer, if it is pending. Tells whether the kernel's deadline
+    /// has come.
+    pub(crate) fn take_tick(&mut self) -> bool {
+        let is_timers = self.second().is_some_and(|pair| !pair.leaves_line);
+        is_timers && take_tick() && self.timer_fired()
+    }
+
     /// Answers a call of the other pCPU. Tells whether the kernel is meant.
     pub(crate) fn called(&mut self) -> bool {
         let why = self.pair.first().map_or(0, |pair| pair.calls());
@@ -144,11 +154,20 @@ impl Machine {
 
     fn home_of(&self, partition: PartitionId) -> Option<PcpuId> {
         let homes = &self.pair.first()?.homes;
-        homes.get(usize::from(partition.0)).copied().flatten().map(|home| home.pcpu)
+        homes
+            .get(usize::from(partition.0))
+            .copied()
+            .flatten()
+            .map(|home| home.pcpu)
     }
 
     /// Makes a wish for a line of a partition on any pCPU. Returns the vCPU that may have something to do.
-    pub(crate) fn ask(&mut self, partition: PartitionId, VirtualLine(line): VirtualLine, wish: Wish) -> VcpuSet {
+    pub(crate) fn ask(
+        &mut self,
+        partition: PartitionId,
+        VirtualLine(line): VirtualLine,
+        wish: Wish,
+    ) -> VcpuSet {
         let pair = self.pair.first();
         let homes = pair.and_then(|pair| pair.homes.get(usize::from(partition.0)));
         let Some(home) = homes.copied().flatten() else {

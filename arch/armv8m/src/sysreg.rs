@@ -91,7 +91,7 @@ pub(crate) fn set_unprivileged(unprivileged: bool) {
     }
 }
 
-/// Returns the limit of the Secure main stack (MSPLIM_S), 0 if there is none.
+/// Returns the limit of the Secure main stack (MSPLIM_S); 0 is no limit.
 pub(crate) fn own_main_limit() -> u32 {
     let value: u32;
     // SAFETY: reads a special register, without any other effect.

@@ -7,37 +7,10 @@
 //! lives. No VM and no task runs on this CPU meanwhile.
 
 use crate::attribution::{BLOCK_REGION, Share, set_region};
-use crate::pair::{IS_PAIR, PLACES};
+use crate::pair::{IS_PAIR, PLACES, Shown, address};
 use crate::sysreg::{self, SAU_CTRL, SAU_RBAR, SAU_RLAR, SAU_RNR};
-use core::cell::Cell;
 
-/// The share that the SAU has, as an address; 0 for none.
-pub(crate) struct Shown([Cell<usize>; PLACES]);
-
-impl Shown {
-    pub(crate) const fn new() -> Self {
-        Self([const { Cell::new(0) }; PLACES])
-    }
-
-    /// Notes the share that VMs may reach from now on, if any.
-    #[inline(always)]
-    pub(crate) fn set(&self, share: Option<&Share>) {
-        if let Some(shown) = self.0.first() {
-            shown.set(share.map_or(0, address));
-        }
-    }
-
-    #[inline(always)]
-    fn is(&self, share: &Share) -> bool {
-        self.0.first().is_none_or(|shown| shown.get() == address(share))
-    }
-}
-
-fn address(share: &Share) -> usize {
-    core::ptr::from_ref(share).addr()
-}
-
-/// What the SAU had.
+/// The state of the SAU before.
 struct Before {
     control: u32,
     regions: [[u32; 2]; BLOCK_REGION as usize],
@@ -51,12 +24,10 @@ impl View {
     /// VM that has the world.
     #[inline(always)]
     pub(crate) fn of(share: &Share, shown: &Shown) -> Self {
-        if !IS_PAIR || shown.is(share) || share.is_of_task() {
+        if !IS_PAIR || shown.is(address(share)) || share.is_of_task() {
             return Self([const { None }; PLACES]);
         }
-        let before = show(share);
-        let mut before = Some(before);
-        Self(core::array::from_fn(|_| before.take()))
+        Self([const { None }; PLACES].map(|_: Option<Before>| Some(show(share))))
     }
 }
 

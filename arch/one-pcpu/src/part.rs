@@ -4,7 +4,7 @@
 use crate::{Pool, Slots};
 
 impl Pool {
-    /// Takes room for `bytes` and returns it as a pool of its own, for the other pCPU. `None` if there is not
+    /// Takes room for `bytes` and returns it as a pool for the other pCPU. `None` if there is not
     /// so much left.
     pub fn part(&mut self, bytes: usize) -> Option<Self> {
         let next = self.next.checked_next_multiple_of(8)?;
@@ -21,11 +21,9 @@ impl<T, const N: usize> Slots<T, N> {
     /// Returns a table of the same values.
     ///
     /// # Safety
-    /// From now on nobody changes a value of either table or puts one there.
+    /// From now on no value of either table is changed, and none is put there.
     #[must_use]
     pub const unsafe fn shared(&self) -> Self {
-        Self {
-            places: self.places,
-        }
+        Self { places: self.places }
     }
 }

@@ -91,7 +91,11 @@ pub(crate) fn check(board: &Board, refuse: &mut Refuse<'_>) {
             "list each byte once, as code memory or as RAM",
         );
     }
-    let can_start = if board.driven(Role::Processors).is_some() { 2 } else { 1 };
+    let can_start = if board.driven(Role::Processors).is_some() {
+        2
+    } else {
+        1
+    };
     if board.cpus.len() > can_start {
         refuse(
             "cpus",
