@@ -101,7 +101,9 @@ fn cached(image: &Image<'_>) -> u32 {
             let (first, size) = (record.base.get(), record.size.get());
             let last = first.saturating_add(size.saturating_sub(1)).min(u32::MAX.into());
             let between = (first >> REGION)..=(last >> REGION);
-            between.fold(found, |found, region| found | FIRST_REGION.unbounded_shr(region as u32))
+            between.fold(found, |found, region| {
+                found | FIRST_REGION.unbounded_shr(region as u32)
+            })
         })
     };
     regions(MAP_RAM) & !regions(MAP_DEVICE)
