@@ -335,8 +335,8 @@ impl Domains {
 
     /// Tells whether domain 0, if it has time, preempts this vCPU of the domain that has the turn.
     fn zero_goes_before(&mut self, own: u8) -> bool {
-        let is_above = |top| self.zero.above(own) & bit(top) != 0;
-        self.zero.top(self.all).is_some_and(is_above) || self.is_urgent()
+        let top = self.zero.top(self.all);
+        top.is_some_and(|top| self.zero.above(own) & bit(top) != 0 || self.is_urgent())
     }
 
     /// Tells whether `slot` exists.
