@@ -14,11 +14,11 @@
 //! turn waits.
 //!
 //! **Critical interrupts.** [`Policy::critical`] makes a vCPU urgent, until the vCPU blocks (or yields, where
-//! a kernel has that). An urgent vCPU of another domain is in domain 0 as well. It stays in its own domain,
-//! so that it does not lose its turn when domain 0's budget is used up. While a vCPU is urgent, domain 0
-//! preempts the vCPUs of all domains that the vCPU does not belong to, regardless of priorities: the latency
-//! of an interrupt is not to depend on the priorities in a domain that has nothing to do with it. In the turn
-//! of the domain that it belongs to, the vCPU waits for the more important ones there.
+//! a kernel has that). An urgent vCPU is in the queue of domain 0 and in that of the other domains. So an
+//! urgent vCPU of another domain does not lose its turn when domain 0's budget is used up. While a vCPU is
+//! urgent, domain 0 preempts the vCPUs of all domains that the vCPU does not belong to, regardless of
+//! priorities: the latency of an interrupt is not to depend on the priorities in a domain that has nothing to
+//! do with it. In the turn of the domain that it belongs to, the vCPU waits for the more important ones there.
 //!
 //! **Guarantee.** Each domain has its whole budget in every cycle, and a cycle is no longer than the sum of
 //! all budgets. The turns in round robin go back to Kleinrock, "Analysis of a Time-Shared Processor", 1964.
@@ -79,15 +79,13 @@ enum Charge {
 /// The policy.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Domains {
-    /// The vCPUs that are ready in domain 0: its own and the critical ones.
+    /// The vCPUs that are ready in domain 0: its own and the urgent ones.
     zero: RunQueue,
-    /// The vCPUs that are ready in other domains.
+    /// The vCPUs that are ready in other domains, and the urgent ones.
     others: RunQueue,
     all: Band,
     /// The vCPUs of domain 0.
     members: u32,
-    /// The vCPUs that handle a critical interrupt. They are ready in domain 0.
-    urgent: u32,
     accounts: [Account; MAX_DOMAINS],
     count: u8,
     turn: u8,
@@ -116,7 +114,6 @@ impl Domains {
             others: RunQueue::new(quantum),
             all: Band::NONE,
             members: 0,
-            urgent: 0,
             accounts: [Account {
                 budget: 0,
                 left: 0,
@@ -330,7 +327,7 @@ impl Domains {
 
     /// Tells whether a vCPU is urgent that is not of the domain that has the turn.
     const fn is_urgent(&mut self) -> bool {
-        self.urgent & !self.slots_of(self.turn) != 0
+        self.zero.ready() & self.others.ready() & !self.slots_of(self.turn) != 0
     }
 
     /// Tells whether domain 0, if it has time, preempts this vCPU of the domain that has the turn.
@@ -346,14 +343,14 @@ impl Domains {
 
     /// Takes note that a vCPU has handled its critical interrupt, if one had come, and is still ready.
     fn yielded(&mut self, slot: u8) {
-        self.urgent &= !bit(slot);
         if self.members & bit(slot) == 0 {
             self.zero.remove(slot);
+        } else {
+            self.others.remove(slot);
         }
     }
 
     fn remove(&mut self, slot: u8) {
-        self.urgent &= !bit(slot);
         self.zero.remove(slot);
         self.others.remove(slot);
     }
@@ -374,8 +371,8 @@ impl Policy for Domains {
     fn critical(&mut self, slot: Slot, now: Ticks) {
         self.ready(slot, now);
         if self.has(slot.0) {
-            self.urgent |= bit(slot.0);
             self.zero.add(slot.0);
+            self.others.add(slot.0);
         }
     }
 
