@@ -77,6 +77,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> PartOf for TaskLines<'_, '_, '_, A, D, 
         let Some(record) = of_line.filter(|record| self.is_task(owner_of(record))) else {
             return Rest::Others;
         };
+        self.pcpu.machine.disable(line);
         let event = 1_u64.wrapping_shl(record.virtual_line.get());
         self.pcpu.raise(owner_of(record), event);
         Rest::Masked
