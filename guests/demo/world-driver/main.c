@@ -4,12 +4,12 @@
 // that the UART receives is sent back. All interrupts of the UART are one event at the gate of the task. Their
 // lines open again when the task waits, so the driver serves the UART first.
 //
-// Each 100 lines the driver prints how many lines and bytes there were.
+// Each 20 lines the driver prints how many lines and bytes there were.
 
 #include "task.h"
 #include "uart.h"
 
-enum { MESSAGE = 64, ROOM = 512, REPORT = 100 };
+enum { MESSAGE = 64, ROOM = 512, REPORT = 20 };
 enum { TRANSMIT_FULL = 1, TRANSMIT_INTERRUPT = 4, TRANSMITTED = 1 };
 
 #define UART_OWN ((struct uart *)0x40201000)
