@@ -3,8 +3,8 @@
 //!
 //! **Model.** A task has no interrupt controller, so an interrupt of its device is an event at its gate. The
 //! interrupt masks the line. The line opens again when the task waits for events, because the task has served
-//! its devices by then. So a device that interrupts all the time costs the others one short exit for each wait
-//! of its task.
+//! its devices by then. So a device that interrupts all the time costs the others one short exit for each
+//! wait of its task.
 //!
 //! **None is lost.** The line is a level: a device that was not served makes an interrupt as soon as the line
 //! opens. Before the first wait of a life, and after the end of one, the lines are masked.

@@ -2,8 +2,8 @@
 //! A task that takes readings from the ring of a channel whenever the doorbell raises an event.
 //!
 //! It needs the capabilities `readings` (a channel) and `events` (its own event gate, read). It prints a line
-//! each ten readings: `monitor: reading 10 by 10 rings, 0 lost`. With the capability `lines` (a port, write) it
-//! sends `reading 10` there as well, for whoever prints lines elsewhere.
+//! each ten readings: `monitor: reading 10 by 10 rings, 0 lost`. With the capability `lines` (a port, write)
+//! it sends `reading 10` there as well, to a driver that prints lines elsewhere.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
