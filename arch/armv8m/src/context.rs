@@ -57,6 +57,8 @@ pub(crate) enum Pending {
     NoFrame,
     /// A fault that the VM is shown when it runs next.
     Shown,
+    /// A store that was refused after the vCPU had left, which is told when the vCPU runs next.
+    Late,
     /// Nothing helps but a reset.
     Stuck,
 }

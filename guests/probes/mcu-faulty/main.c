@@ -192,8 +192,6 @@ static const struct {
     {"memory-read", load},
     {"memory-write", store},
     {"memory-exec", jump},
-    {"device-read", load_device},
-    {"device-write", store_device},
     {"stack", lose_stack},
     {"hard-fault", undefined},
     {"lock-up", lock_up},
@@ -205,6 +203,8 @@ static const struct {
     {"late", late},
     {"busy", busy},
     {"hang", hang},
+    {"device-read", load_device},
+    {"device-write", store_device},
 };
 
 #ifdef __ARM_ARCH_8M_MAIN__
