@@ -72,9 +72,10 @@ pub(super) fn turns(board: &str, kinds: [Kind; 2]) -> String {
     ) + &partitions(kinds, &both)
 }
 
-/// The capabilities of a VM and of a task that wait for interrupts, and of a VM that has them while it computes.
+/// The capabilities of a VM and of a task that wait for interrupts.
 const CLOCK: &str = "clock = { timer = true }\n";
 const EVENTS: &str = "clock = { timer = true }\nevents = { event-gate = \"client\", rights = [\"read\"] }\n";
+/// The capabilities of a VM that has interrupts while it computes.
 const OWN: &str = "own = { partition = \"client\", rights = [\"control\"] }\n";
 /// The capabilities of a partition that computes.
 const OTHER: &str = "status = { partition = \"other\", rights = [\"read\"] }\n";
