@@ -3,7 +3,7 @@
 //!
 //! It needs the capabilities `readings` (a channel) and `events` (its own event gate, read). It prints a line
 //! each ten readings: `monitor: reading 10 by 10 rings, 0 lost`. With the capability `lines` (a port, write)
-//! it sends `reading 10` there as well, for the program that prints lines elsewhere.
+//! it sends `reading 10` there as well, to a driver that prints lines elsewhere.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

@@ -38,7 +38,7 @@ mod app {
     /// The console of the board.
     const CONSOLE: Uart = Uart::at(0x4020_0000);
 
-    /// Resources that the tasks share.
+    /// The state that the tasks share.
     #[derive(Default)]
     pub struct Plant {
         filtered: u32,
