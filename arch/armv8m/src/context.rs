@@ -51,10 +51,8 @@ pub(crate) enum Pending {
     Nothing,
     /// A load or store that the kernel answers.
     Access,
-    /// A fault.
+    /// A fault. It may be a frame that could not be pushed or popped.
     Fault,
-    /// A frame that could not be pushed or popped.
-    NoFrame,
     /// A fault that the VM is shown when it runs next.
     Shown,
     /// Nothing helps but a reset.

@@ -9,6 +9,10 @@
 //! Some exception of the VM's must be active meanwhile, because the handler's return ends one. That is
 //! MemManage, or UsageFault if MemManage is active, and IPSR says so. FAULTMASK gives the handler the
 //! priority that it expects. The CPU clears FAULTMASK when the handler returns.
+//!
+//! **A lost frame.** If the CPU could not push the frame (a stack limit, the VM's own protection unit, a
+//! stack pointer to nowhere), the handler runs all the same, as it does on a processor of the VM's own
+//! (B3.24). What it finds at the stack pointer is old.
 
 use crate::answer::Trapped;
 use crate::context::{BASIC, Pending};
@@ -42,6 +46,20 @@ fn carrier() -> Option<(Exception, u32)> {
     }
 }
 
+/// Tells whether the frame of a VM that EXC_RETURN leads to is on the process stack. SPSEL of EXC_RETURN is the
+/// Secure world's, so only the VM's CONTROL says so.
+pub(crate) fn is_process(returns: u32) -> bool {
+    returns & THREAD != 0 && sysreg::control() & SPSEL != 0
+}
+
+/// Returns the place of the second frame, which is popped at once: below the main stack. If there is no room
+/// above the limit, as after the overflow of this stack, the frame takes the last bytes of the stack: those
+/// behind the limit may be anything.
+fn second_frame() -> u32 {
+    let below = sysreg::main_stack().wrapping_sub(FRAME) & !7;
+    below.max(sysreg::main_limit())
+}
+
 impl Trapped<'_> {
     /// Shows the VM its fault. A processor that stops because of the fault is another event, which has its
     /// own action. Requires: as for [`Trapped::hard_fault`].
@@ -64,14 +82,13 @@ impl Trapped<'_> {
         let live = self.live();
         let table = other_space().read32(VTOR);
         let vector = live.load(table.wrapping_add(Exception::HARD_FAULT.vector_offset()))?;
-        let frame = sysreg::main_stack().wrapping_sub(FRAME) & !7;
+        let frame = second_frame();
         let [r0, r1, r2, r3, r12, ..] = live.words();
         let thumb = if vector & 1 != 0 { THUMB } else { 0 };
-        // The same place, as the exception of the VM's own that it seems to be. Only the VM's CONTROL says
-        // which stack it is.
+        // The same place, as the exception of the VM's own that it seems to be.
         let control = sysreg::control();
-        let is_process = returns & THREAD != 0 && control & SPSEL != 0;
-        let link = returns & !(TAKEN_SECURE | PROCESS) | if is_process { PROCESS } else { 0 };
+        let stack = if is_process(returns) { PROCESS } else { 0 };
+        let link = returns & !(TAKEN_SECURE | PROCESS) | stack;
         let state = thumb | u32::from(exception.0);
         let words = [r0, r1, r2, r3, r12, link, vector & !1, state];
         if !Live::new(&mut self.context.registers, self.space).push(frame, &words) {
