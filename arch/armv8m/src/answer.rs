@@ -7,7 +7,6 @@
 //! the same program runs on both classes.
 
 use crate::context::{Context, OF_SECURE, Pending};
-use crate::hard_fault::is_process;
 use crate::live::Live;
 use crate::machine::Machine;
 use crate::protection::Space;
@@ -70,11 +69,6 @@ impl Cause {
     fn take(exception: u32) -> Self {
         let secure = sysreg::read(SFSR);
         let status = sysreg::read(CFSR);
-        let hard = if exception == HARD_FAULT {
-            sysreg::read(HFSR)
-        } else {
-            0
-        };
         forget_pending();
         let own = other_space().read32(CFSR);
         if secure != 0 {
@@ -94,19 +88,12 @@ impl Cause {
             (status & BFARVALID != 0).then(|| sysreg::read(BFAR))
         };
         sysreg::write(CFSR, status);
+        let is_hard = status == 0 && exception == HARD_FAULT;
         Self {
             exception,
-            status: if status == 0 { hard } else { status },
+            status: if is_hard { sysreg::read(HFSR) } else { status },
             address,
             own,
-        }
-    }
-
-    /// Forgets a HardFault that is none of the VM's. The handler of one of the VM's finds FORCED, also after
-    /// an access that is answered meanwhile.
-    fn forget_hard(&self) {
-        if self.exception == SECURE_FAULT && sysreg::faultmask() == 0 {
-            sysreg::write(HFSR, FORCED);
         }
     }
 
@@ -129,6 +116,14 @@ fn is_null(live: &mut Live<'_>) -> bool {
         live.set_register(0, 0);
     }
     is_null
+}
+
+/// Forgets a HardFault that a VM does not take. After one that the VM takes, its handler finds FORCED, also
+/// if an access of the handler is answered before.
+fn forget_hard() {
+    if sysreg::faultmask() == 0 {
+        sysreg::write(HFSR, FORCED);
+    }
 }
 
 /// A vCPU at its trap, with its space.
@@ -211,13 +206,27 @@ impl Trapped<'_> {
             return number == HARD_FAULT && new & NO_FRAME != 0;
         }
         let registers = &self.context.registers;
-        let limit = if is_process(registers.exc_return) {
+        let limit = if registers.is_on_process_stack() {
             sysreg::process_limit()
         } else {
             sysreg::main_limit()
         };
         // The CPU leaves a stack pointer at the limit.
         new & STKOF != 0 && registers.frame == limit || other_space().read32(SHCSR) & OWN_PENDED != 0
+    }
+
+    /// Answers a SecureFault of a VM that is no call.
+    fn of_worlds(&mut self, cause: &Cause, pc: u32) -> Option<Exit> {
+        if cause.status & INVER != 0 {
+            // The VM's handler has ended, and `entry` has found where to.
+            return None;
+        }
+        let is_access = cause.status & (AUVIOL | INVEP) == AUVIOL && self.space.readable(pc, 2);
+        Some(if is_access {
+            self.access(cause)
+        } else {
+            self.fault(HealthClass::Memory, cause)
+        })
     }
 
     /// Answers an exception of a VM.
@@ -232,12 +241,14 @@ impl Trapped<'_> {
         if !live.has_frame() {
             return Some(self.no_frame(cause));
         }
-        if number == HARD_FAULT {
-            cause.forget_hard();
-        }
         let pc = live.register(15);
-        let is_entry = cause.exception == SECURE_FAULT && cause.status & (INVER | INVEP) == INVEP;
-        if is_entry && pc == HYPERCALL_GATE {
+        if cause.exception == SECURE_FAULT {
+            if number == HARD_FAULT {
+                forget_hard();
+            }
+            if cause.status & (INVER | INVEP) != INVEP || pc != HYPERCALL_GATE {
+                return self.of_worlds(cause, pc);
+            }
             // The call returns to where its caller wants.
             let back = live.register(14);
             live.set_register(15, back & !1);
@@ -245,18 +256,6 @@ impl Trapped<'_> {
                 return None;
             }
             return self.hypercall(0);
-        }
-        if cause.exception == SECURE_FAULT {
-            if cause.status & INVER != 0 {
-                // The VM's handler has ended, and `entry` has found where to.
-                return None;
-            }
-            let is_access = cause.status & (AUVIOL | INVEP) == AUVIOL && self.space.readable(pc, 2);
-            return Some(if is_access {
-                self.access(cause)
-            } else {
-                self.fault(HealthClass::Memory, cause)
-            });
         }
         if cause.status == 0 && number != HARD_FAULT {
             // Nothing has happened: the fault of another partition was still pending.

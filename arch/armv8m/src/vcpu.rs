@@ -251,10 +251,10 @@ impl Vcpus for Machine {
         };
         dump.sp = trapped.context.registers.frame;
         let live = trapped.live();
-        if !live.has_frame() {
-            return dump;
+        // Without a frame, r4 to r11 are known, and where the stack is.
+        if live.has_frame() {
+            dump.sp = dump.sp.wrapping_add(frame_size(live.extended()));
         }
-        dump.sp = dump.sp.wrapping_add(frame_size(live.extended()));
         // Where the last exception came from (B3.19), and what its fault was.
         let from = live.load(dump.sp.wrapping_add(6 * 4)).unwrap_or(0);
         let status = if is_there { other_space().read32(CFSR) } else { 0 };
