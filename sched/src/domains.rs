@@ -14,20 +14,11 @@
 //! turn waits.
 //!
 //! **Critical interrupts.** [`Policy::critical`] makes a vCPU urgent, until the vCPU blocks (or yields, where
-<<<<<<< HEAD
-//! a kernel has that). An urgent vCPU is in the queue of domain 0 and in the queue of the other domains. So
-//! an urgent vCPU of another domain does not lose its turn when domain 0's budget is used up. While a vCPU is
-//! urgent, domain 0 preempts the vCPUs of all domains that the vCPU does not belong to, regardless of
-//! priorities: the latency of an interrupt is not to depend on the priorities in a domain that has nothing to
-//! do with it. In the turn of the domain that it belongs to, the vCPU waits for the more important ones
-//! there.
-=======
 //! a kernel has that). An urgent vCPU is in both queues, so one of another domain does not lose its turn when
 //! domain 0's budget is used up. While a vCPU is urgent, domain 0 preempts the vCPUs of all domains that the
 //! vCPU does not belong to, regardless of priorities: the latency of an interrupt is not to depend on the
 //! priorities in a domain that has nothing to do with it. In the turn of the domain that it belongs to, the
 //! vCPU waits for the more important ones there.
->>>>>>> bugs
 //!
 //! **Guarantee.** Each domain has its whole budget in every cycle, and a cycle is no longer than the sum of
 //! all budgets. The turns in round robin go back to Kleinrock, "Analysis of a Time-Shared Processor", 1964.

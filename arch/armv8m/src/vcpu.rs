@@ -196,13 +196,7 @@ impl Vcpus for Machine {
         match trapped.context.pending {
             Pending::Fault | Pending::Access if is_there => trapped.show_fault(),
             Pending::Fault | Pending::Access => trapped.context.pending = Pending::Shown,
-<<<<<<< HEAD
-            // A processor without a frame stands still. That is another event, which has its own action.
-            Pending::NoFrame => trapped.context.pending = Pending::Stuck,
             Pending::Nothing | Pending::Shown | Pending::Late | Pending::Stuck => return false,
-=======
-            Pending::Nothing | Pending::Shown | Pending::Stuck => return false,
->>>>>>> bugs
         }
         true
     }
