@@ -457,12 +457,12 @@ fn domain_0_preempts_the_others() {
 }
 
 /// Returns the lateness of a driver in the second domain. Its interrupts come while the third domain has its
-/// turn.
+/// turn, whose vCPU is more important.
 fn lateness(critical: bool) -> Vec<u64> {
     let parts = [
         vm("control", &[(0, 4)]),
         vm("driver", &[(0, 20)]),
-        vm("busy", &[(0, 4)]),
+        vm("busy", &[(0, 25)]),
     ];
     let mut image = tables(1, &parts);
     for (name, budget) in [("control", 20_000), ("driver", 20_000), ("busy", 60_000)] {

@@ -13,9 +13,12 @@
 //! is more important than the one that would run preempts that vCPU, on domain 0's budget. The interrupted
 //! turn waits.
 //!
-//! **Critical interrupts.** [`Policy::critical`] puts a vCPU of another domain into domain 0 as well, until
-//! the vCPU blocks (or yields, where a kernel has that). The vCPU stays in its own domain, so that it does
-//! not lose its turn when domain 0's budget is used up.
+//! **Critical interrupts.** [`Policy::critical`] makes a vCPU urgent, until the vCPU blocks (or yields, where
+//! a kernel has that). An urgent vCPU is in both queues, so one of another domain does not lose its turn when
+//! domain 0's budget is used up. While a vCPU is urgent, domain 0 preempts the vCPUs of all domains that the
+//! vCPU does not belong to, regardless of priorities: the latency of an interrupt is not to depend on the
+//! priorities in a domain that has nothing to do with it. In the turn of the domain that it belongs to, the
+//! vCPU waits for the more important ones there.
 //!
 //! **Guarantee.** Each domain has its whole budget in every cycle, and a cycle is no longer than the sum of
 //! all budgets. The turns in round robin go back to Kleinrock, "Analysis of a Time-Shared Processor", 1964.
@@ -76,9 +79,9 @@ enum Charge {
 /// The policy.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Domains {
-    /// The vCPUs that are ready in domain 0: its own and the critical ones.
+    /// The vCPUs that are ready in domain 0: its own and the urgent ones.
     zero: RunQueue,
-    /// The vCPUs that are ready in other domains.
+    /// The vCPUs that are ready in other domains, and the urgent ones.
     others: RunQueue,
     all: Band,
     /// The vCPUs of domain 0.
@@ -260,35 +263,30 @@ impl Domains {
 
     /// Runs the first vCPU of domain 0 on the budget of `domain`.
     fn run_zero(&mut self, domain: u8, now: Ticks) -> Option<(Pick, Ticks)> {
-        let pick = self.zero.pick(self.all)?;
+        let mut pick = self.zero.pick(self.all)?;
         self.charge = Charge::Domain {
             domain,
             by_zero: true,
         };
         let mut wanted = pick.interested & self.members;
         if self.turn != 0 {
-            // The domain that has the turn gets it back as soon as one of its vCPUs is not less important. If
-            // the time is the domain's own, any of its vCPUs will do.
-            let above = if domain == 0 {
-                self.zero.not_below(pick.slot.0)
-            } else {
-                u32::MAX
+            // The domain that has the turn gets it back as soon as one of its vCPUs is not less important.
+            // From urgent vCPUs it does not. If the time is the domain's own, any of its vCPUs will do.
+            let above = match domain {
+                0 if self.is_urgent() => 0,
+                0 => self.zero.not_below(pick.slot.0),
+                _ => u32::MAX,
             };
             wanted |= self.slots_of(self.turn) & above;
         }
-        Some((
-            Pick {
-                interested: wanted,
-                ..pick
-            },
-            now.saturating_add(self.account(domain).left),
-        ))
+        pick.interested = wanted;
+        Some((pick, now.saturating_add(self.account(domain).left)))
     }
 
     /// Runs the first vCPU of the domain that has the turn.
     fn run_own(&mut self, now: Ticks) -> Option<(Pick, Ticks)> {
         let band = self.account(self.turn).band;
-        let pick = self.others.pick(band)?;
+        let mut pick = self.others.pick(band)?;
         self.charge = Charge::Domain {
             domain: self.turn,
             by_zero: false,
@@ -297,13 +295,8 @@ impl Domains {
         if self.account(0).left > 0 {
             wanted |= self.zero.above(pick.slot.0) & self.members;
         }
-        Some((
-            Pick {
-                interested: wanted,
-                ..pick
-            },
-            now.saturating_add(self.account(self.turn).left),
-        ))
+        pick.interested = wanted;
+        Some((pick, now.saturating_add(self.account(self.turn).left)))
     }
 
     /// Returns the vCPU that runs, and the time until which its budget lasts.
@@ -315,16 +308,22 @@ impl Domains {
         let Some(own) = self.others.top(band) else {
             return self.run_zero(self.turn, now);
         };
-        let preempts = self.account(0).left > 0
-            && self
-                .zero
-                .top(self.all)
-                .is_some_and(|top| self.zero.above(own) & bit(top) != 0);
-        if preempts {
+        if self.account(0).left > 0 && self.zero_goes_before(own) {
             self.run_zero(0, now)
         } else {
             self.run_own(now)
         }
+    }
+
+    /// Tells whether a vCPU is urgent that is not of the domain that has the turn.
+    const fn is_urgent(&mut self) -> bool {
+        self.zero.ready() & self.others.ready() & !self.slots_of(self.turn) != 0
+    }
+
+    /// Tells whether domain 0, if it has time, preempts this vCPU of the domain that has the turn.
+    fn zero_goes_before(&mut self, own: u8) -> bool {
+        let top = self.zero.top(self.all);
+        top.is_some_and(|top| self.zero.above(own) & bit(top) != 0 || self.is_urgent())
     }
 
     /// Tells whether `slot` exists.
@@ -350,10 +349,10 @@ impl Policy for Domains {
         }
     }
 
-    fn critical(&mut self, slot: Slot, now: Ticks) {
-        self.ready(slot, now);
+    fn critical(&mut self, slot: Slot, _now: Ticks) {
         if self.has(slot.0) {
             self.zero.add(slot.0);
+            self.others.add(slot.0);
         }
     }
 
@@ -374,8 +373,9 @@ impl Policy for Domains {
         match why {
             StopReason::Preempted => {}
             StopReason::Blocked => self.remove(slot.0),
+            // Afterwards the vCPU is in its own queue alone.
             StopReason::Yielded if self.members & bit(slot.0) == 0 => self.zero.remove(slot.0),
-            StopReason::Yielded => {}
+            StopReason::Yielded => self.others.remove(slot.0),
         }
     }
 
@@ -539,6 +539,32 @@ mod tests {
         policy.ready(Slot(2), now);
         run(&mut policy, &mut now, 0, 4, StopReason::Preempted);
         run(&mut policy, &mut now, 1, 6, StopReason::Preempted);
+    }
+
+    /// Tries all priorities, and a vCPU of domain 0 as well.
+    #[test]
+    fn a_critical_interrupt_is_served_at_once_while_another_domain_has_its_turn() {
+        for (urgent, own, other) in (0..32).flat_map(|own| [(0, own, 31), (1, own, 0), (1, own, 31)]) {
+            let mut policy = policy(&[(0, own), (1, own), (2, other), (0, 31)], &[4, 6, 8]);
+            policy.next(0);
+            let mut now = 6;
+            policy.ready(Slot(2), now);
+            run(&mut policy, &mut now, 2, 1, StopReason::Preempted);
+            policy.critical(Slot(urgent), now);
+            run(&mut policy, &mut now, urgent, 1, StopReason::Preempted);
+            assert_eq!(policy.next(now), Decision::Run(Slot(urgent), now + 3));
+            // Nothing of the domain that has the turn is wanted. A vCPU of domain 0 is that is not less
+            // important.
+            assert_eq!(
+                policy.interested(),
+                SlotSet(0b1000 | if urgent == 1 { 1 } else { 0 })
+            );
+            policy.stopped(Slot(urgent), StopReason::Blocked, 1, now + 1);
+            policy.ready(Slot(urgent), now + 1);
+            let is_above = urgent == 0 && own > other;
+            let next = if is_above { urgent } else { 2 };
+            run(&mut policy, &mut (now + 1), next, 1, StopReason::Preempted);
+        }
     }
 
     #[test]

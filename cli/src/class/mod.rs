@@ -108,6 +108,11 @@ pub trait Tool: Sync {
 
     /// Returns the Rust target of programs whose package names none.
     fn target(&self) -> &'static str;
+    /// Returns the changes to the compiler's description of this target for packages that name none, as in
+    /// [`crate::build::target_spec::write`].
+    fn target_changes(&self) -> &'static str {
+        ""
+    }
     /// Tells whether VMs and tasks of the class run programs for this Rust target.
     fn runs(&self, target: &str) -> bool {
         // A target with registers for floating point has the other one's name and `hf`.
@@ -151,6 +156,11 @@ pub trait Tool: Sync {
     fn debugger(&self) -> Debugger;
     /// Returns the first files of a new folder.
     fn template(&self) -> Template;
+
+    /// Returns what to say of the place of a fault whose report cannot have one.
+    fn lost_place(&self, _event: &Event) -> Option<&'static str> {
+        None
+    }
 
     /// Describes the attempt of the partition's instruction, from the syndrome of its fault.
     fn sentence(&self, syndrome: u64, event: &Event, partition: &Partition<'_>) -> String;

@@ -9,23 +9,23 @@
 // | a partition that it may control | (a VM) computes, and has an interrupt of TIMER1 again and again |
 // | a port that it may only read | answers the messages of the other side |
 // | a port of its own, then the server's port | measures calls and messages |
-// | a timer | waits again and again: a task for a time, a VM for an interrupt of TIMER1 |
+// | a timer | waits for an interrupt of TIMER1 again and again, a task at its event gate |
 //
 // The program reads no clock. The bench counts the instructions in the log of the emulator, and `bench_mark`
 // separates the operations there. The order of the operations is the one of bench/src/class/armv8m/calls.rs.
 
+#include "board.h"
 #ifdef TASK
 #include "task.h"
 #define CALL task_call
 #else
-#include "board.h"
 #include "vm.h"
 #define CALL vm_call
 #endif
 
 enum { FIRST = 1, SECOND = 2, ROUNDS = 1 + 3, SIZES = 5, STEP = 64, LONGEST = SIZES * STEP };
 // Times are in nanoseconds. TICK is one of TIMER1.
-enum { ARRIVALS = 3 + 32, AHEAD = 800000, PHASE = 37, TICK = 50 };
+enum { ARRIVALS = 3 + 32, AHEAD = 800000, TICK = 50 };
 
 static uint64_t message[LONGEST / 8], answer[LONGEST / 8];
 
@@ -122,17 +122,28 @@ static void serve(void)
     }
 }
 
-#ifdef TASK
-static void wait_for_times(void)
+static void start_timer(uint32_t round)
 {
-    uint64_t now[4], wake[5] = {0};
+    TIMER1->value = AHEAD / TICK + round;
+    TIMER1->control = TIMER_ENABLE_INTERRUPT;
+}
+
+static void end_interrupt(void)
+{
+    TIMER1->control = 0;
+    TIMER1->interrupt = 1;
+}
+
+#ifdef TASK
+static void wait_for_interrupts(void)
+{
+    const uint64_t for_ever[5] = {0};
     for (uint32_t round = 0; round < ARRIVALS; round++) {
-        if (CALL(BULKHEAD_TIMER_NOW, FIRST, 0, now) != 0)
-            return;
-        wake[0] = now[0] + AHEAD + PHASE * round;
-        if (CALL(BULKHEAD_TIMER_SLEEP, FIRST, wake, 0) != 0)
+        start_timer(round);
+        if (CALL(BULKHEAD_EVENT_WAIT, SECOND, for_ever, 0) != 0)
             return;
         bench_mark();
+        end_interrupt();
     }
     bench_end();
 }
@@ -146,8 +157,7 @@ static volatile uint32_t arrivals;
 void TIMER1_Handler(void)
 {
     bench_mark();
-    TIMER1->control = 0;
-    TIMER1->interrupt = 1;
+    end_interrupt();
     arrivals++;
 }
 
@@ -157,8 +167,7 @@ static void wait_for_interrupts(int sleeps)
     const uint64_t for_ever[5] = {UINT64_MAX};
     interrupt_enable(TIMER1_LINE, 0);
     for (uint32_t round = 0; round < ARRIVALS; round++) {
-        TIMER1->value = AHEAD / TICK + round;
-        TIMER1->control = TIMER_ENABLE_INTERRUPT;
+        start_timer(round);
         while (arrivals == round)
             if (sleeps)
                 CALL(BULKHEAD_TIMER_SLEEP, FIRST, for_ever, 0);
@@ -190,7 +199,7 @@ int main(void)
         return 1;
 #ifdef TASK
     case BULKHEAD_KIND_TIMER:
-        wait_for_times();
+        wait_for_interrupts();
         return 1;
 #else
     case BULKHEAD_KIND_TIMER:

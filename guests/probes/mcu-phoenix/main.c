@@ -10,8 +10,12 @@
 #include "uart.h"
 #include "vm.h"
 
-// After the stack: a warm start finds here what the earlier life wrote, a cold one zero.
-#define REMEMBERED REGISTER(0x200bbff0)
+// After the stack: a warm start finds here what the earlier life wrote, a cold one zero. A program with other
+// memory says so to the compiler.
+#ifndef LAST_BYTES
+#define LAST_BYTES 0x200bbff0
+#endif
+#define REMEMBERED REGISTER(LAST_BYTES)
 // An address that is nothing of the partition's.
 #define NOWHERE 0x80000000u
 // AIRCR with its key and SYSRESETREQ (Arm DDI 0403E, B3.2.6).
@@ -110,9 +114,11 @@ static void end(uint32_t life)
 {
     uint64_t warm[5] = {BULKHEAD_START_WARM};
     switch ((enum way)(life % WAYS)) {
+#ifndef __ARM_ARCH_8M_MAIN__ // where the request is the privilege of Secure code
     case RESET:
         SCB_AIRCR = RESET_REQUEST;
         spin();
+#endif
     case STORE:
         REGISTER(NOWHERE) = 0x0bad0bad;
         return;

@@ -7,7 +7,7 @@
 
 use super::board::{guest_span, host_span, only_device};
 use super::devices::touches;
-use super::guards::{self, GUARDED, is_gated};
+use super::guards::{self, GUARDED, guards_devices, is_gated};
 use super::partitions::owner;
 use super::{at, earlier, require};
 use crate::error::{Fault, Table};
@@ -46,8 +46,7 @@ fn is_forwarded(record: &RegistersRecord) -> bool {
 
 fn shape(image: &Image<'_>, record: &RegistersRecord) -> Result<(), Fault> {
     let flags = record.flags.get();
-    let has_gates = GUARDED && image.facts().guards_memory();
-    let gated = if has_gates { REGISTERS_GATED } else { 0 };
+    let gated = if guards_devices(image) { REGISTERS_GATED } else { 0 };
     require(
         flags != 0 && flags & !(REGISTERS_FORWARDED | REGISTERS_QUIESCED | gated) == 0,
         Fault::BadFlags,

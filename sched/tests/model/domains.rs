@@ -68,7 +68,12 @@ impl Oracle for Domains {
         self.find_turn(world);
         let (zero, own) = (self.ready_in(0, world), self.ready_in(self.turn, world));
         let own_top = self.top(&own);
-        let preempts = self.turn != 0 && self.left[0] > 0 && own_top.is_some() && self.top(&zero) > own_top;
+        let is_other = |slot: &u8| usize::from(self.places[usize::from(*slot)].0) != self.turn;
+        let is_urgent = zero
+            .iter()
+            .any(|slot| world.critical >> slot & 1 == 1 && is_other(slot));
+        let goes_before = is_urgent || self.top(&zero) > own_top;
+        let preempts = self.turn != 0 && self.left[0] > 0 && own_top.is_some() && goes_before;
         let lends = self.turn != 0 && own.is_empty();
         let charged = if preempts { 0 } else { self.turn };
         let from = if preempts || lends { zero } else { own };
@@ -180,6 +185,30 @@ fn no_domain_loses_its_budget_to_domain_0_or_to_critical_interrupts() {
     );
 }
 
+/// Searches with a critical vCPU that is less important than the vCPU of another domain. The second search
+/// has such a vCPU of domain 0 too.
+#[test]
+fn a_critical_interrupt_is_served_at_once_whatever_the_priorities() {
+    for critical in [0b100, 0b101] {
+        let freedom = Freedom {
+            critical,
+            always_ready: 0b010,
+            yields: true,
+            ..Freedom::default()
+        };
+        let places = [(0, 3), (1, 7), (2, 3)];
+        search("domains urgent", &places, &[2, 2, 2], freedom, 12);
+    }
+    let freedom = Freedom {
+        critical: 0b010,
+        withdraws: true,
+        ..Freedom::default()
+    };
+    // Here the critical vCPU has a more important one in its domain, for which it waits in that turn.
+    let places = [(0, 5), (1, 3), (1, 7)];
+    search("domains urgent at home", &places, &[2, 2], freedom, 12);
+}
+
 #[test]
 fn donations_run_on_the_donor_s_domain() {
     let freedom = Freedom {
@@ -202,8 +231,15 @@ fn critical_interrupts_and_donations_go_together() {
         critical: 0b110,
         ..Freedom::default()
     };
-    let places = [(0, 5), (1, 3), (2, 7)];
-    search("domains critical donation", &places, &[1, 2, 2], freedom, 5);
+    for places in [[(0, 5), (1, 3), (2, 7)], [(0, 5), (1, 7), (2, 3)]] {
+        search(
+            "domains critical donation",
+            &places,
+            &[1, 2, 2],
+            freedom.clone(),
+            5,
+        );
+    }
 }
 
 #[test]

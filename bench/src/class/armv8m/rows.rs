@@ -99,12 +99,12 @@ const SHORT: &[Row] = &[
     ),
     row(
         "late-task-task",
-        "end of a sleep to a task's next instruction, another task preempted",
+        "interrupt to the next instruction of a task that waits, another task preempted",
         None,
     ),
     row(
         "late-vm-task",
-        "end of a sleep to a task's next instruction, a VM preempted",
+        "interrupt to the next instruction of a task that waits, a VM preempted",
         None,
     ),
     row(
@@ -119,12 +119,12 @@ const SHORT: &[Row] = &[
     ),
     row(
         "late-worst-task-task",
-        "end of a sleep to a task's next instruction, another task preempted, worst of 32",
+        "interrupt to the next instruction of a task that waits, another task preempted, worst of 32",
         None,
     ),
     row(
         "late-worst-vm-task",
-        "end of a sleep to a task's next instruction, a VM preempted, worst of 32",
+        "interrupt to the next instruction of a task that waits, a VM preempted, worst of 32",
         None,
     ),
 ];

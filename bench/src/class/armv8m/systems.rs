@@ -72,18 +72,22 @@ pub(super) fn turns(board: &str, kinds: [Kind; 2]) -> String {
     ) + &partitions(kinds, &both)
 }
 
-/// The capabilities of a partition that waits, and of a VM that has interrupts while it computes.
+/// The capabilities of a VM and of a task that wait for interrupts.
 const CLOCK: &str = "clock = { timer = true }\n";
+const EVENTS: &str = "clock = { timer = true }\nevents = { event-gate = \"client\", rights = [\"read\"] }\n";
+/// The capabilities of a VM that has interrupts while it computes.
 const OWN: &str = "own = { partition = \"client\", rights = [\"control\"] }\n";
 /// The capabilities of a partition that computes.
 const OTHER: &str = "status = { partition = \"other\", rights = [\"read\"] }\n";
 const CLIENT: &str = "status = { partition = \"client\", rights = [\"read\"] }\n";
 
-/// Returns the system in which the client waits for a time or an interrupt while the other one computes.
+/// Returns the system in which the client waits for an interrupt while the other one computes.
 pub(super) fn late(board: &str, kinds: [Kind; 2]) -> String {
+    let [Kind { name, .. }, _] = kinds;
+    let waiting = if name == TASK.name { EVENTS } else { CLOCK };
     let both = Both {
         vcpus: ["priority = 20", "priority = 10"],
-        capabilities: [CLOCK, CLIENT],
+        capabilities: [waiting, CLIENT],
     };
     format!("board = \"{board}\"\n") + &partitions(kinds, &both)
 }
@@ -109,8 +113,8 @@ pub(super) fn messages(board: &str, kinds: [Kind; 2], vcpus: [&'static str; 2]) 
     ) + &partitions(kinds, &both)
 }
 
-/// Returns the tables of a VM with a program of an RTOS. A test of Thread-Metric ends after a number of ticks,
-/// and must not lose any in the other VM's turn.
+/// Returns the tables of a VM with a program of an RTOS. A test of Thread-Metric ends after a number of
+/// ticks, and must not lose any in the other VM's turn.
 pub(super) fn rtos(image: &str) -> String {
     let time = if image == "thread-metric" {
         "frozen"
@@ -150,7 +154,7 @@ fn partition(kind: Kind, number: usize, vcpu: &str, capabilities: &str) -> Strin
     let (Some(own), Some(program)) = (NAMES.get(number), programs.get(number)) else {
         return String::new();
     };
-    let has_timer = name == VM.name && [CLOCK, OWN].contains(&capabilities);
+    let has_timer = [CLOCK, EVENTS, OWN].contains(&capabilities);
     let devices = if has_timer { "devices = [\"timer1\"]\n" } else { "" };
     format!(
         "[partition.{own}]\nkind = \"{name}\"\nimage = \"@guests/{program}\"\nmemory = \"{memory}\"\n{devices}\
