@@ -92,14 +92,13 @@ pub(super) fn measure(
             measure_bare(&clocked, &program, &[1])
         },
     };
-    let mut programs = PROGRAMS.iter();
-    programs.try_for_each(|program| program.measure(&setting, results))
+    measure_on(&setting, results)
 }
 
-/// Adds the figures of the programs of MiBench alone.
-pub(crate) fn measure_mibench(setting: &Setting<'_>, results: &mut Results) -> Result<(), Problem> {
-    let [_, mibench] = PROGRAMS;
-    mibench.measure(setting, results)
+/// Adds the figures of the programs on the machine of a class.
+pub(crate) fn measure_on(setting: &Setting<'_>, results: &mut Results) -> Result<(), Problem> {
+    let mut programs = PROGRAMS.iter();
+    programs.try_for_each(|program| program.measure(setting, results))
 }
 
 impl Program {

@@ -120,7 +120,7 @@ macro_rules! mibench {
     };
 }
 
-pub(crate) use {message, mibench, plain, queued};
+pub(crate) use {message, metric, mibench, plain, queued};
 
 /// The end of the name under which the guest reports the very first turn.
 pub(crate) const FIRST: &str = "-first";

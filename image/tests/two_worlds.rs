@@ -6,7 +6,7 @@ mod common;
 #[allow(dead_code, reason = "code memory has the same rules on each class")]
 mod microcontroller;
 
-use bulkhead_arch_api::class::ARMV8M;
+use bulkhead_arch_api::class::{ARMV7M, ARMV8M};
 use bulkhead_image::layout::*;
 use bulkhead_image::{Fault, Image, ImageBuilder, ImageError, Portable, Table};
 use common::name;
@@ -56,6 +56,34 @@ fn share_gate(builder: &mut ImageBuilder) {
         partition: 1.into(),
         ..gated(0x84, 6)
     });
+}
+
+#[test]
+fn a_level_of_a_device_can_be_the_event_of_a_task() {
+    let task = |class| {
+        let mut builder = sample_of(class);
+        builder.partitions[0].kind = PARTITION_TASK.into();
+        builder.partitions[0].virtual_lines = 0.into();
+        builder.partitions[0].argument = CODE.into();
+        builder.virtual_devices.clear();
+        builder.interrupts[0].virtual_line = 59.into();
+        builder
+    };
+    let mut builder = task(&ARMV8M);
+    builder.controllers.extend(worlds().controllers.split_off(3));
+    builder.registers = vec![gated(0x84, 6)];
+    assert_eq!(builder.build().map(drop), Ok(()));
+    builder.interrupts[0].virtual_line = 64.into();
+    let error = |fault| {
+        Err(ImageError::Record {
+            table: Table::Interrupts,
+            index: 0,
+            fault,
+        })
+    };
+    assert_eq!(builder.build().map(drop), error(Fault::OutOfRange));
+    let other = task(&ARMV7M);
+    assert_eq!(other.build().map(drop), error(Fault::NotForTask));
 }
 
 #[rustfmt::skip] // One case per line.

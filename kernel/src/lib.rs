@@ -69,6 +69,7 @@ mod service;
 mod shared;
 mod system;
 mod table;
+mod task_lines;
 mod terminal;
 pub mod time;
 pub mod trace;

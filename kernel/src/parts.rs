@@ -179,7 +179,8 @@ pub(crate) trait PartOf {
     #[inline(always)]
     fn vcpu_goes_on(&mut self, _slot: Slot) {}
 
-    /// Takes back the interruption that a vCPU waits for, if there is one.
+    /// Takes back the interruption that a vCPU waits for, if there is one. The vCPU is about to wait for
+    /// events, or stops.
     #[inline(always)]
     fn vcpu_is_quiet(&mut self, _slot: Slot, _vcpu: VcpuId) {}
 
@@ -248,7 +249,7 @@ macro_rules! each_part {
     ($pcpu:expr, $part:ident => $do:expr) => {
         $crate::parts::each_part!(
             @ $pcpu, $part => $do;
-            networks lent services flash functions ports locks upcalls
+            networks lent services flash functions ports locks upcalls task_lines
         )
     };
     (@ $pcpu:expr, $part:ident => $do:expr; $($accessor:ident)*) => {

@@ -3,7 +3,8 @@
 //! classes only.
 #![forbid(unsafe_code)]
 
-use crate::support::{Bench, NOWHERE, Part, RAM, UART, call, tables_of, task, vm};
+use crate::support::{Bench, NOWHERE, Part, RAM, UART, call, marking, sleep, tables_of, task, vm};
+use bulkhead_abi::hypercall::DEVICE_EVENT;
 use bulkhead_abi::{ObjectKind, Operation, Rights};
 use bulkhead_arch_api::{
     AccessKind, AddressSpace, EntryState, GuestPhys, Line, PartitionId, Reply, ResetKind, Spaces, VcpuReset,
@@ -14,7 +15,7 @@ use bulkhead_arch_sim::{
     OWN_REGISTER, Outcome, Sim, SimClass, What, script,
 };
 use bulkhead_image::layout::{
-    INTERRUPT_CRITICAL, InterruptRecord, TRIGGER_EDGE, VIRTUAL_EVENT_GATE, VirtualDeviceRecord,
+    INTERRUPT_CRITICAL, InterruptRecord, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_EVENT_GATE, VirtualDeviceRecord,
 };
 use bulkhead_image::{Fault, ImageBuilder, ImageError};
 use bulkhead_kernel::AnyPolicy;
@@ -392,4 +393,41 @@ fn a_translation_that_is_not_loaded_is_a_miss_and_no_exit() {
     );
     let (bench, _) = values::<LikeX86>(vec![load(0)]);
     assert_eq!(bench.look().misses, 0, "hardware walks the tables");
+}
+
+#[test]
+fn the_line_of_a_task_is_open_from_its_wait_to_its_event() {
+    const GATE: u64 = 1;
+    const CLOCK: u64 = 2;
+    let driver = task("driver", 0, 5)
+        .cap(GATE as u32, ObjectKind::EventGate, 0, Rights::ALL)
+        .cap(CLOCK as u32, ObjectKind::Timer, 0, Rights::READ);
+    let mut image = tables_of::<LikeArmv8m>(1, &[driver]);
+    image.interrupts.push(InterruptRecord {
+        virtual_line: DEVICE_EVENT.into(),
+        trigger: TRIGGER_LEVEL.into(),
+        ..interrupt(0, 40, 0)
+    });
+    let mut bench = on::<LikeArmv8m>(&image);
+    let poll = || call(Operation::EventPoll, &[GATE]);
+    let wait = || call(Operation::EventWait, &[GATE, 0]);
+    bench.program(0, move |_| {
+        marking(vec![
+            // The line is masked before the first wait, and again from the event on.
+            sleep(CLOCK, 60_000),
+            poll(),
+            wait(),
+            sleep(CLOCK, 150_000),
+            poll(),
+            wait(),
+        ])
+    });
+    for time in [50_000, 110_000] {
+        bench.world().schedule(time, External::Line(Line(40)));
+    }
+    bench.run(1_000_000);
+    let nothing = [0; 4];
+    let event = [1 << DEVICE_EVENT, 0, 0, 0];
+    let expected = [nothing, nothing, event, nothing, nothing, event].concat();
+    assert_eq!(bench.marks(0), expected);
 }

@@ -4,6 +4,7 @@
 
 mod support;
 
+use bulkhead_abi::hypercall::DEVICE_EVENT;
 use bulkhead_arch_api::class::ARMV8M;
 use bulkhead_image::layout::{
     CONTROLLER_ARM_MPC, CONTROLLER_IOTKIT_SECURITY, MEMORY_CLEAR, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE,
@@ -89,6 +90,32 @@ fn the_image_says_what_guards_memory_and_devices() {
     let rows = system.memory_map();
     assert_eq!(rows.iter().filter(|row| row.what == "security").count(), 5);
     assert!(rows.iter().all(|row| row.what != "security" || row.size == 4096));
+}
+
+#[test]
+fn a_task_has_a_device_by_its_own_gate_and_one_event() {
+    let manifest = TASK.replace("vcpus", "devices = [\"uart2\"]\nvcpus");
+    let system = system_of(&manifest, "driver", &firmware_at(CODE, RAM + 0x400)).expect("a system");
+    let bytes = image(&system);
+    let image = Image::check(&bytes, &ARMV8M, &Portable).expect("checked");
+    let [record] = image.registers() else {
+        panic!("one window of registers")
+    };
+    assert_eq!((record.gate_offset.get(), record.gate_bit.get()), (0x84, 7));
+    let lines = image.interrupts().iter();
+    let lines: Vec<_> = lines
+        .map(|record| (record.line.get(), record.virtual_line.get()))
+        .collect();
+    assert_eq!(lines, [(36, DEVICE_EVENT), (37, DEVICE_EVENT)]);
+    let rows = system
+        .interrupts()
+        .into_iter()
+        .filter(|row| row.owner == "driver");
+    assert!(rows.clone().count() == 2 && rows.clone().all(|row| row.is_event));
+    // The startup page names the device after the capabilities.
+    let page = image.residents().iter().map(|resident| resident.size.get()).max();
+    let list = size_of::<bulkhead_abi::startup::StartupDevice>() + 16;
+    assert!(page.is_some_and(|bytes| bytes >= list as u64));
 }
 
 #[test]

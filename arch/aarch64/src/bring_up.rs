@@ -73,7 +73,9 @@ impl Machine {
         no_fine_controls();
         space::enable();
         if !gic::init_pcpu(&mut self.irq, self.pcpu, boot::own_hardware_id()) {
-            halt(lockdown!("no GIC redistributor for this pCPU"));
+            halt(lockdown!(
+                "no GIC redistributor for this pCPU, or one that does not take changes"
+            ));
         }
         short_trace::init(self);
     }
@@ -193,5 +195,7 @@ fn init_interrupts(image: &Image<'_>) {
         physical_timer: physical_timer.get(),
     };
     // SAFETY: the image is checked and `map_board` has mapped the controllers' windows as device memory.
-    unsafe { gic::init_distributor(&config) }
+    if !unsafe { gic::init_distributor(&config) } {
+        halt(lockdown!("the GIC's distributor does not take changes"));
+    }
 }

@@ -92,16 +92,18 @@ pub(crate) fn interface_mapping(_controller: &Controller) -> Option<(GuestPhys, 
     None
 }
 
-/// Brings up the distributor. Called once, by the boot pCPU.
+/// Brings up the distributor. Called once, by the boot pCPU. Returns false if the distributor does not take a
+/// change.
 ///
 /// # Safety
 /// The windows belong to a GIC of the version this is built for and are mapped as device memory for good.
-pub(crate) unsafe fn init_distributor(config: &GicConfig) {
+pub(crate) unsafe fn init_distributor(config: &GicConfig) -> bool {
     // SAFETY: the caller's promise.
     unsafe { physical::init_distributor(config) }
 }
 
-/// Brings up this pCPU's part. Returns false if the controller has none for `mpidr`.
+/// Brings up this pCPU's part. Returns false if the controller has none for `mpidr`, or one that does not take
+/// a change.
 pub(crate) fn init_pcpu(p: &mut PcpuIrq, id: PcpuId, mpidr: u64) -> bool {
     let Some(controller) = physical::controller() else {
         return false;
@@ -109,7 +111,9 @@ pub(crate) fn init_pcpu(p: &mut PcpuIrq, id: PcpuId, mpidr: u64) -> bool {
     let Some(redistributor) = controller.redistributor(mpidr) else {
         return false;
     };
-    redistributor.init();
+    if !redistributor.init() {
+        return false;
+    }
     interface::init();
     let GicConfig {
         maintenance,
@@ -376,6 +380,7 @@ pub(crate) fn route(
         return;
     };
     controller.shared(line.0).disable();
+    controller.settle();
     controller.shared(line.0).set_edge(edge);
     controller.shared(line.0).set_guest_priority(0);
     ROUTES_END.fetch_max(line.0 as usize + 1, SeqCst);

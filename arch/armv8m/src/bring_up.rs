@@ -154,6 +154,12 @@ impl Machine {
             .zip(image.partitions())
             .filter(|(_, record)| record.kind.get() == PARTITION_VM)
             .fold(0, |vms, (number, _)| vms | 1_u32.wrapping_shl(number));
+        // A line of a task's device interrupts the hypervisor, which tells the task.
+        let is_of_task = |partition: u32| vms & 1_u32.wrapping_shl(partition) == 0;
+        let interrupts = image.interrupts().iter();
+        for record in interrupts.filter(|record| is_of_task(record.partition.get())) {
+            self.irq.reserve(record.line.get());
+        }
         self.attribution
             .give_devices(image.registers(), vms, window(security, 0));
         crash::remember_devices(image.registers(), window(security, 0));

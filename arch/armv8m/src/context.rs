@@ -67,6 +67,8 @@ pub(crate) enum Pending {
     Fault,
     /// A fault that the VM is shown when it runs next.
     Shown,
+    /// A store that was refused after the vCPU had left, which is told when the vCPU runs next.
+    Late,
     /// Nothing helps but a reset.
     Stuck,
 }

@@ -44,6 +44,7 @@ impl Cpus for Machine {
         if let Some(exit) = self.poll() {
             return exit;
         }
+        self.settle_faults();
         self.set_timer();
         self.park();
         self.sleep();

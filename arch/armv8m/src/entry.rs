@@ -489,11 +489,14 @@ bulkhead_other_read:
     ldmia   r3, {{r0-r2}}
     bx      lr
     // Starts SysTick with the CSR in r0, RVR in r1 and what is left of its period in r2, if that is not 0.
+    // With bit 31 of r2 its COUNTFLAG is set. Changes r4 and r5.
     .thumb_func
     .global bulkhead_other_start
 bulkhead_other_start:
     ldr     r3, =0xE000E010
     cbz     r2, 2f
+    tst     r2, #0x80000000
+    bne     4f
     str     r2, [r3, #4]
     str     r2, [r3, #8]
     str     r0, [r3]
@@ -506,6 +509,27 @@ bulkhead_other_start:
     bx      lr
 2:  str     r1, [r3, #4]
     str     r2, [r3, #8]
+    str     r0, [r3]
+    bx      lr
+4:  ubfx    r4, r2, #0, #24
+    movs    r5, #2                          // only the end of a period sets COUNTFLAG: a short one, without interrupt
+    str     r5, [r3, #4]
+    str     r5, [r3, #8]
+    bic     r5, r0, #2
+    str     r5, [r3]
+    mov     r12, #512
+5:  ldr     r5, [r3, #8]
+    cbnz    r5, 6f
+    subs    r12, r12, #1
+    bne     5b
+6:  str     r4, [r3, #4]
+    mov     r12, #512
+7:  ldr     r5, [r3, #8]                    // the rest is larger than the short period
+    cmp     r5, #2
+    bhi     8f
+    subs    r12, r12, #1
+    bne     7b
+8:  str     r1, [r3, #4]
     str     r0, [r3]
     bx      lr
     .ltorg

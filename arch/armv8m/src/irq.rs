@@ -4,7 +4,7 @@
 use crate::line_set::{Lines, WORDS, has};
 use crate::lines::{Route, strike};
 use crate::machine::Machine;
-use crate::sysreg::{NVIC_ICER, NVIC_ISER};
+use crate::sysreg::{self, NVIC_ICER, NVIC_ISER};
 use bulkhead_arch_api::{Exit, Irqs, Line, LineRoute, PartitionId, VcpuSet};
 
 impl Machine {
@@ -61,6 +61,8 @@ impl Irqs for Machine {
             }
         }
         self.irq.admit(admitted);
+        // Cortex-M33, erratum 1435973, as in `unpark`.
+        sysreg::synchronize();
     }
 
     /// Opens the line again. The line of a UART that still has a byte is pending by itself: its level is high

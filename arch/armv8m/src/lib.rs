@@ -36,6 +36,7 @@ mod entry;
 mod fp;
 mod hard_fault;
 mod irq;
+mod late;
 mod line_set;
 mod lines;
 mod live;

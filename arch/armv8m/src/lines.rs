@@ -106,9 +106,14 @@ impl Interrupts {
 
     /// Makes a line the hypervisor's own, and opens it.
     pub(crate) fn own(&mut self, line: u32) {
+        self.reserve(line);
+        strike(NVIC_ISER, line);
+    }
+
+    /// Keeps a line from the VMs, and masks it until [`Interrupts::own`].
+    pub(crate) fn reserve(&mut self, line: u32) {
         insert(&mut self.own, line);
         insert(&mut self.owned, line);
-        strike(NVIC_ISER, line);
     }
 
     /// Gives a line to a partition.

@@ -49,6 +49,8 @@ impl Machine {
                 .unwatch(context.partition, &mut context.world.lines.pending);
             self.irq.lend(context.partition);
             context.world.load_lines();
+            // Cortex-M33, erratum 1435973: priorities may be wrong for a moment after such a change.
+            sysreg::synchronize();
         }
         sysreg::set_primask(context.world.primask);
         self.parked = false;
@@ -146,6 +148,7 @@ impl Machine {
 
     /// Makes a vCPU the one that runs next.
     pub(crate) fn switch_to(&mut self, vcpu: VcpuId) -> bool {
+        self.settle_faults();
         let Some(context) = self.contexts.get(vcpu) else {
             return false;
         };

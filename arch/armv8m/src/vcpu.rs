@@ -98,6 +98,7 @@ impl Vcpus for Machine {
         if let Some(mut trapped) = self.trapped(vcpu) {
             match trapped.context.pending {
                 Pending::Stuck => return trapped.stuck(),
+                Pending::Late => return trapped.late(),
                 Pending::Shown => trapped.show_fault(),
                 _ => {}
             }
@@ -123,7 +124,9 @@ impl Vcpus for Machine {
             return;
         };
         let was_access = trapped.context.pending == Pending::Access;
-        trapped.context.pending = Pending::Nothing;
+        if trapped.context.pending != Pending::Late {
+            trapped.context.pending = Pending::Nothing;
+        }
         let mut live = trapped.live();
         match reply {
             Reply::Hypercall(Ok(results)) => answer_hypercall(&mut live, &results),
@@ -193,7 +196,7 @@ impl Vcpus for Machine {
         match trapped.context.pending {
             Pending::Fault | Pending::Access if is_there => trapped.show_fault(),
             Pending::Fault | Pending::Access => trapped.context.pending = Pending::Shown,
-            Pending::Nothing | Pending::Shown | Pending::Stuck => return false,
+            Pending::Nothing | Pending::Shown | Pending::Late | Pending::Stuck => return false,
         }
         true
     }

@@ -15,6 +15,11 @@ const PENDSTSET: u32 = 1 << 26;
 const ENABLE: u32 = 1;
 const TICKINT: u32 = 1 << 1;
 const CLKSOURCE: u32 = 1 << 2;
+const COUNTFLAG: u32 = 1 << 16;
+/// SHCSR.SYSTICKACT (D1.2.240).
+const SYSTICKACT: u32 = 1 << 11;
+/// In the rest of a period: COUNTFLAG is to be set.
+const OWES_FLAG: u32 = 1 << 31;
 /// A stack pointer below which a frame would be Secure memory.
 pub(crate) const NO_STACK: u32 = 0x100;
 /// The largest value of RVR (D1.2.253).
@@ -63,7 +68,8 @@ pub(crate) struct World {
 unsafe extern "C" {
     /// Takes the Non-secure world out of the processor.
     fn bulkhead_save_world(world: *mut World);
-    /// Puts it back, with this rest of its timer's period and these bits of ICSR.
+    /// Puts it back, with this rest of its timer's period (see [`World::rest`]) and these bits of
+    /// ICSR.
     fn bulkhead_load_world(world: *const World, rest: u32, waiting: u32);
     /// Takes the state of the Non-secure lines.
     fn bulkhead_save_lines(lines: *mut LineState);
@@ -170,7 +176,8 @@ impl World {
 
     /// Returns the rest of SysTick's period, and PENDSTSET if a period has ended meanwhile, or will in a
     /// moment. The rest is 0 if SysTick is off. Otherwise it is a value of the 24 bits of RVR, and long
-    /// enough for the instructions that wait for SysTick to have taken it.
+    /// enough for the instructions that wait for SysTick to have taken it. With [`OWES_FLAG`] the program may
+    /// ask COUNTFLAG whether a period has ended.
     fn rest(&self, now: u64, real: bool) -> (u32, u32) {
         let [control, reload, left] = self.timer;
         if control & ENABLE == 0 || reload == 0 {
@@ -205,7 +212,17 @@ impl World {
         } else {
             0
         };
-        (rest.clamp(LEAST_REST, MAX_RELOAD), pended)
+        let is_owed = control & CLKSOURCE != 0 && (ended || control & COUNTFLAG != 0 && self.may_ask());
+        let flag = if is_owed { OWES_FLAG } else { 0 };
+        (rest.clamp(LEAST_REST, MAX_RELOAD) | flag, pended)
+    }
+
+    /// Tells whether the program may still ask for the end of the last period: its handler has not ended, or
+    /// it has none. A kernel that never asks leaves COUNTFLAG set for ever, and setting it takes some cycles.
+    const fn may_ask(&self) -> bool {
+        let [control, ..] = self.timer;
+        let [.., handlers] = self.block;
+        self.waiting & PENDSTSET != 0 || control & TICKINT == 0 || handlers & SYSTICKACT != 0
     }
 
     /// Returns the time at which its own timer interrupts next, as far as is known while the world is not in

@@ -11,11 +11,14 @@ use crate::sysreg::{self, PID, PIT, TCR, TSR, ZPR};
 use crate::{console, layout};
 use bulkhead_abi::lockdown;
 use bulkhead_arch_api::{Exit, MAX_PARTITIONS, Ticks, class};
-use bulkhead_image::layout::{CONTROLLER_PPC_TIMER, NONE, ROLE_TIMER};
+use bulkhead_image::layout::{CONTROLLER_PPC_TIMER, MAP_DEVICE, MAP_RAM, NONE, ROLE_TIMER};
 use bulkhead_image::{Image, ImageError, Portable};
 
 /// MSR of the code that waits: supervisor state, no translation, interrupts.
 const IDLE_STATE: u32 = 0x8000;
+/// The logarithm of the bytes of a region of real-mode storage, and the bit of the first region.
+const REGION: u32 = 27;
+const FIRST_REGION: u32 = 1 << 31;
 /// TCR.PIE.
 const TIMER_INTERRUPT: u32 = 0x0400_0000;
 
@@ -79,6 +82,7 @@ impl Machine {
                 "no timer this hypervisor can use in the board's tables"
             ));
         };
+        sysreg::cache(cached(image));
         self.hertz = timer.clock_hz.get().max(1);
         self.is_emulated = board.stop_after_ms.get() != NONE;
         self.trace = (
@@ -86,4 +90,21 @@ impl Machine {
             board.trace_records.get() as usize,
         );
     }
+}
+
+/// Returns the regions of 128 MiB with RAM and without a device, as [`sysreg::cache`] wants them. The
+/// translation of guests is cached, and an access past the cache would not see what guests have stored.
+fn cached(image: &Image<'_>) -> u32 {
+    let regions = |kind| {
+        let of_kind = image.map().iter().filter(move |record| record.kind.get() == kind);
+        of_kind.fold(0, |found, record| {
+            let (first, size) = (record.base.get(), record.size.get());
+            let last = first.saturating_add(size.saturating_sub(1)).min(u32::MAX.into());
+            let between = (first >> REGION)..=(last >> REGION);
+            between.fold(found, |found, region| {
+                found | FIRST_REGION.unbounded_shr(region as u32)
+            })
+        })
+    };
+    regions(MAP_RAM) & !regions(MAP_DEVICE)
 }

@@ -28,7 +28,7 @@ use crate::context::{
     TRAP_SYNDROME, XER,
 };
 use crate::layout::MARK;
-use crate::sysreg::{DEAR, ESR, EVPR, SPRG1, SPRG3, SRR0, SRR1};
+use crate::sysreg::{DCCR, DEAR, ESR, EVPR, ICCR, SPRG1, SPRG3, SRR0, SRR1};
 use crate::traps::on_trap;
 use core::arch::global_asm;
 use core::mem::offset_of;
@@ -227,6 +227,17 @@ bulkhead_start:
     li      3, 0
     mtmsr   3
     isync
+    mtspr   {dccr}, 3                       // no reset empties the caches, and a boot loader may have used them
+    mtspr   {iccr}, 3
+    iccci   0, 3
+    isync
+    li      4, 512                          // lines of 32 bytes of each way; more than a part has do no harm
+    mtctr   4
+    li      4, 0
+7:  dccci   0, 4
+    addi    4, 4, 32
+    bdnz    7b
+    sync
     lis     1, __stack_top@ha
     addi    1, 1, __stack_top@l
     lis     6, bulkhead_stack_mark@ha
@@ -280,6 +291,8 @@ bulkhead_stack_mark:
     esr = const ESR,
     dear = const DEAR,
     evpr = const EVPR,
+    dccr = const DCCR,
+    iccr = const ICCR,
     mark = const MARK,
     on_trap = sym on_trap,
 );

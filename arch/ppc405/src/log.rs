@@ -4,6 +4,7 @@
 
 use crate::layout;
 use crate::machine::Machine;
+use crate::sysreg;
 use bulkhead_abi::log::{Area, Exits};
 use bulkhead_abi::trace::Entry;
 use bulkhead_arch_api::{Traces, VcpuId};
@@ -26,8 +27,8 @@ impl Traces for Machine {
         area()
     }
 
-    fn keep(&mut self, _offset: usize, _length: usize) {
-        // The hypervisor runs in real mode, and the storage attributes of a reset have no caches on there.
+    fn keep(&mut self, offset: usize, length: usize) {
+        sysreg::write_back(layout::log_address().saturating_add(offset), length);
     }
 
     fn trace_ring(&self) -> &'static [Entry] {

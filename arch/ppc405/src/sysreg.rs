@@ -13,6 +13,7 @@ pub(crate) const SPRG6: u32 = 278;
 pub(crate) const SPRG7: u32 = 279;
 pub(crate) const ZPR: u32 = 944;
 pub(crate) const PID: u32 = 945;
+pub(crate) const SGR: u32 = 953;
 pub(crate) const ESR: u32 = 980;
 pub(crate) const DEAR: u32 = 981;
 pub(crate) const EVPR: u32 = 982;
@@ -22,6 +23,8 @@ pub(crate) const TSR: u32 = 984;
 pub(crate) const TCR: u32 = 986;
 pub(crate) const PIT: u32 = 987;
 pub(crate) const DBCR0: u32 = 1010;
+pub(crate) const DCCR: u32 = 1018;
+pub(crate) const ICCR: u32 = 1019;
 
 /// Device control registers of the interrupt controller (PPC405EP User's Manual).
 pub(crate) const UIC_STATUS: u32 = 0xC0;
@@ -132,16 +135,32 @@ pub(crate) fn invalidate_entries() {
     unsafe { core::arch::asm!("tlbia", "sync", "isync", options(nostack, preserves_flags)) }
 }
 
-/// Makes code that was stored visible to instruction fetches: the data cache line goes to memory, and the
-/// instruction cache is empty afterwards.
+/// Lets the caches serve code in real mode, in the regions of 128 MiB of `ram`: one bit each, the first region
+/// first (PPC405 UM, "Real-Mode Storage Attribute Control"). All other regions are guarded.
+pub(crate) fn cache(ram: u32) {
+    write_spr::<DCCR>(ram);
+    write_spr::<ICCR>(ram);
+    write_spr::<SGR>(!ram);
+    // SAFETY: a barrier without any other effect.
+    unsafe { core::arch::asm!("isync", options(nostack, preserves_flags)) }
+}
+
+/// Makes code that was stored visible to instruction fetches: the lines of the data cache go to memory, and
+/// the instruction cache is empty afterwards. All of it, because a line has several places there: its place
+/// depends on the effective address of the guest.
 pub(crate) fn make_code_visible(first: usize, length: usize) {
+    write_back(first, length);
+    // SAFETY: empties a cache that only instructions are in, and a barrier.
+    unsafe { core::arch::asm!("iccci 0, 0", "isync", options(nostack, preserves_flags)) }
+}
+
+/// Writes the lines of the data cache that hold these bytes to memory.
+pub(crate) fn write_back(first: usize, length: usize) {
     const LINE: usize = 32;
     for line in (first & !(LINE - 1)..first.saturating_add(length)).step_by(LINE) {
         // SAFETY: writes a line back and leaves memory as it is for everybody.
-        unsafe {
-            core::arch::asm!("dcbst 0, {0}", "icbi 0, {0}", in(reg) line, options(nostack, preserves_flags))
-        }
+        unsafe { core::arch::asm!("dcbst 0, {0}", in(reg) line, options(nostack, preserves_flags)) }
     }
-    // SAFETY: barriers without any other effect.
-    unsafe { core::arch::asm!("sync", "isync", options(nostack, preserves_flags)) }
+    // SAFETY: a barrier without any other effect.
+    unsafe { core::arch::asm!("sync", options(nostack, preserves_flags)) }
 }

@@ -436,6 +436,7 @@ impl Vgic<'_> {
     #[cold]
     #[inline(never)]
     fn empty_slot<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, level: u8) {
+        hardware.settle();
         let words = self.fold(me, bank, hardware, false);
         self.look_at_all(me, bank, words);
         if all_slots(hardware) & !bank.used != 0 {

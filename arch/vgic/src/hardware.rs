@@ -21,6 +21,9 @@ pub trait CpuInterface {
     /// Bit n set: the interrupt in list register n has ended and wanted that noticed (`ICH_EISR_EL2`). Such a
     /// register does not count as empty before it is written.
     fn ended_slots(&self) -> u32;
+    /// Makes [`CpuInterface::empty_slots`] and [`CpuInterface::ended_slots`] see the list registers that were
+    /// written since the guest was left. Without it, they may see them or not (Arm ARM DDI 0487, D19.1.2).
+    fn settle(&mut self);
     /// Reads list register `slot`.
     fn list_register(&self, slot: u32) -> ListRegister;
     /// Writes list register `slot`.

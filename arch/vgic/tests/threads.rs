@@ -50,6 +50,7 @@ impl CpuInterface for Poller<'_> {
             .filter(|n| self.slots[*n].is_empty() && self.slots[*n].notices_end())
             .fold(0, |m, n| m | 1 << n)
     }
+    fn settle(&mut self) {}
     fn list_register(&self, slot: u32) -> ListRegister {
         self.slots[slot as usize]
     }

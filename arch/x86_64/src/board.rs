@@ -31,6 +31,8 @@ pub(crate) struct Board {
     pub(crate) epoch: u64,
     /// Address space identifiers of the processor.
     pub(crate) spaces: u32,
+    /// True if the processor can forget the translations of one address space alone (FlushByAsid).
+    pub(crate) forgets_own: bool,
 }
 
 pub(crate) static BOARD: SetOnce<Board> = SetOnce::new();

@@ -9,6 +9,7 @@ use crate::board::{BOARD, Board};
 use crate::crash::halt;
 use crate::machine::Machine;
 use crate::physical::Stopwatch;
+use crate::predictions::Predictions;
 use crate::sysreg::{self, counter, read_port8, read_port32, write_port8};
 use crate::{console, descriptors, mmu, physical};
 use bulkhead_abi::lockdown;
@@ -31,6 +32,10 @@ const PM_MASK: u32 = 0xFF_FFFF;
 const LONGEST: u32 = PM_HERTZ as u32 / 100;
 /// A measurement lasts so many times as long as one look at the clocks, or [`LONGEST`].
 const LOOKS: u64 = 8192;
+
+/// CPUID: features of AMD-V, and the bit of EDX for FlushByAsid (AMD APM volume 3, E.4.9).
+const SVM_FEATURES: u32 = 0x8000_000A;
+const FLUSH_BY_ASID: u32 = 1 << 6;
 
 /// Bytes of a page.
 const PAGE: usize = 4096;
@@ -140,6 +145,7 @@ impl Machine {
         if board.hardware_ids.first() != Some(&physical::own_initial_id()) {
             halt(lockdown!("the boot CPU is not pCPU 0 of the board"));
         }
+        physical::use_by_memory(board.apics[0]);
         let (hertz, timer) = measure(board.power, board.apics[0]);
         board = with_rates(board, hertz, timer);
         BOARD.set(board);
@@ -167,6 +173,10 @@ impl Machine {
         self.host = pages + 4096;
         // SAFETY: the page is this pCPU's, and large enough for a control block.
         unsafe { core::arch::asm!("vmsave rax", in("rax") self.host, options(nostack, preserves_flags)) }
+        self.predictions = Predictions::of_this_cpu();
+        if let Some(board) = BOARD.get() {
+            physical::use_by_memory(board.apics[0]);
+        }
         physical::init_local();
     }
 }
@@ -176,8 +186,8 @@ impl Machine {
 fn spaces() -> u32 {
     let [_, _, features, _] = sysreg::cpuid(0x8000_0001, 0);
     let [last, ..] = sysreg::cpuid(0x8000_0000, 0);
-    let [_, spaces, _, nested] = if last >= 0x8000_000A {
-        sysreg::cpuid(0x8000_000A, 0)
+    let [_, spaces, _, nested] = if last >= SVM_FEATURES {
+        sysreg::cpuid(SVM_FEATURES, 0)
     } else {
         [0; 4]
     };
@@ -225,6 +235,10 @@ fn survey(image: &Image<'_>) -> Board {
         from_pit: one,
         epoch: 0,
         spaces: spaces(),
+        forgets_own: {
+            let [.., features] = sysreg::cpuid(SVM_FEATURES, 0);
+            features & FLUSH_BY_ASID != 0
+        },
     }
 }
 

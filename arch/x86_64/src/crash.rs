@@ -9,6 +9,7 @@
 use crate::parking::park;
 use crate::stacks::{GUARD_SIZE, STACK_SIZE, STACKS};
 use crate::{console, log, physical, sysreg};
+use bulkhead_abi::lockdown;
 use bulkhead_abi::log::ending::EXCEPTION_BY_VECTOR;
 use bulkhead_abi::log::line::Line;
 use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, NONE};
@@ -24,6 +25,12 @@ pub(crate) static CRASHED: AtomicBool = AtomicBool::new(false);
 const ROOM: usize = 256;
 /// The non-maskable interrupt, by which a pCPU that crashes stops the others.
 const NMI: u64 = 2;
+
+/// MCG_CAP, whose low bits are the number of banks; MC0_STATUS, which the address follows, and its bit VAL.
+const CHECK_CAPACITIES: u32 = 0x179;
+const CHECK_BANKS: u32 = 0xFF;
+const CHECK_STATUS: u32 = 0x401;
+const CHECK_VALID: u64 = 1 << 63;
 
 /// The frame that `entry` makes of an exception: general registers, then what the processor has pushed.
 #[repr(C)]
@@ -102,6 +109,25 @@ pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
 /// Ends this CPU with a reason, before the kernel could.
 pub(crate) fn halt(reason: &str) -> ! {
     leave(CRASH_LOCKDOWN, NONE, reason.as_bytes(), |_| ());
+    console::last_words(reason.as_bytes());
+    park()
+}
+
+/// Ends the run at a machine check that came while a guest ran. The record has the status and the address of the
+/// first bank that has an error (AMD APM volume 2, 9.3.2). A check in the hypervisor itself is an exception.
+pub(crate) fn machine_check() -> ! {
+    claim();
+    let reason = lockdown!("a machine check of the board while a guest ran");
+    let banks = sysreg::read_msr(CHECK_CAPACITIES) as u32 & CHECK_BANKS;
+    let status = |bank: u32| sysreg::read_msr(CHECK_STATUS + 4 * bank);
+    let found = (0..banks).find(|bank| status(*bank) & CHECK_VALID != 0);
+    leave(CRASH_LOCKDOWN, NONE, reason.as_bytes(), |record| {
+        let Some(bank) = found else { return };
+        record.syndrome.store(status(bank), Ordering::Relaxed);
+        record
+            .address
+            .store(sysreg::read_msr(CHECK_STATUS + 4 * bank + 1), Ordering::Relaxed);
+    });
     console::last_words(reason.as_bytes());
     park()
 }

@@ -101,7 +101,7 @@ _start:
     // EAX = root of the tables, EBP = 0 on the boot pCPU.
     mov     cr3, eax
     mov     eax, cr4
-    or      eax, 0x620                      // PAE, OSFXSR, OSXMMEXCPT
+    or      eax, 0x660                      // PAE, MCE, OSFXSR, OSXMMEXCPT
     mov     cr4, eax
     mov     ecx, 0xC0000080
     rdmsr
@@ -264,8 +264,13 @@ bulkhead_fp_switch:
     test    rdi, rdi
     jz      1f
     fxsave64 [rdi]
-1:  fxrstor64 [rsi]
+1:  fnclex                                  // FXRSTOR leaves the last x87 instruction's addresses as they are
+    fild    dword ptr [rip + .Lnothing]     // without a pending exception (CVE-2006-1056), so they become ours
+    fxrstor64 [rsi]
     ret
+    .balign 4
+.Lnothing:
+    .long   0
 
     .global bulkhead_exception
 bulkhead_exception:

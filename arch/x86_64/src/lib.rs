@@ -45,6 +45,7 @@ mod parking;
 mod physical;
 mod platform;
 mod ports;
+mod predictions;
 mod registers;
 mod space;
 mod stacks;

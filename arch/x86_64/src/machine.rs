@@ -3,6 +3,7 @@
 //! is set.
 
 use crate::context::{CONTEXTS, Context};
+use crate::predictions::Predictions;
 use bulkhead_abi::log::{RegisterFile, registers};
 use bulkhead_arch_api::{Arch, ClassFacts, Frames, MAX_VCPUS, PcpuId, Ticks, VcpuId, VcpuSet, class};
 use bulkhead_arch_translating::Relax;
@@ -28,6 +29,8 @@ pub struct Machine {
     pub(crate) quiet: bool,
     /// The control block for VMLOAD of the hypervisor's own hidden registers.
     pub(crate) host: u64,
+    /// Predictions of branches of this pCPU.
+    pub(crate) predictions: Predictions,
 }
 
 impl Arch for Machine {
@@ -51,6 +54,7 @@ impl Machine {
             direct: false,
             quiet: false,
             host: 0,
+            predictions: Predictions::UNKNOWN,
         }
     }
 

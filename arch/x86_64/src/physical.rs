@@ -6,7 +6,7 @@
 
 use crate::board::BOARD;
 use crate::note;
-use crate::sysreg::write_port8;
+use crate::sysreg::{self, write_port8};
 use bulkhead_arch_support::Mmio;
 
 /// Vector of I/O APIC pin 0.
@@ -20,6 +20,12 @@ pub(crate) const SIGNAL: u8 = 0xF1;
 /// Another pCPU's wish that this one looks at its vCPU's interrupts.
 pub(crate) const KICK: u8 = 0xF2;
 const SPURIOUS: u8 = 0xFF;
+
+/// APIC_BASE (AMD APM volume 2, 16.3.1): this is the boot CPU, x2APIC mode, enable.
+const APIC_BASE: u32 = 0x1B;
+const BOOT_CPU: u64 = 1 << 8;
+const EXTENDED: u64 = 1 << 10;
+const GLOBAL_ENABLE: u64 = 1 << 11;
 
 const TASK_PRIORITY: usize = 0x80;
 const END: usize = 0xB0;
@@ -72,6 +78,16 @@ fn write(register: usize, value: u32) {
     if let Some(local) = local() {
         local.write32(register, value);
     }
+}
+
+/// Makes the local APIC of this pCPU one that is used by memory at `base`. Firmware may have left the APIC in
+/// x2APIC mode, and only an APIC that is off comes back from there (16.9).
+pub(crate) fn use_by_memory(base: u64) {
+    let old = sysreg::read_msr(APIC_BASE);
+    if old & EXTENDED != 0 {
+        sysreg::write_msr(APIC_BASE, old & BOOT_CPU);
+    }
+    sysreg::write_msr(APIC_BASE, base | old & BOOT_CPU | GLOBAL_ENABLE);
 }
 
 /// Brings up the local APIC of this pCPU.

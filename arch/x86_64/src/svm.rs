@@ -4,6 +4,7 @@
 //! It is an array of words. The hardware reads and writes it during VMRUN only, which is a call through a
 //! raw pointer for the compiler.
 
+use crate::board::BOARD;
 use bulkhead_arch_x86_64_core::lapic::Window;
 
 /// Byte offsets of fields of 64 bits.
@@ -61,8 +62,10 @@ pub(crate) mod exit {
     pub(crate) const EXCEPTION: u64 = 0x40;
     pub(crate) const EXCEPTION_LAST: u64 = 0x5F;
     pub(crate) const DEBUG: u64 = EXCEPTION + 1;
+    pub(crate) const MACHINE_CHECK: u64 = EXCEPTION + 18;
     pub(crate) const INTERRUPT: u64 = 0x60;
     pub(crate) const NMI: u64 = 0x61;
+    pub(crate) const SMI: u64 = 0x62;
     pub(crate) const INIT: u64 = 0x63;
     pub(crate) const WINDOW: u64 = 0x64;
     pub(crate) const CPUID: u64 = 0x72;
@@ -101,8 +104,7 @@ const INTERCEPT_WINDOW: u64 = 1 << 4;
 const INTERCEPT_IRET: u64 = 1 << (32 + 20);
 /// INTR and HLT in that word: a vCPU that takes the interrupts of its pCPU itself has neither.
 const INTERCEPTS_OF_OTHERS: u64 = 1 | 1 << 24;
-/// Intercepts of the word at 0x010: VMRUN, VMMCALL, VMLOAD, VMSAVE, STGI, CLGI, SKINIT, ICEBP, WBINVD,
-/// MONITOR, MWAIT, MWAIT conditional, XSETBV.
+/// Intercepts of the word at 0x010: VMRUN, VMMCALL, VMLOAD, VMSAVE, STGI, CLGI, SKINIT, WBINVD, MONITOR, MWAIT, MWAIT conditional, XSETBV.
 const INTERCEPTS_4: u64 = 0x7F | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 12 | 1 << 13;
 /// The write of CR4, in the word of CR intercepts.
 const INTERCEPT_CR4: u64 = 1 << (16 + 4);
@@ -111,6 +113,11 @@ const INTERCEPT_DEBUG: u64 = 0x000F_000F << 32;
 /// #DB and #AC: the delivery of one can cause the next one, without end and with interrupts locked out (AMD
 /// APM volume 2, 15.12.2 and 15.12.18). The exit lets interrupts in.
 const INTERCEPT_ENDLESS: u64 = 1 << 1 | 1 << 17;
+/// #MC: a machine check is of the board, and not of the guest that happens to run (15.12.15).
+const INTERCEPT_CHECK: u64 = 1 << 18;
+/// TLB_CONTROL (15.16.2): forget all entries, or those of the address space alone.
+const FORGET_ALL: u64 = 1 << 32;
+const FORGET_OWN: u64 = 3 << 32;
 /// The write of CR8, which exits while an interrupt waits. QEMU 7.2 ends with an assertion at such a write
 /// in a run with a fixed instruction clock.
 const INTERCEPT_CR8: u64 = 1 << (16 + 8);
@@ -125,6 +132,14 @@ const V_MASKING: u64 = 1 << 24;
 pub(crate) const EVENT_VALID: u64 = 1 << 31;
 /// Bit of an event that says that it has an error code.
 const EVENT_HAS_CODE: u64 = 1 << 11;
+
+/// Returns the way to forget the entries of an address space. Those of others stay, so that no guest slows its
+/// neighbours down, if the processor can do that.
+#[cold]
+fn forget_control() -> u64 {
+    let forgets_own = BOARD.get().is_some_and(|board| board.forgets_own);
+    if forgets_own { FORGET_OWN } else { FORGET_ALL }
+}
 
 /// A block.
 #[repr(C, align(4096))]
@@ -176,7 +191,7 @@ impl Vmcb {
         let exceptions = if is_task {
             u64::from(u32::MAX)
         } else {
-            INTERCEPT_ENDLESS
+            INTERCEPT_ENDLESS | INTERCEPT_CHECK
         };
         self.set(0x08, exceptions | INTERCEPTS_3 << 32);
         self.set(0x10, INTERCEPTS_4);
@@ -214,7 +229,8 @@ impl Vmcb {
     #[inline(always)]
     pub(crate) fn forget_space(&mut self, forget: bool) {
         let identifier = self.get(ASID) & 0xFFFF_FFFF;
-        self.set(ASID, identifier | u64::from(forget) << 32);
+        let control = if forget { forget_control() } else { 0 };
+        self.set(ASID, identifier | control);
     }
 
     /// Says whether IRET exits.

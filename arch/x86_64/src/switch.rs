@@ -30,6 +30,7 @@ impl Machine {
             leave(before);
             before.fp.0.as_mut_ptr()
         };
+        self.predictions.belong_to(context.plan.partition);
         // SAFETY: both are 512 bytes at a multiple of 16, or null where that is allowed.
         unsafe { entry::bulkhead_fp_switch(save, context.fp.0.as_ptr()) }
         sysreg::write_msr(sysreg::TSC_AUX, context.auxiliary);

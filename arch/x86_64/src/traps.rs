@@ -5,7 +5,7 @@ use crate::context::{Context, Pending, R8, R9, RAX, RCX, RDI, RDX, RSI, RSP};
 use crate::guest::{self, UNDEFINED};
 use crate::machine::Machine;
 use crate::svm::{self, exit};
-use crate::{emulate, nmi, physical, platform, ports, registers, sysreg};
+use crate::{crash, emulate, nmi, physical, platform, ports, registers, sysreg};
 use bulkhead_abi::log::{Exits, count};
 use bulkhead_abi::{HealthClass, Operation};
 use bulkhead_arch_api::{Exit, GuestPhys, Hypercall, Line};
@@ -76,7 +76,7 @@ pub(crate) fn handle(machine: &mut Machine, context: &mut Context) -> Option<Exi
 /// Handles an exit that is not frequent.
 fn handle_rare(machine: &mut Machine, context: &mut Context, code: u64) -> Option<Exit> {
     tally(context, |exits| match code {
-        exit::NMI | exit::WINDOW => &exits.interrupts,
+        exit::NMI | exit::SMI | exit::WINDOW => &exits.interrupts,
         exit::RETURN | exit::CR4_WRITE | exit::CR8_WRITE => &exits.instructions,
         exit::INVD | exit::WRITE_BACK => &exits.instructions,
         exit::DEBUG_REGISTER..=exit::DEBUG_REGISTER_LAST => &exits.instructions,
@@ -84,7 +84,7 @@ fn handle_rare(machine: &mut Machine, context: &mut Context, code: u64) -> Optio
     });
     match code {
         // The window is open: the next entry delivers.
-        exit::WINDOW | exit::NMI | exit::INIT => {
+        exit::WINDOW | exit::NMI | exit::SMI | exit::INIT => {
             machine.looks = true;
             None
         }
@@ -99,6 +99,7 @@ fn handle_rare(machine: &mut Machine, context: &mut Context, code: u64) -> Optio
             context.go_to(next);
             None
         }
+        exit::MACHINE_CHECK => crash::machine_check(),
         exit::EXCEPTION..=exit::EXCEPTION_LAST if context.is_task() => Some(exception(context, code)),
         exit::EXCEPTION..=exit::EXCEPTION_LAST => {
             context.event = if code == exit::DEBUG && context.step.is_some() {

@@ -239,12 +239,18 @@ impl Workspace {
         let text = std::fs::read_to_string(file).unwrap_or_default();
         let own = toml::from_str::<Manifest>(&text).unwrap_or_default();
         let own = own.package.metadata.bulkhead;
+        let target = own.target.unwrap_or_else(|| class::default().target().to_owned());
+        let spec = if own.spec.is_empty() {
+            usual_changes(&target)
+        } else {
+            own.spec.replace('\'', "\"")
+        };
         Recipe {
             kind: ClassBinary::of(program).map_or_else(String::new, |binary| binary.kind()),
-            target: own.target.unwrap_or_else(|| class::default().target().to_owned()),
+            target,
             profile: own.profile.unwrap_or_else(|| PROFILE.to_owned()),
             flags: own.flags,
-            spec: own.spec.replace('\'', "\""),
+            spec,
             script: own.script,
         }
     }
@@ -414,7 +420,7 @@ impl Workspace {
             target: named.target.clone(),
             profile: PROFILE.to_owned(),
             flags: String::new(),
-            spec: String::new(),
+            spec: usual_changes(&named.target),
             script: folder.display().to_string(),
         };
         run(&mut self.cargo(&recipe, &[&named.package])?)?;
@@ -535,6 +541,13 @@ impl Workspace {
         command.arg("--target-dir").arg(&self.target);
         Ok(command)
     }
+}
+
+/// Returns the changes to a target's description for packages that name none.
+fn usual_changes(target: &str) -> String {
+    let mut classes = class::all();
+    let class = classes.find(|class| class.target() == target);
+    class.map_or_else(String::new, |class| class.target_changes().to_owned())
 }
 
 /// Returns the package of a program.

@@ -108,6 +108,11 @@ pub trait Tool: Sync {
 
     /// Returns the Rust target of programs whose package names none.
     fn target(&self) -> &'static str;
+    /// Returns the changes to the compiler's description of this target for packages that name none, as in
+    /// [`crate::build::target_spec::write`].
+    fn target_changes(&self) -> &'static str {
+        ""
+    }
     /// Tells whether VMs and tasks of the class run programs for this Rust target.
     fn runs(&self, target: &str) -> bool {
         // A target with registers for floating point has the other one's name and `hf`.

@@ -8,6 +8,7 @@ use crate::build::tables::table;
 use crate::json;
 use crate::problem::{Code, Problem};
 use crate::ui::progress::Progress;
+use bulkhead_abi::hypercall::DEVICE_EVENT;
 use bulkhead_manifest::board::Trigger;
 use bulkhead_manifest::{Policy, System, format_duration, format_size, timing};
 use comfy_table::Table;
@@ -305,8 +306,11 @@ fn interrupts(system: &System) -> Table {
             row.line.to_string(),
             row.device,
             row.owner,
-            row.virtual_line
-                .map_or_else(|| "-".to_owned(), |line| line.to_string()),
+            match row.virtual_line {
+                Some(line) => line.to_string(),
+                None if row.is_event => format!("event {DEVICE_EVENT}"),
+                None => "-".to_owned(),
+            },
             match row.trigger {
                 Trigger::Level => "level",
                 Trigger::Edge => "edge",

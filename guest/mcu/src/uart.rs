@@ -39,6 +39,12 @@ impl Uart {
     /// The one that consoles are on.
     pub const CONSOLE: Self = Self::ALL[0];
 
+    /// Returns the UART with registers at an address, on another board.
+    #[must_use]
+    pub const fn at(base: usize) -> Self {
+        Self { base }
+    }
+
     /// Switches the transmitter on.
     pub fn enable(self) {
         register::write(self.base + DIVIDER, RATE);

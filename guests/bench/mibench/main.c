@@ -6,6 +6,7 @@
 #include "board.h"
 #include "programs.h"
 #include "task.h"
+#include "turn.h"
 
 /* A microcontroller has no room for the words, no instructions for numbers of 64 bits, and less time. */
 #ifdef SMALL
@@ -28,19 +29,6 @@ static const struct program programs[] = {
 };
 
 void on_test_interrupt(void) { fail("an interrupt that no program raises"); }
-
-/* Waits for the end of a turn, at most twice the longest frame. Returns the time of the end, or 0. */
-static uint64_t end_of_turn(void)
-{
-    uint64_t second = board_hertz(), gap = second / 2000, last = board_now(), begin = last;
-    while (last - begin < second / 10) {
-        uint64_t now = board_now();
-        if (now - last > gap)
-            return last;
-        last = now;
-    }
-    return 0;
-}
 
 /* Lets code of this program use the registers for floating-point numbers (Arm ARM, CPACR_EL1.FPEN). */
 static void enable_floating_point(void)

@@ -5,16 +5,30 @@
 #include "board.h"
 #include "task.h"
 #include "tests.h"
+#ifdef IN_TURNS
+#include "../mibench/turn.h"
+#endif
 
 /* A multiple of each frame in which two VMs have turns. */
 #define WINDOW_MS 80u
 #define COUNTED 1000u
 
+/* Waits for a tick of the kernel. The time of a VM that stands still while another one has its turn counts the
+ * VM's own time alone, so with one tick more or less a measurement has a turn of the other one more or less.
+ * Soon after the begin of a turn there is room for that. */
+static void wait_for_begin(void)
+{
+#ifdef IN_TURNS
+    end_of_turn();
+#endif
+    vTaskDelay(1);
+}
+
 static void measure(void *unused)
 {
     (void)unused;
     for (unsigned number = 0; number < TESTS; number++) {
-        vTaskDelay(1);
+        wait_for_begin();
         tests[number].start();
         rounds = 0;
         uint64_t begin = board_now();

@@ -15,6 +15,8 @@
 #define SCB_CFSR REGISTER(0xe000ed28)
 // An address that is nothing of the partition's.
 #define NOWHERE 0x80000000u
+// UART 1 of the boards of class armv8m, which the tests give to others.
+#define DEVICE 0x40201000u
 
 enum { CLOCK = 1, NOBODY = 15, MILLISECOND = 1000000, LATE = 20, KICKS = 10, NAME = 24, GET_COMMAND_LINE = 0x15 };
 
@@ -78,6 +80,17 @@ static uint32_t load(void)
 static uint32_t store(void)
 {
     REGISTER(NOWHERE) = 0x0bad0bad;
+    return 0;
+}
+
+static uint32_t load_device(void)
+{
+    return REGISTER(DEVICE + 4);
+}
+
+static uint32_t store_device(void)
+{
+    REGISTER(DEVICE) = 'X';
     return 0;
 }
 
@@ -190,6 +203,8 @@ static const struct {
     {"late", late},
     {"busy", busy},
     {"hang", hang},
+    {"device-read", load_device},
+    {"device-write", store_device},
 };
 
 #ifdef __ARM_ARCH_8M_MAIN__

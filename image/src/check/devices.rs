@@ -2,6 +2,7 @@
 //! Virtual devices and interrupt lines. Relies on the rules of `memory` and `partitions`.
 
 use super::board::{guest_span, host_span, in_ram};
+use super::guards::guards_devices;
 use super::partitions::{machine, owner};
 use super::{at, earlier, require, uses};
 use crate::error::{Fault, Table};
@@ -247,11 +248,12 @@ fn apart(image: &Image<'_>, index: u16, record: &VirtualDeviceRecord) -> Result<
     Ok(())
 }
 
-/// Checks the interrupt of a task's device: an edge that is an event at the gate of the task.
-fn event_of_task(record: &InterruptRecord) -> Result<(), Fault> {
-    require(record.trigger.get() == TRIGGER_EDGE, Fault::NotForTask)?;
+/// Checks the interrupt of a task's device: an event at the gate of the task. Where tasks reach their devices
+/// by trap only, it is an edge.
+fn event_of_task(image: &Image<'_>, record: &InterruptRecord) -> Result<(), Fault> {
+    let is_known = record.trigger.get() == TRIGGER_EDGE || guards_devices(image);
     require(
-        record.flags.get() == 0 && record.latency.get() == 0,
+        is_known && record.flags.get() == 0 && record.latency.get() == 0,
         Fault::NotForTask,
     )?;
     require(record.virtual_line.get() < EVENTS, Fault::OutOfRange)
@@ -288,7 +290,7 @@ pub(super) fn interrupt(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     early_start(image, record, index)?;
     let (line, seen_as) = (record.line.get(), record.virtual_line.get());
     if is_task {
-        event_of_task(record)?;
+        event_of_task(image, record)?;
     } else {
         virtual_line(image, owner, seen_as)?;
     }

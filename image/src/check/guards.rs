@@ -12,6 +12,11 @@ use bulkhead_arch_api::class;
 /// not in other class binaries.
 pub(super) const GUARDED: bool = class::may_guard_memory();
 
+/// Tells whether gates decide who reaches the devices of partitions, the devices of tasks included.
+pub(super) fn guards_devices(image: &Image<'_>) -> bool {
+    GUARDED && image.facts().guards_memory()
+}
+
 /// Tells whether a controller guards memory, which is its second window then.
 pub(super) fn guards(image: &Image<'_>, controller: &ControllerRecord) -> bool {
     let number = controller.compatible.get();

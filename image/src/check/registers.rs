@@ -46,8 +46,11 @@ fn is_forwarded(record: &RegistersRecord) -> bool {
 
 fn shape(image: &Image<'_>, record: &RegistersRecord) -> Result<(), Fault> {
     let flags = record.flags.get();
-    let has_gates = GUARDED && image.facts().guards_memory();
-    let gated = if has_gates { REGISTERS_GATED } else { 0 };
+    let gated = if guards::guards_devices(image) {
+        REGISTERS_GATED
+    } else {
+        0
+    };
     require(
         flags != 0 && flags & !(REGISTERS_FORWARDED | REGISTERS_QUIESCED | gated) == 0,
         Fault::BadFlags,

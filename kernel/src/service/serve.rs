@@ -381,7 +381,8 @@ impl<'i, A: Arch, D: Drivers, P: PcpuPolicy> Serving<'_, '_, 'i, A, D, P> {
 }
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> PartOf for Serving<'_, '_, '_, A, D, P> {
-    const IS_THERE: bool = SERVICES;
+    // Elsewhere the lines of tasks are the matter of `task_lines`.
+    const IS_THERE: bool = SERVICES && !A::CAPS.guards_memory();
 
     #[inline(always)]
     fn life_begins(&mut self, partition: PartitionId) {

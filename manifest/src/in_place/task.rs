@@ -53,7 +53,9 @@ pub(crate) fn build(
     entry_is_code(&firmware, entry, name, report)?;
     take_reset_vectors(context.board, &mut firmware.code);
     let ram = ram_window(context, protection, &firmware, None, report)?;
-    let page = append_startup(&mut firmware, startup::records(ram, context.capabilities))?;
+    let mut records = startup::records(ram, context.capabilities);
+    records.extend(startup::devices(context));
+    let page = append_startup(&mut firmware, records)?;
     let code = code_window(protection, &firmware.code)?;
     let areas = vec![
         ram_area(ram, Access::DATA, memory.place),

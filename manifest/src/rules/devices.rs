@@ -43,14 +43,18 @@ pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
     one_owner_per_line(&owners, board, report);
 }
 
-/// Checks that a task can drive its devices. A task has no virtual interrupt controller and no mapped
-/// registers: an interrupt is an event, which ends at once, and the hypervisor carries out each access.
-/// Returns whether the class has tasks with devices at all.
+/// Checks that a task can drive its devices. A task has no virtual interrupt controller: an interrupt is an
+/// event. Where controllers keep devices apart, the registers are mapped, and the line opens again when the
+/// task waits. Elsewhere the event ends at once, and the hypervisor carries out each access. Returns whether
+/// the class has tasks with devices at all.
 fn task_can_own(task: &PartitionSpec, board: &Board, report: &mut Report) -> bool {
     let Some(first) = task.devices.first() else {
         return true;
     };
     let help = "remove it, or make the partition a VM: kind = \"vm\"";
+    if board.class.facts().guards_memory() {
+        return true;
+    }
     if !class::host(board.class).finds_services() {
         let message = format!("the task `{}` cannot have `devices`", task.name.value);
         let label = format!("on class `{}` only a VM drives devices", board.class.name());

@@ -9,7 +9,7 @@ use super::{Mapping, MappingKind, Partition, Pcpu, System, Vcpu};
 use crate::board::{Device, Trigger};
 use crate::class;
 use crate::model::devices::owned;
-use crate::model::{Access, network, right_names, served};
+use crate::model::{Access, Kind, network, right_names, served};
 use crate::place::channels;
 use crate::window::Window;
 
@@ -48,8 +48,10 @@ pub struct InterruptRow {
     pub device: String,
     /// The name of the partition, or `bulkhead` for the hypervisor.
     pub owner: String,
-    /// The line that the partition sees.
+    /// The line that the partition sees. A task sees none.
     pub virtual_line: Option<u32>,
+    /// True if the interrupt is an event at the gate of its owner, which is a task.
+    pub is_event: bool,
     /// The signal on the line.
     pub trigger: Trigger,
 }
@@ -221,6 +223,7 @@ impl System {
                 device: device.to_owned(),
                 owner: HYPERVISOR.to_owned(),
                 virtual_line: None,
+                is_event: false,
                 trigger: Trigger::Level,
             })
             .collect();
@@ -230,6 +233,7 @@ impl System {
                 device: device.name.clone(),
                 owner: HYPERVISOR.to_owned(),
                 virtual_line: None,
+                is_event: false,
                 trigger: interrupt.trigger,
             }));
         }
@@ -239,7 +243,8 @@ impl System {
                     line: interrupt.line.get(),
                     device: device.name.clone(),
                     owner: spec.name.value.clone(),
-                    virtual_line: Some(interrupt.line.get()),
+                    is_event: spec.kind == Kind::Task,
+                    virtual_line: (spec.kind == Kind::Vm).then_some(interrupt.line.get()),
                     trigger: interrupt.trigger,
                 }));
             }

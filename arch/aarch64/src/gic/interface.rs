@@ -186,6 +186,10 @@ impl CpuInterface for Interface {
         read_register!("ich_eisr_el2") as u32
     }
 
+    fn settle(&mut self) {
+        instruction!("isb");
+    }
+
     #[inline]
     fn list_register(&self, slot: u32) -> ListRegister {
         ListRegister(read_list_register(slot))

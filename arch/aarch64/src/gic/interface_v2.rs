@@ -155,6 +155,9 @@ impl CpuInterface for Interface {
         read(GICH_EISR)
     }
 
+    /// Does nothing: the registers are those of one device, whose accesses stay in order.
+    fn settle(&mut self) {}
+
     #[inline]
     fn list_register(&self, slot: u32) -> ListRegister {
         ListRegister::from_version2(read(GICH_LR + 4 * slot as usize))

@@ -46,9 +46,14 @@ pub(super) fn disable(registers: &Mmio, mask: u32) {
     registers.write32(ICENABLER, mask);
 }
 
-/// Resets 32 lines: off, nothing pending or active, a guest's priority, level-triggered.
-pub(super) fn quiet(registers: &Mmio, word: usize) {
+/// Keeps 32 lines from interrupting.
+pub(super) fn mask(registers: &Mmio, word: usize) {
     registers.write32(ICENABLER + 4 * word, u32::MAX);
+}
+
+/// Resets 32 lines: nothing pending or active, a guest's priority, level-triggered. Requires: the controller
+/// has taken [`mask`], because the trigger of an enabled line must not change (IHI 0069, 12.9.9).
+pub(super) fn quiet(registers: &Mmio, word: usize) {
     registers.write32(ICPENDR + 4 * word, u32::MAX);
     registers.write32(ICACTIVER + 4 * word, u32::MAX);
     for quarter in 0..8 {

@@ -79,6 +79,9 @@ impl CpuInterface for Local<'_> {
     fn ended_slots(&self) -> u32 {
         Interface.ended_slots()
     }
+    fn settle(&mut self) {
+        Interface.settle();
+    }
     #[inline]
     fn list_register(&self, slot: u32) -> ListRegister {
         Interface.list_register(slot)

@@ -5,7 +5,7 @@
 //! taken from a crate. The hypervisor needs a dozen registers of those that ready-made GICv3 drivers offer.
 //! It also needs the active state and per-line routing at run time, which these drivers do not offer.
 
-use super::lines::{GicConfig, LineRegisters, quiet};
+use super::lines::{GicConfig, LineRegisters, mask, quiet};
 use bulkhead_arch_support::{Mmio, SetOnce, relax};
 
 const IGROUPR: usize = 0x080;
@@ -18,6 +18,9 @@ const GICD_IROUTER: usize = 0x6000;
 /// `GICR_CTLR.RWP`.
 const GICR_CTLR: usize = 0;
 const GICR_CTLR_PENDING: u32 = 1 << 3;
+/// `GICR_CTLR.EnableLPIs` (IHI 0069, 12.11), which firmware may leave set. The hypervisor has no LPIs: one that
+/// is taken would never end, because its number is beyond those that the hypervisor ends.
+const GICR_CTLR_LPIS: u32 = 1;
 const GICR_TYPER: usize = 8;
 const GICR_TYPER_LAST: u64 = 1 << 4;
 const GICR_TYPER_VLPIS: u64 = 1 << 1;
@@ -46,11 +49,12 @@ pub(super) fn controller() -> Option<&'static Controller> {
     CONTROLLER.get()
 }
 
-/// Brings up the distributor: everything off, then forwarding on.
+/// Brings up the distributor: everything off, then forwarding on. Returns false if the distributor does not
+/// take a change.
 ///
 /// # Safety
 /// The addresses belong to a GICv3 and are mapped as device memory for good.
-pub(super) unsafe fn init_distributor(config: &GicConfig) {
+pub(super) unsafe fn init_distributor(config: &GicConfig) -> bool {
     // SAFETY: the caller's promise. The distributor is 64 KiB (IHI 0069, 12.8).
     let distributor = unsafe { Mmio::new(config.windows[0].0, 0x1_0000) };
     let (base, size) = config.windows[1];
@@ -61,29 +65,39 @@ pub(super) unsafe fn init_distributor(config: &GicConfig) {
         redistributors,
         config: *config,
     }) else {
-        return;
+        return false;
     };
     let registers = &controller.distributor;
     registers.write32(GICD_CTLR, 0);
-    controller.settle();
     let words = (registers.read32(GICD_TYPER) as usize & 0x1F) + 1;
+    for word in 1..words {
+        mask(registers, word);
+    }
+    let is_off = controller.settle();
     for word in 1..words {
         quiet(registers, word);
         registers.write32(IGROUPR + 4 * word, u32::MAX);
     }
     registers.write32(GICD_CTLR, CTLR_ENABLE);
-    controller.settle();
+    is_off && controller.settle()
+}
+
+/// Waits, for a bounded time, until bits of a register are clear. Returns false if they stay.
+fn is_clear(registers: &Mmio, offset: usize, bits: u32) -> bool {
+    (0..POLLS).any(|_| {
+        let is_clear = registers.read32(offset) & bits == 0;
+        if !is_clear {
+            relax();
+        }
+        is_clear
+    })
 }
 
 impl Controller {
-    /// Waits until the distributor has taken a change of its control register.
-    fn settle(&self) {
-        for _ in 0..POLLS {
-            if self.distributor.read32(GICD_CTLR) & CTLR_PENDING == 0 {
-                break;
-            }
-            relax();
-        }
+    /// Waits until the distributor has taken a change of its control register, or has lines off. Returns false
+    /// if it does not.
+    pub(super) fn settle(&self) -> bool {
+        is_clear(&self.distributor, GICD_CTLR, CTLR_PENDING)
     }
 
     /// Returns the registers of a shared line.
@@ -137,24 +151,21 @@ pub(super) struct Redistributor {
 }
 
 impl Redistributor {
-    /// Wakes the redistributor and quiets all private lines.
-    pub(super) fn init(&self) {
+    /// Wakes the redistributor and quiets all private lines. Returns false if the redistributor does not take
+    /// a change.
+    pub(super) fn init(&self) -> bool {
         let waker = self.registers.read32(GICR_WAKER);
         self.registers.write32(GICR_WAKER, waker & !WAKER_PROCESSOR_SLEEP);
-        for _ in 0..POLLS {
-            if self.registers.read32(GICR_WAKER) & WAKER_CHILDREN_ASLEEP == 0 {
-                break;
-            }
-            relax();
+        let is_awake = is_clear(&self.registers, GICR_WAKER, WAKER_CHILDREN_ASLEEP);
+        let control = self.registers.read32(GICR_CTLR);
+        if control & GICR_CTLR_LPIS != 0 {
+            self.registers.write32(GICR_CTLR, control & !GICR_CTLR_LPIS);
         }
+        mask(&self.private, 0);
+        let is_off = is_clear(&self.registers, GICR_CTLR, GICR_CTLR_PENDING | GICR_CTLR_LPIS);
         quiet(&self.private, 0);
         self.private.write32(IGROUPR, u32::MAX);
-        for _ in 0..POLLS {
-            if self.registers.read32(GICR_CTLR) & GICR_CTLR_PENDING == 0 {
-                break;
-            }
-            relax();
-        }
+        is_awake && is_off && is_clear(&self.registers, GICR_CTLR, GICR_CTLR_PENDING)
     }
 
     /// Returns the registers of a private line.

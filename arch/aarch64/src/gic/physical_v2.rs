@@ -5,7 +5,7 @@
 //! state everything is in group 1. The same bit enables it either way. Private lines are banked by the
 //! accessing pCPU.
 
-use super::lines::{GicConfig, LineRegisters, quiet};
+use super::lines::{GicConfig, LineRegisters, mask, quiet};
 use bulkhead_arch_support::{Mmio, SetOnce};
 
 /// `GICD_CTLR.Enable`.
@@ -40,11 +40,11 @@ pub(super) fn virtual_interface() -> Option<(u64, u64)> {
     Some((base as u64, size as u64))
 }
 
-/// Brings up the distributor: everything off, then forwarding on.
+/// Brings up the distributor: everything off, then forwarding on. Returns false if there is one already.
 ///
 /// # Safety
 /// The windows belong to a GICv2 with virtualization extensions and are mapped as device memory for good.
-pub(super) unsafe fn init_distributor(config: &GicConfig) {
+pub(super) unsafe fn init_distributor(config: &GicConfig) -> bool {
     let [
         (distributor, distributor_size),
         (interface, interface_size),
@@ -63,18 +63,26 @@ pub(super) unsafe fn init_distributor(config: &GicConfig) {
         hypervisor,
         config: *config,
     }) else {
-        return;
+        return false;
     };
     let registers = &controller.distributor;
     registers.write32(GICD_CTLR, 0);
     let words = (registers.read32(GICD_TYPER) as usize & 0x1F) + 1;
     for word in 1..words {
+        mask(registers, word);
         quiet(registers, word);
     }
     registers.write32(GICD_CTLR, CTLR_ENABLE);
+    true
 }
 
 impl Controller {
+    /// Waits until the distributor has taken a change, which it does at once: all accesses to one device stay
+    /// in order, and it has no state between (IHI 0048B).
+    pub(super) fn settle(&self) -> bool {
+        true
+    }
+
     /// Returns the registers of a shared line.
     pub(super) fn shared(&self, line: u32) -> LineRegisters {
         LineRegisters::new(self.distributor, line)
@@ -113,8 +121,10 @@ pub(super) struct Redistributor {
 
 impl Redistributor {
     /// Quiets all private lines.
-    pub(super) fn init(&self) {
+    pub(super) fn init(&self) -> bool {
+        mask(&self.private, 0);
         quiet(&self.private, 0);
+        true
     }
 
     /// Returns the registers of a private line.

@@ -71,6 +71,9 @@ pub struct Cpu {
     pub version2: bool,
     /// The sender of the software-generated interrupt that was acknowledged last (GICv2).
     pub sender: u8,
+    /// The list registers that were written since the guest was left, or since the registers were settled, as
+    /// they were before: so ELRSR and EISR may still see them.
+    pub unsettled: BTreeMap<usize, ListRegister>,
     pub board: Rc<RefCell<Board>>,
 }
 
@@ -89,6 +92,11 @@ impl Cpu {
     /// Tells whether the kernel was told that a vCPU that is not loaded has something to do.
     pub fn was_woken(&self, vcpu: usize) -> bool {
         self.board.borrow().woken.contains(&vcpu)
+    }
+
+    /// Returns a list register as ELRSR and EISR show it.
+    fn shown(&self, slot: usize) -> ListRegister {
+        self.unsettled.get(&slot).copied().unwrap_or(self.slots[slot])
     }
 
     /// Other vCPUs have been here: what is left in empty slots is not what was there.
@@ -178,17 +186,20 @@ impl CpuInterface for Cpu {
     fn slots(&self) -> u32 {
         self.slots.len() as u32
     }
+    fn settle(&mut self) {
+        self.unsettled.clear();
+    }
     fn empty_slots(&self) -> u32 {
         (0..self.slots.len())
             .filter(|n| {
-                let lr = self.slots[*n];
+                let lr = self.shown(*n);
                 lr.is_empty() && !lr.notices_end()
             })
             .fold(0, |mask, n| mask | 1 << n)
     }
     fn ended_slots(&self) -> u32 {
         (0..self.slots.len())
-            .filter(|n| self.slots[*n].is_empty() && self.slots[*n].notices_end())
+            .filter(|n| self.shown(*n).is_empty() && self.shown(*n).notices_end())
             .fold(0, |mask, n| mask | 1 << n)
     }
     fn list_register(&self, slot: u32) -> ListRegister {
@@ -197,6 +208,11 @@ impl CpuInterface for Cpu {
     }
     fn set_list_register(&mut self, slot: u32, value: ListRegister) {
         counter::count();
+        // The list registers of a GICv2 are those of a device, whose accesses stay in order.
+        if !self.version2 {
+            let before = self.slots[slot as usize];
+            self.unsettled.entry(slot as usize).or_insert(before);
+        }
         assert!(value.physical().is_none() || !(value.is_pending() && value.is_active()));
         let twice = (0..self.slots.len())
             .any(|n| n != slot as usize && !self.slots[n].is_empty() && self.slots[n].line() == value.line());
@@ -351,6 +367,7 @@ impl World {
                 active_priorities: [[0; 4]; 2],
                 version2,
                 sender: 0,
+                unsettled: BTreeMap::new(),
                 board: board.clone(),
             })
             .collect();
@@ -404,6 +421,8 @@ impl World {
     pub fn with<R>(&mut self, cpu: usize, action: impl FnOnce(&Vgic<'_>, &mut Bank, &mut Cpu) -> R) -> R {
         let vgic = Vgic::new(&self.distributor, &self.redistributors);
         counter::take();
+        // The guest is left by an exception, which makes the registers settle.
+        self.cpus[cpu].unsettled.clear();
         let result = action(&vgic, &mut self.banks[cpu], &mut self.cpus[cpu]);
         let mut board = self.cpus[cpu].board.borrow_mut();
         self.longest = self.longest.max(counter::take()).max(board.longest);

@@ -11,7 +11,7 @@ use super::page::PAGE;
 use super::stretches::{Stretch, of_run};
 use super::systems::{self, Kind, PAIRS, TASK, VM};
 use crate::class::armv7m::measure::text;
-use crate::in_turns::{Setting, measure_mibench};
+use crate::in_turns::{Setting, measure_on};
 use crate::runs::{Figures, Reader, Results, launch, paced, prepare, run};
 use bulkhead::build::artifacts::Workspace;
 use bulkhead::emulator::bare::Bare;
@@ -93,10 +93,11 @@ impl Worlds<'_> {
             other: &systems::other(),
             bare: &|image| self.bare(&format!("world-{image}")),
         };
-        measure_mibench(&setting, results)?;
+        measure_on(&setting, results)?;
         // The programs print nanoseconds.
         for (key, figure) in results.bare.iter_mut().chain(&mut results.hypervised) {
-            if key.starts_with("mibench-") && !key.contains("mean") {
+            let is_time = key.starts_with("mibench-") || key.starts_with("thread-metric-");
+            if is_time && !key.contains("mean") {
                 *figure >>= PACE;
             }
         }

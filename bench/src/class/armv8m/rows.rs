@@ -2,7 +2,7 @@
 //! Everything that is measured on class `armv8m`, in the order of the table.
 
 use crate::class::armv7m::measure::{OF_CPU, OF_FREERTOS, ROWS as ROWS_ON_ARMV7M};
-use crate::rows::{Row, message, mibench, plain, queued, row};
+use crate::rows::{Row, message, metric, mibench, plain, queued, row};
 use std::ops::Range;
 
 /// Makes the rows of messages of each size.
@@ -131,6 +131,35 @@ const SHORT: &[Row] = &[
 
 /// The rows of programs that have turns with a busy VM. The bars are the losses of uRTZVisor.
 const IN_TURNS: &[Row] = &[
+    metric!("basic"),
+    metric!("cooperative"),
+    metric!("preemptive"),
+    metric!("interrupt"),
+    metric!("interrupt-preemption"),
+    metric!("message"),
+    metric!("synchronization"),
+    metric!("memory"),
+    metric!("mean-alone", "mean of all tests, the bare board is 100 000"),
+    row(
+        "thread-metric-mean-20ms",
+        "Thread-Metric, the same mean with a switch every 20 ms",
+        Some(1000),
+    ),
+    row(
+        "thread-metric-mean-10ms",
+        "Thread-Metric, the same mean with a switch every 10 ms",
+        Some(1800),
+    ),
+    row(
+        "thread-metric-mean-5ms",
+        "Thread-Metric, the same mean with a switch every 5 ms",
+        Some(3600),
+    ),
+    row(
+        "thread-metric-mean-1ms",
+        "Thread-Metric, the same mean with a switch every 1 ms",
+        Some(18000),
+    ),
     mibench!("bitcount", 1),
     mibench!("susan-smoothing", 1),
     mibench!("susan-edges", 2),

@@ -105,8 +105,12 @@ fn authority() -> u32 {
         // The registers of the SAU, NVIC_ITNS, and SFSR.
         3 => 0xE000_EDD0 + below(0x18),
         4 => 0xE000_E380 + below(0x40),
-        // The names of the security controller and of the FPGA's devices in the Non-secure world.
-        _ => [0x4008_0000, 0x4020_0000, 0x4030_2000, 0x4000_2000][below(4) as usize] + below(0x100),
+        // The names of the security controller and of the FPGA's devices in the Non-secure world, among them a
+        // UART that a task may have.
+        _ => {
+            [0x4008_0000, 0x4020_0000, 0x4020_1000, 0x4030_2000, 0x4000_2000][below(5) as usize]
+                + below(0x100)
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 //! A task that does wrong things, for the tests of health events and actions.
 //!
 //! A task can be told nothing but its capabilities, so their names (of any kind) say which wrong things
-//! it does, and in which order: `fault-memory`, `fault-undefined`, `fault-hypercall`, `fault-hang`.
+//! it does, and in which order: `fault-memory`, `fault-undefined`, `fault-hypercall`, `fault-hang`, and
+//! `fault-at-HEX` for a load from an address.
 //!
 //! The task prints `before NAME`, and `after NAME` if it survives.
 #![no_std]
@@ -16,6 +17,11 @@ bulkhead_guest::task_main!(main);
 
 /// An address that is not the task's.
 const NOWHERE: u64 = 0x8000_0000;
+
+/// Returns the address in a name such as `fault-at-40201000`.
+fn address_of(name: &str) -> Option<u64> {
+    u64::from_str_radix(name.strip_prefix("fault-at-")?, 16).ok()
+}
 
 fn main(page: StartupPage<'static>) {
     for capability in page
@@ -35,7 +41,12 @@ fn main(page: StartupPage<'static>) {
             "fault-hang" => loop {
                 core::hint::black_box(());
             },
-            unknown => println!("faulty: no fault {unknown}"),
+            name => match address_of(name) {
+                Some(address) => {
+                    let _ = task::read_foreign(address);
+                }
+                None => println!("faulty: no fault {name}"),
+            },
         }
         println!("after {}", capability.name);
     }
