@@ -46,11 +46,18 @@ impl Pl011 {
     #[must_use]
     pub fn new(registers: Mmio) -> Self {
         registers.write32(IMSC, 0);
-        if registers.read32(LCR_H) & LCR_H_FEN == 0 {
-            registers.write32(LCR_H, LCR_H_FEN | LCR_H_WLEN_8);
+        let mut uart = Self { registers };
+        let control = uart.registers.read32(CR);
+        if uart.registers.read32(LCR_H) & LCR_H_FEN == 0 {
+            // The line control is changed while the UART is off and has sent everything (Arm DDI 0183G,
+            // 3.3.8).
+            uart.flush();
+            uart.registers.write32(CR, control & !CR_UARTEN);
+            uart.registers.write32(LCR_H, LCR_H_FEN | LCR_H_WLEN_8);
         }
-        registers.write32(CR, CR_UARTEN | CR_TXE | CR_RXE);
-        Self { registers }
+        // The other bits are flow control.
+        uart.registers.write32(CR, control | CR_UARTEN | CR_TXE | CR_RXE);
+        uart
     }
 
     /// Takes the UART as it is, after an earlier [`Pl011::new`].

@@ -10,8 +10,9 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 /// Boards with the addresses of their RAM.
-const BOARDS: [(&str, std::ops::Range<u64>); 3] = [
+const BOARDS: [(&str, std::ops::Range<u64>); 4] = [
     ("qemu-virt-aarch64", 0x4000_0000..0xc000_0000),
+    ("raspberry-pi-4", 0x10_0000..0x3b20_0000),
     ("xlnx-versal", 0..0x8000_0000),
     ("xlnx-zcu102", 0..0x8000_0000),
 ];

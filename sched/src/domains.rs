@@ -14,11 +14,11 @@
 //! turn waits.
 //!
 //! **Critical interrupts.** [`Policy::critical`] makes a vCPU urgent, until the vCPU blocks (or yields, where
-//! a kernel has that). An urgent vCPU is in the queue of domain 0 and in that of the other domains. So an
-//! urgent vCPU of another domain does not lose its turn when domain 0's budget is used up. While a vCPU is
-//! urgent, domain 0 preempts the vCPUs of all domains that the vCPU does not belong to, regardless of
-//! priorities: the latency of an interrupt is not to depend on the priorities in a domain that has nothing to
-//! do with it. In the turn of the domain that it belongs to, the vCPU waits for the more important ones there.
+//! a kernel has that). An urgent vCPU is in both queues, so one of another domain does not lose its turn when
+//! domain 0's budget is used up. While a vCPU is urgent, domain 0 preempts the vCPUs of all domains that the
+//! vCPU does not belong to, regardless of priorities: the latency of an interrupt is not to depend on the
+//! priorities in a domain that has nothing to do with it. In the turn of the domain that it belongs to, the
+//! vCPU waits for the more important ones there.
 //!
 //! **Guarantee.** Each domain has its whole budget in every cycle, and a cycle is no longer than the sum of
 //! all budgets. The turns in round robin go back to Kleinrock, "Analysis of a Time-Shared Processor", 1964.
@@ -263,7 +263,7 @@ impl Domains {
 
     /// Runs the first vCPU of domain 0 on the budget of `domain`.
     fn run_zero(&mut self, domain: u8, now: Ticks) -> Option<(Pick, Ticks)> {
-        let pick = self.zero.pick(self.all)?;
+        let mut pick = self.zero.pick(self.all)?;
         self.charge = Charge::Domain {
             domain,
             by_zero: true,
@@ -279,19 +279,14 @@ impl Domains {
             };
             wanted |= self.slots_of(self.turn) & above;
         }
-        Some((
-            Pick {
-                interested: wanted,
-                ..pick
-            },
-            now.saturating_add(self.account(domain).left),
-        ))
+        pick.interested = wanted;
+        Some((pick, now.saturating_add(self.account(domain).left)))
     }
 
     /// Runs the first vCPU of the domain that has the turn.
     fn run_own(&mut self, now: Ticks) -> Option<(Pick, Ticks)> {
         let band = self.account(self.turn).band;
-        let pick = self.others.pick(band)?;
+        let mut pick = self.others.pick(band)?;
         self.charge = Charge::Domain {
             domain: self.turn,
             by_zero: false,
@@ -300,13 +295,8 @@ impl Domains {
         if self.account(0).left > 0 {
             wanted |= self.zero.above(pick.slot.0) & self.members;
         }
-        Some((
-            Pick {
-                interested: wanted,
-                ..pick
-            },
-            now.saturating_add(self.account(self.turn).left),
-        ))
+        pick.interested = wanted;
+        Some((pick, now.saturating_add(self.account(self.turn).left)))
     }
 
     /// Returns the vCPU that runs, and the time until which its budget lasts.
@@ -341,15 +331,6 @@ impl Domains {
         (slot as usize) < MAX_SLOTS && self.all.slots & bit(slot) != 0
     }
 
-    /// Takes note that a vCPU has handled its critical interrupt, if one had come, and is still ready.
-    fn yielded(&mut self, slot: u8) {
-        if self.members & bit(slot) == 0 {
-            self.zero.remove(slot);
-        } else {
-            self.others.remove(slot);
-        }
-    }
-
     fn remove(&mut self, slot: u8) {
         self.zero.remove(slot);
         self.others.remove(slot);
@@ -368,8 +349,7 @@ impl Policy for Domains {
         }
     }
 
-    fn critical(&mut self, slot: Slot, now: Ticks) {
-        self.ready(slot, now);
+    fn critical(&mut self, slot: Slot, _now: Ticks) {
         if self.has(slot.0) {
             self.zero.add(slot.0);
             self.others.add(slot.0);
@@ -393,7 +373,9 @@ impl Policy for Domains {
         match why {
             StopReason::Preempted => {}
             StopReason::Blocked => self.remove(slot.0),
-            StopReason::Yielded => self.yielded(slot.0),
+            // Afterwards the vCPU is in its own queue alone.
+            StopReason::Yielded if self.members & bit(slot.0) == 0 => self.zero.remove(slot.0),
+            StopReason::Yielded => self.others.remove(slot.0),
         }
     }
 

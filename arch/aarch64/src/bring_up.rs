@@ -9,6 +9,7 @@ use crate::board::{BOARD, Board};
 use crate::crash::halt;
 use crate::gic::{self, GicConfig};
 use crate::machine::Machine;
+use crate::predictions::Predictions;
 use crate::state::{Auxiliary, NO_WALKS_AARCH32};
 use crate::sysreg::{read_register, write_guest_register};
 use crate::{boot, console, debug, digest::CpuDigest, mmu, short_trace, space, state, timer};
@@ -43,6 +44,9 @@ impl Machine {
         if let Some(reason) = misplaced(image.board()) {
             halt(reason);
         }
+        if read_register!("cntfrq_el0") == 0 {
+            halt(lockdown!("the firmware has not set CNTFRQ_EL0"));
+        }
         let board = BOARD.set(survey(image));
         let Some(board) = board.filter(|_| map_board(image).is_ok()) else {
             halt(lockdown!("the board's map does not fit the tables or the CPU"));
@@ -65,6 +69,7 @@ impl Machine {
     /// Sets the registers of EL2 that stay as they are, and the pCPU's part of the interrupt controller.
     fn init(&mut self) {
         timer::real_time();
+        self.predictions = Predictions::of_this_cpu();
         state::shut_translation(0, NO_WALKS_AARCH32);
         self.auxiliary = Auxiliary::exist();
         debug::init();

@@ -47,8 +47,9 @@ pub(crate) const RARE_FROZEN: u8 = 1 << 1;
 pub(crate) const RARE_DEBUG: u8 = 1 << 2;
 /// The CPU has [`Auxiliary`] registers.
 pub(crate) const RARE_AUXILIARY: u8 = 1 << 3;
-/// The CPU interface has more active priorities than the short way looks at.
-pub(crate) const RARE_PRIORITIES: u8 = 1 << 5;
+/// The short ways are not for this CPU: its interface has more active priorities than they look at, or its
+/// predictions need a barrier.
+pub(crate) const RARE_CPU: u8 = 1 << 5;
 /// A virtual SError that the vCPU was given may be pending still.
 pub(crate) const RARE_SERROR: u8 = 1 << 4;
 /// The CPU has the RAS extension.

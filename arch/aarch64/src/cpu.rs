@@ -2,6 +2,7 @@
 //! Physical CPUs: the firmware's PSCI (Arm DEN 0022E) by SMC.
 
 use crate::board::BOARD;
+use crate::firmware::firmware;
 use crate::machine::Machine;
 use crate::sysreg::instruction;
 use crate::{enter, gic, serror};
@@ -12,25 +13,6 @@ const CPU_ON_64: u64 = 0xC400_0003;
 const SYSTEM_OFF: u64 = 0x8400_0008;
 /// [`StartError`] code: the board has no such pCPU.
 const NO_SUCH_PCPU: i64 = -2;
-
-/// Calls the firmware.
-fn firmware(function: u64, arguments: [u64; 3]) -> i64 {
-    let [first, second, third] = arguments;
-    let result: i64;
-    // SAFETY: an SMCCC call (DEN 0028F 2.6): x0..x17 may change; the hypervisor's memory does not change,
-    // except by the code of a started CPU from its entry point on, which is the hypervisor's own code.
-    unsafe {
-        core::arch::asm!(
-            "smc #0",
-            inout("x0") function as i64 => result,
-            inout("x1") first => _, inout("x2") second => _, inout("x3") third => _,
-            out("x4") _, out("x5") _, out("x6") _, out("x7") _, out("x8") _, out("x9") _, out("x10") _,
-            out("x11") _, out("x12") _, out("x13") _, out("x14") _, out("x15") _, out("x16") _, out("x17") _,
-            options(nostack)
-        );
-    }
-    result
-}
 
 impl Machine {
     /// Handles an acknowledged interrupt, outside a guest.

@@ -80,6 +80,13 @@ _start:
     .long   0
 1:
     msr     daifset, #0xF
+    // A loader may have left the MMU on. Nothing may be in the caches alone when it goes off, so this comes
+    // before the first store; the loader has cleaned the file to the point of coherency.
+    mrs     x9, CurrentEL
+    cmp     x9, #(2 << 2)
+    b.ne    8f                              // told later
+    bl      .Lset_control
+8:
     // Relocate; the binary is linked at 0. An entry of RELR (System V ABI, "Relative relocations") is the
     // address of a word to which the load address is added. With bit 0 set, an entry says instead which of
     // the 63 words after the last one are such words too.
@@ -114,8 +121,7 @@ _start:
     b.eq    4f
     bl      {wrong_level}
     b       .Lhang
-4:  bl      .Lset_control
-    bl      {build}
+4:  bl      {build}
     bl      .Lenable_mmu
     mov     x0, x19
     bl      primary_main

@@ -102,8 +102,8 @@ pub(crate) unsafe fn init_distributor(config: &GicConfig) -> bool {
     unsafe { physical::init_distributor(config) }
 }
 
-/// Brings up this pCPU's part. Returns false if the controller has none for `mpidr`, or one that does not take
-/// a change.
+/// Brings up this pCPU's part. Returns false if the controller has none for `mpidr`, or one that does not
+/// take a change.
 pub(crate) fn init_pcpu(p: &mut PcpuIrq, id: PcpuId, mpidr: u64) -> bool {
     let Some(controller) = physical::controller() else {
         return false;

@@ -5,6 +5,7 @@
 use crate::context::{CONTEXTS, Context};
 use crate::fp::{self, CPTR_OPEN, CPTR_TRAP};
 use crate::gic::PcpuIrq;
+use crate::predictions::Predictions;
 use crate::sysreg::{instruction, write_guest_register};
 use bulkhead_abi::log::Pcpu;
 use bulkhead_abi::log::{RegisterFile, registers};
@@ -54,6 +55,8 @@ pub struct Machine {
     pub(crate) visits_status: bool,
     /// The calls that the kernel answers during this run.
     pub(crate) lent: Option<Lent>,
+    /// Predictions of branches of this pCPU.
+    pub(crate) predictions: Predictions,
     /// The place of records of the short ways, if they are traced.
     pub(crate) short_trace: Option<ShortTrace>,
 }
@@ -79,6 +82,7 @@ impl Machine {
             last_index: [u8::MAX; MAX_PARTITIONS],
             visits_status: false,
             lent: None,
+            predictions: Predictions::UNKNOWN,
             short_trace: None,
         }
     }

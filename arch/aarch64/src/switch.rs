@@ -180,6 +180,7 @@ impl Machine {
         self.enter_space(context);
         gic::load(&mut self.irq, &mut context.irq);
         if context.rare != 0 {
+            self.predictions.belong_to(context.plan.partition);
             self.load_status(context);
             context.load_rare();
         }

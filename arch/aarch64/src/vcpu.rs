@@ -4,8 +4,7 @@
 use crate::abort::faulting_address;
 use crate::banked::Banked;
 use crate::context::{
-    CONTEXTS, Context, Pending, RARE_AARCH32, RARE_AUXILIARY, RARE_FROZEN, RARE_LATE, RARE_PRIORITIES,
-    RARE_RAS,
+    CONTEXTS, Context, Pending, RARE_AARCH32, RARE_AUXILIARY, RARE_CPU, RARE_FROZEN, RARE_LATE, RARE_RAS,
 };
 use crate::enter::{self, LEAVE_CPU_ON, LEAVE_HYPERCALL, LEAVE_IDLE, LEAVE_REGISTER};
 use crate::fp::FpRegisters;
@@ -306,7 +305,10 @@ impl Vcpus for Machine {
                 (is_aarch32, RARE_AARCH32),
                 (plan.time == TimeMode::Frozen, RARE_FROZEN),
                 (machine.auxiliary, RARE_AUXILIARY),
-                (gic::has_fine_priorities(), RARE_PRIORITIES),
+                (
+                    gic::has_fine_priorities() || machine.predictions.need_barrier(),
+                    RARE_CPU,
+                ),
                 (state::has_ras(), RARE_RAS),
             ];
             context.rare = rare

@@ -80,7 +80,39 @@ bulkhead_start:
     ldr     r0, =0xE000ED00                 // SCB
     ldr     r1, =bulkhead_vectors
     str     r1, [r0, #0x08]                 // VTOR
-    ldr     r0, =__data_start
+    // A boot loader may have left the caches of a Cortex-M7 on (Arm DDI 0403E, B2.2). Code that is copied to
+    // RAM would be old in them, and so would be data for a device that accesses memory by itself.
+    ldr     r1, [r0, #0x14]                 // CCR: IC and DC, which no CPU without caches has
+    ands    r2, r1, #0x30000
+    beq     4f
+    bic     r1, r1, #0x30000
+    dsb
+    str     r1, [r0, #0x14]
+    dsb
+    isb
+    movs    r2, #0
+    str     r2, [r0, #0x84]                 // CSSELR: the data cache of level 1
+    dsb
+    ldr     r3, [r0, #0x80]                 // CCSIDR
+    ubfx    r1, r3, #13, #15                // sets - 1
+    ubfx    r4, r3, #3, #10                 // ways - 1
+    and     r5, r3, #7                      // log2 of the bytes of a line - 4
+    adds    r5, #4
+    clz     r6, r4                          // a way is in the highest bits
+5:  mov     r3, r4
+6:  lsl     r7, r3, r6
+    lsl     r2, r1, r5
+    orr     r7, r7, r2
+    str     r7, [r0, #0x274]                // DCCISW
+    subs    r3, #1
+    bpl     6b
+    subs    r1, #1
+    bpl     5b
+    movs    r2, #0
+    str     r2, [r0, #0x250]                // ICIALLU
+    dsb
+    isb
+4:  ldr     r0, =__data_start
     ldr     r1, =__data_load
     ldr     r2, =__data_end
 1:  cmp     r0, r2

@@ -93,7 +93,7 @@ impl Spaces for Machine {
     }
 
     fn clean(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError> {
-        // Caches, if the CPU has any, are off: the hypervisor does not switch them on.
+        // Caches, if the CPU has any, are off: `bulkhead_start` sees to it.
         self.checked(partition, guest, length, |rights| !rights.is_none())?;
         Ok(())
     }

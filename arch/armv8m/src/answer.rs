@@ -28,8 +28,14 @@ const LOCKUP: u64 = 0xF << 32;
 const NULL: u32 = function_id(Operation::Null);
 /// The number of the exception HardFault.
 const HARD_FAULT: u32 = 3;
-/// CFSR: a stack pointer is at its limit (UFSR.STKOF, D1.2.271), or the protection unit has refused a frame.
-const NO_FRAME: u32 = 1 << 20 | MSTKERR;
+/// CFSR: a stack pointer is at its limit (UFSR.STKOF, D1.2.271).
+const STKOF: u32 = 1 << 20;
+/// CFSR: that, or the protection unit has refused a frame.
+const NO_FRAME: u32 = STKOF | MSTKERR;
+/// HFSR: a fault of another exception has become a HardFault (D1.2.125).
+const FORCED: u32 = 1 << 30;
+/// SHCSR: MemManage and UsageFault are pending.
+const OWN_PENDED: u32 = 1 << 12 | 1 << 13;
 /// The number of the exception SecureFault.
 const SECURE_FAULT: u32 = 7;
 /// A frame could not be pushed or popped.
@@ -63,8 +69,6 @@ impl Cause {
     fn take(exception: u32) -> Self {
         let secure = sysreg::read(SFSR);
         let status = sysreg::read(CFSR);
-        let hard = sysreg::read(HFSR);
-        sysreg::write(HFSR, hard);
         forget_pending();
         let own = other_space().read32(CFSR);
         if secure != 0 {
@@ -84,9 +88,10 @@ impl Cause {
             (status & BFARVALID != 0).then(|| sysreg::read(BFAR))
         };
         sysreg::write(CFSR, status);
+        let is_hard = status == 0 && exception == HARD_FAULT;
         Self {
             exception,
-            status: if status == 0 { hard } else { status },
+            status: if is_hard { sysreg::read(HFSR) } else { status },
             address,
             own,
         }
@@ -111,6 +116,14 @@ fn is_null(live: &mut Live<'_>) -> bool {
         live.set_register(0, 0);
     }
     is_null
+}
+
+/// Forgets a HardFault that a VM does not take. After one that the VM takes, its handler finds FORCED, also
+/// if an access of the handler is answered before.
+fn forget_hard() {
+    if sysreg::faultmask() == 0 {
+        sysreg::write(HFSR, FORCED);
+    }
 }
 
 /// A vCPU at its trap, with its space.
@@ -152,7 +165,7 @@ impl Trapped<'_> {
     /// Answers a frame that the CPU could not push or pop: the stack pointer points to memory that is not the
     /// partition's.
     fn no_frame(&mut self, cause: &Cause) -> Exit {
-        self.context.pending = Pending::NoFrame;
+        self.context.pending = Pending::Fault;
         let frame = self.context.registers.frame;
         let mut report = cause.report(HealthClass::Memory, 0);
         report.address = Some(GuestPhys(frame.into()));
@@ -185,21 +198,57 @@ impl Trapped<'_> {
         })
     }
 
+    /// Tells whether the VM's own stack limit or protection unit has refused the frame of this exception, so
+    /// that what is there is old. The bits of CFSR stay set until the VM clears them, `new` are those that
+    /// the hypervisor sees for the first time. The VM may have taken the fault that they tell of itself.
+    fn is_lost(&self, number: u32, cause: &Cause, new: u32) -> bool {
+        if cause.exception != SECURE_FAULT {
+            return number == HARD_FAULT && new & NO_FRAME != 0;
+        }
+        let registers = &self.context.registers;
+        let limit = if registers.is_on_process_stack() {
+            sysreg::process_limit()
+        } else {
+            sysreg::main_limit()
+        };
+        // The CPU leaves a stack pointer at the limit.
+        new & STKOF != 0 && registers.frame == limit || other_space().read32(SHCSR) & OWN_PENDED != 0
+    }
+
+    /// Answers a SecureFault of a VM that is no call.
+    fn of_worlds(&mut self, cause: &Cause, pc: u32) -> Option<Exit> {
+        if cause.status & INVER != 0 {
+            // The VM's handler has ended, and `entry` has found where to.
+            return None;
+        }
+        let is_access = cause.status & (AUVIOL | INVEP) == AUVIOL && self.space.readable(pc, 2);
+        Some(if is_access {
+            self.access(cause)
+        } else {
+            self.fault(HealthClass::Memory, cause)
+        })
+    }
+
     /// Answers an exception of a VM.
     fn of_vm(&mut self, number: u32, cause: &Cause) -> Option<Exit> {
-        // The bits stay set until the VM clears them, so only a new one tells of this frame.
         let new = cause.own & !core::mem::replace(&mut self.context.own_faults, cause.own);
+        if cause.own & NO_FRAME != 0 && self.is_lost(number, cause, new) {
+            // The VM's own handler waits, or else it is a HardFault.
+            let waits = other_space().read32(SHCSR) & OWN_PENDED != 0;
+            return if waits { None } else { self.own_fault() };
+        }
         let mut live = self.live();
         if !live.has_frame() {
             return Some(self.no_frame(cause));
         }
-        if number == HARD_FAULT && new & NO_FRAME != 0 {
-            // The VM's own limit or protection unit has refused the frame: what is there is old.
-            return Some(self.stuck());
-        }
         let pc = live.register(15);
-        let is_entry = cause.exception == SECURE_FAULT && cause.status & (INVER | INVEP) == INVEP;
-        if is_entry && pc == HYPERCALL_GATE {
+        if cause.exception == SECURE_FAULT {
+            if number == HARD_FAULT {
+                forget_hard();
+            }
+            if cause.status & (INVER | INVEP) != INVEP || pc != HYPERCALL_GATE {
+                return self.of_worlds(cause, pc);
+            }
             // The call returns to where its caller wants.
             let back = live.register(14);
             live.set_register(15, back & !1);
@@ -208,24 +257,13 @@ impl Trapped<'_> {
             }
             return self.hypercall(0);
         }
-        if cause.exception == SECURE_FAULT {
-            if cause.status & INVER != 0 {
-                // The VM's handler has ended, and `entry` has found where to.
-                return None;
-            }
-            let is_access = cause.status & (AUVIOL | INVEP) == AUVIOL && self.space.readable(pc, 2);
-            return Some(if is_access {
-                self.access(cause)
-            } else {
-                self.fault(HealthClass::Memory, cause)
-            });
-        }
         if cause.status == 0 && number != HARD_FAULT {
             // Nothing has happened: the fault of another partition was still pending.
             return None;
         }
         if cause.own & UNDEFINSTR != 0 && live.fetch(pc) == Some(HYPERCALL_INSTRUCTION) {
             other_space().write32(CFSR, UNDEFINSTR);
+            sysreg::write(HFSR, FORCED);
             return self.hypercall(2);
         }
         if cause.status & PRECISERR != 0 || cause.status & IBUSERR != 0 {
@@ -244,6 +282,7 @@ impl Trapped<'_> {
 
     /// Answers an exception of a task.
     fn of_task(&mut self, cause: &Cause) -> Exit {
+        sysreg::write(HFSR, FORCED);
         if cause.status & FRAME != 0 || !self.live().has_frame() {
             return self.no_frame(cause);
         }

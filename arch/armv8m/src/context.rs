@@ -6,6 +6,7 @@
 
 use crate::fp::FpRegisters;
 use crate::line_set::Lines;
+use crate::sysreg;
 use crate::world::World;
 use bulkhead_arch_api::{MAX_VCPUS, PartitionId, PartitionKind, TimeMode, VcpuId};
 use bulkhead_arch_one_pcpu::{Pool, Slots};
@@ -35,6 +36,11 @@ pub(crate) const OF_SECURE: u32 = 1 << 6;
 /// EXC_RETURN: there are no floating-point registers in the frame.
 pub(crate) const BASIC: u32 = 1 << 4;
 
+/// EXC_RETURN: a thread was interrupted.
+const THREAD: u32 = 1 << 3;
+/// CONTROL: a thread uses the process stack.
+pub(crate) const SPSEL: u32 = 1 << 1;
+
 impl Registers {
     /// Of no vCPU yet.
     pub(crate) const NOTHING: Self = Self {
@@ -42,6 +48,12 @@ impl Registers {
         frame: 0,
         exc_return: RETURN_TASK,
     };
+
+    /// Tells whether the frame of the VM in the hardware is on its process stack. SPSEL of EXC_RETURN is
+    /// about the Secure world's stacks, so only the VM's CONTROL says so.
+    pub(crate) fn is_on_process_stack(&self) -> bool {
+        self.exc_return & THREAD != 0 && sysreg::control() & SPSEL != 0
+    }
 }
 
 /// The answer that the last exit still needs.
@@ -51,10 +63,8 @@ pub(crate) enum Pending {
     Nothing,
     /// A load or store that the kernel answers.
     Access,
-    /// A fault.
+    /// A fault. It may be a frame that could not be pushed or popped.
     Fault,
-    /// A frame that could not be pushed or popped.
-    NoFrame,
     /// A fault that the VM is shown when it runs next.
     Shown,
     /// A store that was refused after the vCPU had left, which is told when the vCPU runs next.

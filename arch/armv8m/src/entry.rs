@@ -451,7 +451,7 @@ bulkhead_clear_other:
     str     r3, [r1, #0x04]
     movs    r3, #0
     str     r3, [r1, #0x24]                 // SHCSR
-    str     r2, [r1, #0x28]                 // CFSR
+    strd    r2, r4, [r1, #0x28]             // CFSR, HFSR
     pop     {{r4, r5}}
     bx      lr
     .ltorg

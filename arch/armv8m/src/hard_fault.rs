@@ -9,9 +9,13 @@
 //! Some exception of the VM's must be active meanwhile, because the handler's return ends one. That is
 //! MemManage, or UsageFault if MemManage is active, and IPSR says so. FAULTMASK gives the handler the
 //! priority that it expects. The CPU clears FAULTMASK when the handler returns.
+//!
+//! **A lost frame.** If the CPU could not push the frame (a stack limit, the VM's own protection unit, a
+//! stack pointer to nowhere), the handler runs all the same, as on the bare board (B3.24). It finds old words
+//! at the stack pointer.
 
 use crate::answer::Trapped;
-use crate::context::{BASIC, Pending};
+use crate::context::{BASIC, Pending, SPSEL};
 use crate::live::Live;
 use crate::sysreg::{self, SHCSR, VTOR, other_space};
 use bulkhead_arch_armv7m_core::{Exception, Guest};
@@ -22,10 +26,6 @@ const MEMORY_ACTIVE: u32 = 1;
 const USAGE_ACTIVE: u32 = 1 << 3;
 /// EXC_RETURN: the frame is on the process stack.
 const PROCESS: u32 = 1 << 2;
-/// EXC_RETURN: a thread was interrupted.
-const THREAD: u32 = 1 << 3;
-/// CONTROL: a thread uses the process stack.
-const SPSEL: u32 = 1 << 1;
 /// Bytes of the second frame.
 const FRAME: u32 = 32;
 const THUMB: u32 = 1 << 24;
@@ -40,6 +40,14 @@ fn carrier() -> Option<(Exception, u32)> {
     } else {
         None
     }
+}
+
+/// Returns the place of the second frame, which is popped at once: below the main stack. If there is no room
+/// above the limit, as after the overflow of this stack, the frame takes the last bytes of the stack: others
+/// may use those below the limit.
+fn second_frame() -> u32 {
+    let below = sysreg::main_stack().wrapping_sub(FRAME) & !7;
+    below.max(sysreg::main_limit())
 }
 
 impl Trapped<'_> {
@@ -64,14 +72,14 @@ impl Trapped<'_> {
         let live = self.live();
         let table = other_space().read32(VTOR);
         let vector = live.load(table.wrapping_add(Exception::HARD_FAULT.vector_offset()))?;
-        let frame = sysreg::main_stack().wrapping_sub(FRAME) & !7;
+        let frame = second_frame();
         let [r0, r1, r2, r3, r12, ..] = live.words();
         let thumb = if vector & 1 != 0 { THUMB } else { 0 };
-        // The same place, as the exception of the VM's own that it seems to be. Only the VM's CONTROL says
-        // which stack it is.
+        // The same place, as the exception of the VM's own that it seems to be.
         let control = sysreg::control();
-        let is_process = returns & THREAD != 0 && control & SPSEL != 0;
-        let link = returns & !(TAKEN_SECURE | PROCESS) | if is_process { PROCESS } else { 0 };
+        let is_process = self.context.registers.is_on_process_stack();
+        let stack = if is_process { PROCESS } else { 0 };
+        let link = returns & !(TAKEN_SECURE | PROCESS) | stack;
         let state = thumb | u32::from(exception.0);
         let words = [r0, r1, r2, r3, r12, link, vector & !1, state];
         if !Live::new(&mut self.context.registers, self.space).push(frame, &words) {

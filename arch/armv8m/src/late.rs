@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Stores that the bus refuses late: the CPU goes on meanwhile, and the fault names no instruction (Arm DDI 0553B,
-//! B3.13, IMPRECISERR). A VM makes one with a store to a device that refuses it. The emulator has none.
+//! Stores that the bus refuses late: the CPU goes on meanwhile, and the fault names no instruction (Arm DDI
+//! 0553B, B3.13, IMPRECISERR). A VM makes one with a store to a device that refuses it. The emulator has
+//! none.
 
 use crate::answer::{Trapped, forget_pending};
 use crate::context::Pending;
@@ -15,8 +16,8 @@ use bulkhead_arch_armv7m_core::status::IMPRECISERR;
 const LATE: u64 = 5 << 32 | IMPRECISERR as u64;
 
 impl Machine {
-    /// Settles the stores of the vCPU that ran last, so that no fault falls on the next one, and no store arrives
-    /// after the vCPU's memory is taken away.
+    /// Settles the stores of the vCPU that ran last, so that no fault falls on the next one, and no store
+    /// arrives after the vCPU's memory is taken away.
     pub(crate) fn settle_faults(&mut self) {
         sysreg::synchronize();
         if sysreg::read(CFSR) & IMPRECISERR == 0 {

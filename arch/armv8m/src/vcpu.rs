@@ -196,8 +196,6 @@ impl Vcpus for Machine {
         match trapped.context.pending {
             Pending::Fault | Pending::Access if is_there => trapped.show_fault(),
             Pending::Fault | Pending::Access => trapped.context.pending = Pending::Shown,
-            // A processor without a frame stands still. That is another event, which has its own action.
-            Pending::NoFrame => trapped.context.pending = Pending::Stuck,
             Pending::Nothing | Pending::Shown | Pending::Late | Pending::Stuck => return false,
         }
         true
@@ -256,10 +254,10 @@ impl Vcpus for Machine {
         };
         dump.sp = trapped.context.registers.frame;
         let live = trapped.live();
-        if !live.has_frame() {
-            return dump;
+        // Without a frame, r4 to r11 are known, and where the stack is.
+        if live.has_frame() {
+            dump.sp = dump.sp.wrapping_add(frame_size(live.extended()));
         }
-        dump.sp = dump.sp.wrapping_add(frame_size(live.extended()));
         // Where the last exception came from (B3.19), and what its fault was.
         let from = live.load(dump.sp.wrapping_add(6 * 4)).unwrap_or(0);
         let status = if is_there { other_space().read32(CFSR) } else { 0 };

@@ -135,8 +135,8 @@ pub(crate) fn invalidate_entries() {
     unsafe { core::arch::asm!("tlbia", "sync", "isync", options(nostack, preserves_flags)) }
 }
 
-/// Lets the caches serve code in real mode, in the regions of 128 MiB of `ram`: one bit each, the first region
-/// first (PPC405 UM, "Real-Mode Storage Attribute Control"). All other regions are guarded.
+/// Lets the caches serve code in real mode, in the regions of 128 MiB of `ram`: one bit each, the first
+/// region first (PPC405 UM, "Real-Mode Storage Attribute Control"). All other regions are guarded.
 pub(crate) fn cache(ram: u32) {
     write_spr::<DCCR>(ram);
     write_spr::<ICCR>(ram);

@@ -113,8 +113,9 @@ pub(crate) fn halt(reason: &str) -> ! {
     park()
 }
 
-/// Ends the run at a machine check that came while a guest ran. The record has the status and the address of the
-/// first bank that has an error (AMD APM volume 2, 9.3.2). A check in the hypervisor itself is an exception.
+/// Ends the run at a machine check that came while a guest ran. The record has the status and the address of
+/// the first bank that has an error (AMD APM volume 2, 9.3.2). A check in the hypervisor itself is an
+/// exception.
 pub(crate) fn machine_check() -> ! {
     claim();
     let reason = lockdown!("a machine check of the board while a guest ran");

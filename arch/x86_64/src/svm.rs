@@ -104,7 +104,8 @@ const INTERCEPT_WINDOW: u64 = 1 << 4;
 const INTERCEPT_IRET: u64 = 1 << (32 + 20);
 /// INTR and HLT in that word: a vCPU that takes the interrupts of its pCPU itself has neither.
 const INTERCEPTS_OF_OTHERS: u64 = 1 | 1 << 24;
-/// Intercepts of the word at 0x010: VMRUN, VMMCALL, VMLOAD, VMSAVE, STGI, CLGI, SKINIT, WBINVD, MONITOR, MWAIT, MWAIT conditional, XSETBV.
+/// Intercepts of the word at 0x010: VMRUN, VMMCALL, VMLOAD, VMSAVE, STGI, CLGI, SKINIT, WBINVD, MONITOR,
+/// MWAIT, MWAIT conditional, XSETBV.
 const INTERCEPTS_4: u64 = 0x7F | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 12 | 1 << 13;
 /// The write of CR4, in the word of CR intercepts.
 const INTERCEPT_CR4: u64 = 1 << (16 + 4);
@@ -115,7 +116,7 @@ const INTERCEPT_DEBUG: u64 = 0x000F_000F << 32;
 const INTERCEPT_ENDLESS: u64 = 1 << 1 | 1 << 17;
 /// #MC: a machine check is of the board, and not of the guest that happens to run (15.12.15).
 const INTERCEPT_CHECK: u64 = 1 << 18;
-/// TLB_CONTROL (15.16.2): forget all entries, or those of the address space alone.
+/// TLB_CONTROL (15.16.2): forget all entries, or the entries of the address space alone.
 const FORGET_ALL: u64 = 1 << 32;
 const FORGET_OWN: u64 = 3 << 32;
 /// The write of CR8, which exits while an interrupt waits. QEMU 7.2 ends with an assertion at such a write
@@ -133,8 +134,8 @@ pub(crate) const EVENT_VALID: u64 = 1 << 31;
 /// Bit of an event that says that it has an error code.
 const EVENT_HAS_CODE: u64 = 1 << 11;
 
-/// Returns the way to forget the entries of an address space. Those of others stay, so that no guest slows its
-/// neighbours down, if the processor can do that.
+/// Returns the way to forget the entries of an address space. Entries of others stay, so that no guest slows
+/// its neighbours down, if the processor can do that.
 #[cold]
 fn forget_control() -> u64 {
     let forgets_own = BOARD.get().is_some_and(|board| board.forgets_own);

@@ -157,6 +157,11 @@ pub trait Tool: Sync {
     /// Returns the first files of a new folder.
     fn template(&self) -> Template;
 
+    /// Returns what to say of the place of a fault whose report cannot have one.
+    fn lost_place(&self, _event: &Event) -> Option<&'static str> {
+        None
+    }
+
     /// Describes the attempt of the partition's instruction, from the syndrome of its fault.
     fn sentence(&self, syndrome: u64, event: &Event, partition: &Partition<'_>) -> String;
     /// Returns the fields of a syndrome.

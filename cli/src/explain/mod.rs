@@ -245,9 +245,11 @@ impl<'a> Explainer<'a> {
         // An instruction that could not be fetched belongs to no function.
         if let Some(pc) = event.pc.filter(|pc| Some(*pc) != event.address) {
             let place = self.symbols.get_mut(number).and_then(|symbols| symbols.find(pc));
-            lines.push(format!(
-                "at {}",
-                place.unwrap_or_else(|| format!("{pc:#x}, for which there are no symbols"))
+            let at = |place| format!("at {place}");
+            let lost = class::of(self.system.board()).lost_place(event);
+            lines.push(lost.map_or_else(
+                || at(place.unwrap_or_else(|| format!("{pc:#x}, for which there are no symbols"))),
+                str::to_owned,
             ));
         }
         if let Some(address) = event.address.filter(|_| event.class == "memory") {

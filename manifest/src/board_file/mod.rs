@@ -36,6 +36,10 @@ const EMBEDDED: &[(&str, &str)] = &[
         "qemu-q35-x86_64",
         include_str!("../../../boards/qemu-q35-x86_64.toml"),
     ),
+    (
+        "raspberry-pi-4",
+        include_str!("../../../boards/raspberry-pi-4.toml"),
+    ),
     ("xlnx-versal", include_str!("../../../boards/xlnx-versal.toml")),
     ("xlnx-zcu102", include_str!("../../../boards/xlnx-zcu102.toml")),
 ];

@@ -449,6 +449,10 @@ fn programs_in_place() -> Vec<(&'static str, Vec<u8>)> {
             "mcu-world-4.elf",
             firmware(0x5_0000, 0x2806_0000, &[LOOP_T32], &[]),
         ),
+        (
+            "mcu-world-5.elf",
+            firmware(0x6_0000, 0x2808_0000, &[LOOP_T32], &[]),
+        ),
         ("mcu-near.elf", firmware(0x200, 0x2802_0000, &[LOOP_T32], &[])),
         ("mcu-unaligned.elf", firmware_at(0x3_0040, 0x2001_0000)),
     ]
@@ -541,6 +545,7 @@ pub fn resolve(name: &str) -> Result<PathBuf, String> {
         "@guests/world-monitor" => "mcu-world-2.elf",
         "@guests/world-freertos" => "mcu-world-3.elf",
         "@guests/world-freertos-b" => "mcu-world-4.elf",
+        "@guests/world-driver" => "mcu-world-5.elf",
         "@guests/mcu-ticker" | "@guests/mcu-rtos" | "@guests/mcu-rtos-net" => "mcu.elf",
         "@guests/mcu-rtic" | "@guests/mcu-supervisor" | "@guests/mcu-sensor" => "mcu-rtic.elf",
         "@guests/mcu-serial" | "@guests/mcu-rtos-wild" | "@guests/mcu-monitor" => "mcu-serial.elf",

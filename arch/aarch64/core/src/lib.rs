@@ -30,6 +30,7 @@
 pub mod aarch32;
 pub mod data;
 pub mod exception;
+pub mod predictions;
 pub mod psci;
 pub mod pstate;
 pub mod registers;

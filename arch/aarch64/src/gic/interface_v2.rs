@@ -155,7 +155,7 @@ impl CpuInterface for Interface {
         read(GICH_EISR)
     }
 
-    /// Does nothing: the registers are those of one device, whose accesses stay in order.
+    /// Does nothing: all registers belong to one device, whose accesses stay in order.
     fn settle(&mut self) {}
 
     #[inline]

@@ -18,8 +18,8 @@ const GICD_IROUTER: usize = 0x6000;
 /// `GICR_CTLR.RWP`.
 const GICR_CTLR: usize = 0;
 const GICR_CTLR_PENDING: u32 = 1 << 3;
-/// `GICR_CTLR.EnableLPIs` (IHI 0069, 12.11), which firmware may leave set. The hypervisor has no LPIs: one that
-/// is taken would never end, because its number is beyond those that the hypervisor ends.
+/// `GICR_CTLR.EnableLPIs` (IHI 0069, 12.11), which firmware may leave set. The hypervisor has no LPIs: one
+/// that is taken would never end, because its number is beyond those that the hypervisor ends.
 const GICR_CTLR_LPIS: u32 = 1;
 const GICR_TYPER: usize = 8;
 const GICR_TYPER_LAST: u64 = 1 << 4;
@@ -94,8 +94,8 @@ fn is_clear(registers: &Mmio, offset: usize, bits: u32) -> bool {
 }
 
 impl Controller {
-    /// Waits until the distributor has taken a change of its control register, or has lines off. Returns false
-    /// if it does not.
+    /// Waits until the distributor has taken a change of its control register, or has lines off. Returns
+    /// false if it does not.
     pub(super) fn settle(&self) -> bool {
         is_clear(&self.distributor, GICD_CTLR, CTLR_PENDING)
     }

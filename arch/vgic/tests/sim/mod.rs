@@ -208,7 +208,7 @@ impl CpuInterface for Cpu {
     }
     fn set_list_register(&mut self, slot: u32, value: ListRegister) {
         counter::count();
-        // The list registers of a GICv2 are those of a device, whose accesses stay in order.
+        // The list registers of a GICv2 belong to one device, whose accesses stay in order.
         if !self.version2 {
             let before = self.slots[slot as usize];
             self.unsettled.entry(slot as usize).or_insert(before);

@@ -113,8 +113,8 @@ pub(super) fn messages(board: &str, kinds: [Kind; 2], vcpus: [&'static str; 2]) 
     ) + &partitions(kinds, &both)
 }
 
-/// Returns the tables of a VM with a program of an RTOS. A test of Thread-Metric ends after a number of ticks,
-/// and must not lose any in the other VM's turn.
+/// Returns the tables of a VM with a program of an RTOS. A test of Thread-Metric ends after a number of
+/// ticks, and must not lose any in the other VM's turn.
 pub(super) fn rtos(image: &str) -> String {
     let time = if image == "thread-metric" {
         "frozen"

@@ -47,9 +47,9 @@ impl Tool for Aarch64 {
     }
 
     /// Returns the ways around two errata of the Cortex-A53 (Arm EPM-048406), which the compiler's own
-    /// description leaves out: 843419, an ADRP at the end of a page may give a wrong address, which the linker
-    /// avoids; and 835769, a 64-bit multiply-accumulate after a load or store may have a wrong result, which
-    /// the compiler avoids.
+    /// description leaves out: 843419, an ADRP at the end of a page may give a wrong address, which the
+    /// linker avoids; and 835769, a 64-bit multiply-accumulate after a load or store may have a wrong result,
+    /// which the compiler avoids.
     fn target_changes(&self) -> &'static str {
         "features=\"+v8a,+strict-align,-neon,+fix-cortex-a53-835769\" \
          pre-link-args={\"gnu-lld\":[\"--fix-cortex-a53-843419\"]}"

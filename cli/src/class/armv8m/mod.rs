@@ -67,6 +67,12 @@ impl Tool for Armv8m {
         fault_status::fields(syndrome)
     }
 
+    /// Knows a lost place by the address 0. The place is in the frame that the CPU pushes. No code is at 0,
+    /// where a vector table is, and a jump to 0 has this address.
+    fn lost_place(&self, event: &Event) -> Option<&'static str> {
+        (event.pc == Some(0)).then_some("where it was is lost: the exception frame had no memory")
+    }
+
     fn is_asynchronous(&self, syndrome: u64) -> bool {
         fault_status::is_asynchronous(syndrome)
     }

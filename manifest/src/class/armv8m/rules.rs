@@ -6,9 +6,11 @@ use crate::class::Refuse;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::driver::Role;
 use crate::model::devices::owned;
-use crate::model::{Kind, Manifest, PartitionSpec};
+use crate::model::{Kind, Manifest, PartitionSpec, Placed};
 use crate::place::channels::sides_of;
 use crate::window::Window;
+use bulkhead_abi::HealthClass;
+use bulkhead_image::layout::HealthAction;
 
 /// The address bit that makes an address one of the secure world (Arm ECM0601256, section 3.2).
 pub(super) const SECURE: u64 = 1 << 28;
@@ -78,6 +80,24 @@ pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
     }
     for vm in manifest.partitions.iter().filter(|spec| spec.kind == Kind::Vm) {
         memory_is_writable(vm, manifest, report);
+        lock_ups_end(vm, report);
+    }
+}
+
+/// Refuses to pass over an event of class `system`: on this class it is a processor that stands still.
+fn lock_ups_end(vm: &PartitionSpec, report: &mut Report) {
+    let is_passed_over = |(class, action): &(HealthClass, &Placed<HealthAction>)| {
+        *class == HealthClass::System && action.value == HealthAction::Log
+    };
+    if let Some((_, action)) = vm.health.actions().find(is_passed_over) {
+        let message = "\"log\" is impossible for health events of class `system` here";
+        report.push(
+            Diagnostic::at(Code::ImpossibleAction, action.place, message)
+                .label("a VM that locks up cannot go on")
+                .help(
+                    "possible: \"inject\" or \"stop\", both of which end the partition, \"restart\", \"restart-warm\"",
+                ),
+        );
     }
 }
 
