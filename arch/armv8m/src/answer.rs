@@ -236,8 +236,8 @@ impl Trapped<'_> {
     fn of_vm(&mut self, number: u32, cause: &Cause) -> Option<Exit> {
         let new = cause.own & !core::mem::replace(&mut self.context.own_faults, cause.own);
         if cause.own & NO_FRAME != 0 && self.is_lost(number, cause, new) {
-            // The VM's own handler waits, or else it is a HardFault.
-            let waits = other_space().read32(SHCSR) & OWN_PENDED != 0;
+            // If the fault of the frame has not become a HardFault, the VM's own handler waits.
+            let waits = cause.exception == SECURE_FAULT && other_space().read32(SHCSR) & OWN_PENDED != 0;
             return if waits { None } else { self.own_fault() };
         }
         let mut live = self.live();
