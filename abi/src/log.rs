@@ -42,7 +42,7 @@ pub use registers::RegisterFile;
 pub use text::{Names, PieceLine};
 
 use crate::atomic::AtomicU64;
-use crate::size::{HAS_SECOND, TABLES, Tables, limit};
+use crate::size::{TABLES, Tables, limit};
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 /// Bytes of the area.
@@ -69,10 +69,8 @@ pub const NAME_LEN: usize = 32;
 pub const MESSAGE_LEN: usize = 256;
 /// Words of the stack in a crash record.
 pub const STACK_WORDS: usize = LAYOUT.stack_words;
-/// pCPUs that have a place in this build.
-pub const PCPUS: usize = limit(if HAS_SECOND { 2 } else { 1 }, LAYOUT.pcpus.1);
-/// Bytes of the places of pCPUs that this build has not.
-const NO_PCPUS: usize = (LAYOUT.pcpus.1 - PCPUS) * size_of::<Pcpu>();
+/// pCPUs that have a place.
+pub const PCPUS: usize = LAYOUT.pcpus.1;
 /// Partitions that have a place.
 pub const PARTITIONS: usize = LAYOUT.partitions.1;
 /// vCPUs that have a place.
@@ -356,7 +354,6 @@ pub struct Area {
     pub crash: Crash,
     /// pCPUs.
     pub pcpus: [Pcpu; PCPUS],
-    no_pcpus: [AtomicU8; NO_PCPUS],
     /// Partitions.
     pub partitions: [Partition; PARTITIONS],
     /// vCPUs.
@@ -383,7 +380,6 @@ impl Area {
             header: Header::new(),
             crash: Crash::new(),
             pcpus: [const { Pcpu::new() }; PCPUS],
-            no_pcpus: [const { AtomicU8::new(0) }; NO_PCPUS],
             partitions: [const { Partition::new() }; PARTITIONS],
             vcpus: [const { Vcpu::new() }; VCPUS],
             unused: [const { AtomicU8::new(0) }; UNUSED],

@@ -3,6 +3,7 @@
 //! has the whole non-secure world of the processor while it runs.
 
 mod lines;
+mod pair;
 mod rules;
 
 use bulkhead_arch_api::class::ARMV8M;
@@ -31,5 +32,6 @@ pub(super) const HOST: &dyn Host = &Microcontroller {
     check: |manifest, board, report| {
         rules::check(manifest, board, report);
         lines::check(manifest, board, report);
+        pair::check(manifest, report);
     },
 };
