@@ -3,82 +3,21 @@
 //!
 //! Where the CPU has 64-bit atomic accesses this is `core`'s own type. Armv7-M has none; but it has one pCPU,
 //! and the hypervisor there never uses such a word in a context that interrupts another one (it runs with
-//! interrupts masked, and what a partition's exception may interrupt is the partition). So two halves do.
+//! interrupts masked, and what a partition's exception may interrupt is the partition). So two halves do. On
+//! a microcontroller with two pCPUs a lock guards the halves.
 
 #[cfg(target_has_atomic = "64")]
 pub use core::sync::atomic::AtomicU64;
 
-#[cfg(not(target_has_atomic = "64"))]
+#[cfg(all(not(target_has_atomic = "64"), feature = "second-pcpu"))]
+pub use guarded::AtomicU64;
+#[cfg(all(not(target_has_atomic = "64"), not(feature = "second-pcpu")))]
 pub use halves::AtomicU64;
 
+#[cfg(all(not(target_has_atomic = "64"), feature = "second-pcpu"))]
+mod guarded;
 #[cfg(any(test, not(target_has_atomic = "64")))]
-mod halves {
-    use core::sync::atomic::{AtomicU32, Ordering};
-
-    /// A 64-bit word of a machine with one pCPU: whole as long as no context that uses it interrupts another.
-    #[derive(Debug, Default)]
-    #[repr(C, align(8))]
-    pub struct AtomicU64 {
-        // In the order of the CPU, so that readers of memory find a number of 64 bits.
-        #[cfg(target_endian = "big")]
-        high: AtomicU32,
-        low: AtomicU32,
-        #[cfg(target_endian = "little")]
-        high: AtomicU32,
-    }
-
-    impl AtomicU64 {
-        /// Makes a word of this value.
-        #[must_use]
-        pub const fn new(value: u64) -> Self {
-            Self {
-                low: AtomicU32::new(value as u32),
-                high: AtomicU32::new((value >> 32) as u32),
-            }
-        }
-
-        /// Returns the value.
-        #[inline]
-        #[must_use]
-        pub fn load(&self, order: Ordering) -> u64 {
-            u64::from(self.high.load(order)) << 32 | u64::from(self.low.load(order))
-        }
-
-        /// Stores a value. The function is a part of its caller: a call for each half costs more than the
-        /// store.
-        #[inline(always)]
-        pub fn store(&self, value: u64, order: Ordering) {
-            self.low.store(value as u32, order);
-            self.high.store((value >> 32) as u32, order);
-        }
-
-        /// Stores a value; returns the one before.
-        #[inline]
-        pub fn swap(&self, value: u64, order: Ordering) -> u64 {
-            self.change(order, |_| value)
-        }
-
-        /// Sets bits; returns the value before.
-        #[inline]
-        pub fn fetch_or(&self, bits: u64, order: Ordering) -> u64 {
-            self.change(order, |value| value | bits)
-        }
-
-        /// Keeps only these bits; returns the value before.
-        #[inline]
-        pub fn fetch_and(&self, bits: u64, order: Ordering) -> u64 {
-            self.change(order, |value| value & bits)
-        }
-
-        /// Stores what `new` makes of the value, and returns the value before. The halves are accessed
-        /// relaxed: there is no other context to order them for.
-        fn change(&self, _order: Ordering, new: impl FnOnce(u64) -> u64) -> u64 {
-            let before = self.load(Ordering::Relaxed);
-            self.store(new(before), Ordering::Relaxed);
-            before
-        }
-    }
-}
+mod halves;
 
 #[cfg(test)]
 mod tests {

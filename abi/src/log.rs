@@ -54,7 +54,7 @@ const LAYOUT: Layout = Layout::of(TABLES);
 /// "BULKLOG1", as the bytes are in memory.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"BULKLOG1");
 /// Revision of the layout.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// Bytes of the ring.
 pub const RING_SIZE: usize = LAYOUT.ring.1;
 /// Entries of the ring.
@@ -76,7 +76,7 @@ pub const PARTITIONS: usize = LAYOUT.partitions.1;
 /// vCPUs that have a place.
 pub const VCPUS: usize = LAYOUT.vcpus.1;
 /// Unused bytes before the ring.
-const UNUSED: usize = limit(0x1C0, 0x5600);
+const UNUSED: usize = limit(0x180, 0x5600);
 /// Unused bytes after a crash record.
 const CRASH_UNUSED: usize = limit(16, 432);
 /// "None" where a number is expected.
@@ -102,9 +102,9 @@ pub struct Layout {
 /// The layout on a microcontroller.
 pub const SMALL: Layout = Layout {
     size: 0x1000,
-    pcpus: (0x400, 1),
-    partitions: (0x440, 8),
-    vcpus: (0x840, 8),
+    pcpus: (0x400, 2),
+    partitions: (0x480, 8),
+    vcpus: (0x880, 8),
     ring: (0xC00, 0x400),
     stack_words: 20,
 };

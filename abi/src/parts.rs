@@ -91,6 +91,8 @@ parts! {
     MaskWords = 17, "mask-words";
     /// Frames of a VM's interface in memory that the VM sees; class armv7m.
     FrameRing = 18, "frame-ring";
+    /// The second pCPU of a microcontroller; class armv8m. No variant has it.
+    SecondPcpu = 19, "second-pcpu";
 }
 
 impl Part {
@@ -209,8 +211,9 @@ pub const VARIANTS: [Variant; 3] = [
     },
 ];
 
-/// All parts but the policy of the user's own, which is only in a class binary for one system.
-const BUILT_AHEAD: Parts = Parts::ALL.without(Parts::of(&[Part::OwnPolicy]));
+/// All parts but those that are only in a class binary for one system: the policy of the user's own, and the
+/// second pCPU of a microcontroller.
+const BUILT_AHEAD: Parts = Parts::ALL.without(Parts::of(&[Part::OwnPolicy, Part::SecondPcpu]));
 
 /// VMs and tasks beside each other, with memory that they share.
 const STATIC: Parts = Parts::of(&[Part::Channels, Part::Functions, Part::Flash, Part::Text]);
@@ -247,7 +250,7 @@ mod tests {
             smaller = variant.parts;
         }
         let left_out = Parts::ALL.without(smaller);
-        assert!(left_out.iter().eq([Part::OwnPolicy]));
+        assert!(left_out.iter().eq([Part::OwnPolicy, Part::SecondPcpu]));
     }
 
     #[test]

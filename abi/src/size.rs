@@ -33,6 +33,12 @@ pub const TABLES: Tables = if IS_SMALL { Tables::Small } else { Tables::Large };
 /// True if the tables of this build are small.
 pub const IS_SMALL: bool = cfg!(feature = "small-tables");
 
+/// pCPUs a system can use. A microcontroller has one, unless its class binary has the part `second-pcpu`.
+pub const MAX_PCPUS: usize = own("pcpus", limit(if HAS_SECOND { 2 } else { 1 }, 8));
+
+/// True if this build is for a microcontroller with two pCPUs.
+pub const HAS_SECOND: bool = IS_SMALL && cfg!(feature = "second-pcpu");
+
 /// A number that the places of a class's longest tables have.
 #[cfg(feature = "small-tables")]
 pub type TablePlace = u8;

@@ -91,8 +91,7 @@ const fn of_part(part: Part, most: usize) -> usize {
     if PARTS.has(part) { most } else { 0 }
 }
 
-/// pCPUs a system can use.
-pub const MAX_PCPUS: usize = own("pcpus", limit(1, 8));
+pub use bulkhead_abi::size::MAX_PCPUS;
 /// Stretches of the board's address space in the map.
 pub const MAX_MAP: usize = limit(16, 64);
 /// Devices the hypervisor drives.

@@ -11,8 +11,9 @@ use bulkhead_image::layout::{
     CONTROLLER_ACPI_TIMER, CONTROLLER_APIC, CONTROLLER_ARM_MPC, CONTROLLER_ARM_TIMER,
     CONTROLLER_CADENCE_UART, CONTROLLER_CMSDK_UART, CONTROLLER_DUAL_TIMER, CONTROLLER_GIC_V2,
     CONTROLLER_GIC_V3, CONTROLLER_IOTKIT_SECURITY, CONTROLLER_LAN9118, CONTROLLER_NS16550, CONTROLLER_NVIC,
-    CONTROLLER_PL011, CONTROLLER_PPC_TIMER, CONTROLLER_PPC405EP_UART, CONTROLLER_UIC, ControllerRecord, NONE,
-    ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_NETWORK, ROLE_SECURITY, ROLE_TIMER,
+    CONTROLLER_PL011, CONTROLLER_PPC_TIMER, CONTROLLER_PPC405EP_UART, CONTROLLER_SSE200, CONTROLLER_UIC,
+    ControllerRecord, NONE, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_NETWORK, ROLE_PROCESSORS, ROLE_SECURITY,
+    ROLE_TIMER,
 };
 
 use crate::schema::form::{Field, Form};
@@ -36,11 +37,19 @@ pub enum Role {
     Network,
     /// The controllers that say which world of the processor reaches memory and devices.
     Security,
+    /// The parts by which CPUs start and interrupt each other, where the architecture does not say how.
+    Processors,
 }
 
 impl Role {
     /// The roles that have a table of their own in a board file, in the order of the system image.
-    pub(crate) const OF_BOARD: [Self; 4] = [Self::Console, Self::Interrupts, Self::Timer, Self::Security];
+    pub(crate) const OF_BOARD: [Self; 5] = [
+        Self::Console,
+        Self::Interrupts,
+        Self::Timer,
+        Self::Security,
+        Self::Processors,
+    ];
 
     /// Returns the name of the table in the board file, which is also the name of the device in tables for
     /// people.
@@ -51,6 +60,7 @@ impl Role {
             Self::Timer => "timer",
             Self::Network => "device",
             Self::Security => "security",
+            Self::Processors => "processors",
         }
     }
 
@@ -62,6 +72,7 @@ impl Role {
             Self::Timer => "timer",
             Self::Network => "Ethernet controller",
             Self::Security => "security controller",
+            Self::Processors => "start of CPUs",
         }
     }
 
@@ -73,6 +84,7 @@ impl Role {
             Self::Timer => "a timer",
             Self::Network => "an Ethernet controller",
             Self::Security => "a security controller",
+            Self::Processors => "a start of CPUs",
         }
     }
 
@@ -84,6 +96,7 @@ impl Role {
             Self::Timer => ROLE_TIMER,
             Self::Network => ROLE_NETWORK,
             Self::Security => ROLE_SECURITY,
+            Self::Processors => ROLE_PROCESSORS,
         }
     }
 }
@@ -442,6 +455,24 @@ pub(crate) static ARM_MPC: Driver = Driver {
     number: CONTROLLER_ARM_MPC,
     windows: REGISTERS,
     lines: &[],
+    clock: None,
+};
+
+/// The parts of an SSE-200 by which one CPU starts and interrupts the other.
+pub(crate) static SSE200: Driver = Driver {
+    compatible: "arm,sse-200",
+    description: "system control and message handling unit of an SSE-200",
+    role: Role::Processors,
+    number: CONTROLLER_SSE200,
+    windows: &[
+        window("registers", "registers of system control; SSE-200"),
+        window("messages", "registers of the message handling unit; SSE-200"),
+    ],
+    lines: &[line(
+        "interrupt line of the message handling unit; SSE-200",
+        0,
+        "processors",
+    )],
     clock: None,
 };
 

@@ -8,7 +8,9 @@
 
 use bulkhead_abi::Rights;
 pub use bulkhead_abi::parts::{FULL, Part, Parts, VARIANTS, Variant, variant_for};
+use bulkhead_abi::size::Tables;
 use bulkhead_arch_api::class::DeviceRole;
+use bulkhead_arch_api::class::driver::Role;
 
 use crate::board::Class;
 use crate::class;
@@ -44,9 +46,16 @@ pub fn of_class(class: Class) -> Parts {
         (Part::EarlyHandlers, facts.delays_interrupts),
         (Part::MaskWords, facts.replaces_instructions),
         (Part::FrameRing, has(DeviceRole::Network)),
+        (Part::SecondPcpu, has_second(class)),
     ];
     let lacked = limited.into_iter().filter(|(_, can)| !can);
     Parts::ALL.without(lacked.fold(Parts::NONE, |set, (part, _)| set.with(part)))
+}
+
+/// Tells whether a second pCPU is a part for a class, and not what its tables are for anyway.
+fn has_second(class: Class) -> bool {
+    let mut drivers = class.facts().drivers.iter();
+    class.facts().tables == Tables::Small && drivers.any(|driver| driver.role == Role::Processors)
 }
 
 /// Returns these parts as a set.
@@ -153,6 +162,12 @@ impl Found {
         }
         if let Some(trace) = &manifest.trace {
             self.add(Part::Trace, Some(trace.place), "the table `trace`".to_owned());
+        }
+        let all = manifest.partitions.iter().flat_map(|spec| &spec.vcpus);
+        let mut others = all.filter_map(|vcpu| vcpu.pcpu.as_ref().filter(|pcpu| pcpu.value != 0));
+        if let Some(pcpu) = others.next().filter(|_| class.is_some_and(has_second)) {
+            let why = format!("a vCPU is on pCPU {}", pcpu.value);
+            self.add(Part::SecondPcpu, Some(pcpu.place), why);
         }
         if class.is_none_or(|class| class.facts().upcalls) {
             self.of_tasks(manifest);

@@ -145,5 +145,18 @@ fn the_smallest_variant_is_that_of_the_parts() {
     assert_eq!(name("[trace]"), "full");
     assert_eq!(name("[pcpu.0]\npolicy = \"crate:mine\""), "none");
     let left_out = Parts::ALL.without(VARIANTS[2].parts);
-    assert_eq!(left_out, Parts::of(&[Part::OwnPolicy]));
+    assert_eq!(left_out, Parts::of(&[Part::OwnPolicy, Part::SecondPcpu]));
+}
+
+#[test]
+fn a_second_pcpu_is_a_part_of_the_classes_that_are_built_for_one() {
+    let on = |board: &str, pcpu: u32| {
+        let text = format!(
+            "board = \"{board}\"\n[log]\ntext = \"tool\"\n[partition.vm]\nkind = \"vm\"\nvcpus = [{{ pcpu = {pcpu} }}]\n"
+        );
+        parts(&text)
+    };
+    assert_eq!(on("mps2-an521", 0), [""; 0]);
+    assert_eq!(on("mps2-an521", 1), ["second-pcpu 6: a vCPU is on pCPU 1"]);
+    assert_eq!(on("qemu-virt-aarch64", 1), [""; 0]);
 }

@@ -235,10 +235,10 @@ fn variant_binary(board: &Board, variant: &str) -> Result<Vec<u8>, String> {
     binary(&workspace, board, class_binary(board, false, variant))
 }
 
-/// Returns the parts that are measured: all that a board can have, but for a user's own policy. Its bytes
-/// belong to the user's crate.
+/// Returns the parts that are measured: all that a board can have, but for a user's own policy, whose bytes
+/// belong to the user's crate, and for the second pCPU, which changes all other code.
 fn measured(board: &Board) -> Parts {
-    of_class(board.class).without(Parts::of(&[Part::OwnPolicy]))
+    of_class(board.class).without(Parts::of(&[Part::OwnPolicy, Part::SecondPcpu]))
 }
 
 /// Returns the bytes that a part adds to the others, but for those that are built on it.

@@ -49,5 +49,4 @@ pub const MAX_VCPUS_PER_PARTITION: usize = own("vcpus_per_partition", limit(1, 8
 pub const DUMP_REGISTERS: usize = limit(16, 35);
 /// Bytes that one [`HostCall`] moves: a short line, or a name.
 pub const HOST_BYTES: usize = 32;
-/// pCPUs a system can use.
-pub const MAX_PCPUS: usize = own("pcpus", limit(1, 8));
+pub use bulkhead_abi::size::MAX_PCPUS;

@@ -19,7 +19,7 @@ impl Machine {
     /// Lets the CPU sleep until an exception wants something.
     fn sleep(&mut self) {
         // SAFETY: no vCPU waits now, so the CPU is not in that code.
-        self.idle.frame = unsafe { idle_frame(bulkhead_idle as *const () as u32) };
+        self.idle.frame = unsafe { idle_frame(PcpuId(0), bulkhead_idle as *const () as u32) };
         self.idle.exc_return = RETURN_BASIC;
         self.runs = false;
         let registers = &raw mut self.idle;

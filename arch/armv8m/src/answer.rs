@@ -12,6 +12,7 @@ use crate::machine::Machine;
 use crate::protection::Space;
 use crate::sysreg::{self, BFAR, CFSR, HFSR, MMFAR, SFAR, SFSR, SHCSR, other_space};
 use crate::traps::SUPERVISOR_CALL;
+use crate::view::View;
 use bulkhead_abi::hypercall::{HYPERCALL_GATE, HYPERCALL_INSTRUCTION, function_id};
 use bulkhead_abi::{HealthClass, Operation};
 use bulkhead_arch_api::{Access, AccessKind, AddressSpace, Exit, FaultReport, GuestPhys, VcpuId};
@@ -130,6 +131,8 @@ fn forget_hard() {
 pub(crate) struct Trapped<'m> {
     pub(crate) context: &'m mut Context,
     pub(crate) space: &'m Space,
+    /// The way to the VM's memory, which is closed again when this value ends.
+    _view: View,
 }
 
 impl Trapped<'_> {
@@ -233,8 +236,8 @@ impl Trapped<'_> {
     fn of_vm(&mut self, number: u32, cause: &Cause) -> Option<Exit> {
         let new = cause.own & !core::mem::replace(&mut self.context.own_faults, cause.own);
         if cause.own & NO_FRAME != 0 && self.is_lost(number, cause, new) {
-            // The VM's own handler waits, or else it is a HardFault.
-            let waits = other_space().read32(SHCSR) & OWN_PENDED != 0;
+            // If the fault of the frame has not become a HardFault, the VM's own handler waits.
+            let waits = cause.exception == SECURE_FAULT && other_space().read32(SHCSR) & OWN_PENDED != 0;
             return if waits { None } else { self.own_fault() };
         }
         let mut live = self.live();
@@ -303,7 +306,12 @@ impl Machine {
     pub(crate) fn trapped(&mut self, vcpu: VcpuId) -> Option<Trapped<'_>> {
         let context = self.contexts.get(vcpu)?;
         let space = self.spaces.get(context.partition)?;
-        Some(Trapped { context, space })
+        let _view = View::of(&space.share, &self.attribution.shown);
+        Some(Trapped {
+            context,
+            space,
+            _view,
+        })
     }
 
     /// Handles an exception of a vCPU's own making.

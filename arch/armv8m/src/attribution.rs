@@ -7,9 +7,13 @@
 //! implementation calls Non-secure. The SAU makes each of them Secure that the VM has not. So Secure code
 //! reaches all memory at any time: the VM's by Non-secure transactions, all other memory by Secure ones.
 //!
+//! With two pCPUs the blocks of all VMs are Non-secure for ever, and the SAU of each CPU decides alone
+//! (`pair`).
+//!
 //! **The hypervisor's Non-secure block** is the one exception: it is always Non-secure for its MPC. The SAU
 //! opens it only while no VM can run ([`Attribution::open_block`]).
 
+use crate::pair::{IS_PAIR, Shown, address};
 use crate::sysreg::{self, SAU_CTRL, SAU_RBAR, SAU_RLAR, SAU_RNR};
 use bulkhead_arch_armv8m_core::Stretches;
 use bulkhead_arch_armv8m_core::blocks::Run;
@@ -26,7 +30,7 @@ unsafe extern "C" {
 /// Memory protection controllers that a board can have.
 pub(crate) const MAX_CONTROLLERS: usize = 8;
 /// The region of the SAU that opens the hypervisor's Non-secure block.
-const BLOCK_REGION: u32 = 7;
+pub(crate) const BLOCK_REGION: u32 = 7;
 const _: () = assert!(VM_STRETCHES <= BLOCK_REGION as usize);
 
 /// Bytes of the block.
@@ -109,6 +113,11 @@ impl Share {
             count: 0,
         }
     }
+
+    /// Tells whether it is the share of a task. Requires: there are two pCPUs.
+    pub(crate) const fn is_of_task(&self) -> bool {
+        self.count == 0
+    }
 }
 
 /// The controllers of the board.
@@ -117,10 +126,12 @@ pub(crate) struct Attribution {
     /// The devices of partitions, and the partitions that are VMs.
     devices: &'static [RegistersRecord],
     vms: u32,
+    /// The share that is open to VMs.
+    pub(crate) shown: Shown,
 }
 
 /// Opens a region of the SAU that is off: with a new base and an old limit it would open anything.
-fn set_region(number: u32, [base, limit]: [u32; 2]) {
+pub(crate) fn set_region(number: u32, [base, limit]: [u32; 2]) {
     sysreg::write(SAU_RNR, number);
     sysreg::write(SAU_RBAR, base);
     sysreg::write(SAU_RLAR, limit);
@@ -138,6 +149,7 @@ impl Attribution {
             controllers: [None; MAX_CONTROLLERS],
             devices: &[],
             vms: 0,
+            shown: Shown::new(),
         }
     }
 
@@ -177,16 +189,30 @@ impl Attribution {
 
     /// Switches the SAU on: everything is Secure but the block of the hypervisor.
     pub(crate) fn start(&self) {
-        for region in 0..=BLOCK_REGION {
-            close_region(region);
-        }
         for controller in self.controllers.iter().flatten() {
             if let Some(blocks) = controller.blocks(block(), block() + (BLOCK_BYTES - 1)) {
                 controller.set(blocks, true);
             }
         }
+        Self::start_unit();
+    }
+
+    /// Switches the SAU of this CPU on, with everything Secure.
+    pub(crate) fn start_unit() {
+        for region in 0..=BLOCK_REGION {
+            close_region(region);
+        }
         sysreg::write(SAU_CTRL, ENABLE);
         sysreg::synchronize();
+    }
+
+    /// Returns the attribution for the second pCPU, which changes no blocks.
+    pub(crate) const fn of_second(&self) -> Self {
+        Self {
+            devices: self.devices,
+            vms: self.vms,
+            ..Self::new()
+        }
     }
 
     /// Makes the share of a partition, or `None` if it has more runs of blocks than a VM can have.
@@ -203,7 +229,7 @@ impl Attribution {
     }
 
     /// Makes the blocks of a VM Non-secure, or Secure.
-    fn set_all(&self, share: &Share, non_secure: bool) {
+    pub(crate) fn set_all(&self, share: &Share, non_secure: bool) {
         for (number, run) in share.runs.iter().take(share.count) {
             if let Some(Some(controller)) = self.controllers.get(usize::from(*number)) {
                 controller.set(*run, non_secure);
@@ -233,13 +259,19 @@ impl Attribution {
     /// not privileged, C2.4.26), so there must be no such memory.
     pub(crate) fn cover(&self, share: &Share) {
         sysreg::write(SAU_CTRL, 0);
-        self.set_all(share, false);
+        self.shown.set(0);
+        if !IS_PAIR {
+            self.set_all(share, false);
+        }
         sysreg::synchronize();
     }
 
     /// Ends that.
     pub(crate) fn uncover(&self, share: &Share) {
-        self.set_all(share, true);
+        if !IS_PAIR {
+            self.set_all(share, true);
+        }
+        self.shown.set(address(share));
         sysreg::write(SAU_CTRL, ENABLE);
         sysreg::synchronize();
     }

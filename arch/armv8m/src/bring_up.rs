@@ -6,32 +6,42 @@ use crate::context::{Context, ContextTable, Registers};
 use crate::crash::{self, halt};
 use crate::lines::{BYTES_OF_LINE, Interrupts};
 use crate::machine::Machine;
+use crate::pair::{Home, PLACES, Pair, STACK_BYTES};
 use crate::protection::{self, Space, SpaceTable};
 use crate::sysreg::{self, AIRCR, ICSR, MPU_TYPE, SAU_TYPE, SCR, SHPR1, SHPR3, SYST_CSR};
 use crate::{fp, log};
 use bulkhead_abi::lockdown;
-use bulkhead_arch_api::{Exit, MAX_PARTITIONS, Ticks, VcpuSet, class};
+use bulkhead_arch_api::{Exit, MAX_PARTITIONS, MAX_PCPUS, PcpuId, Ticks, VcpuId, VcpuSet, class};
 use bulkhead_arch_one_pcpu::cmsdk as console;
 use bulkhead_arch_one_pcpu::flash::{check_residents, system_image};
 use bulkhead_arch_one_pcpu::{Counter, Pool};
 use bulkhead_arch_support::Mmio;
 use bulkhead_drivers::cmsdk::DualTimer;
 use bulkhead_image::layout::{
-    CONTROLLER_ARM_MPC, CONTROLLER_DUAL_TIMER, CONTROLLER_IOTKIT_SECURITY, ControllerRecord, NONE,
-    PARTITION_VM, ROLE_TIMER,
+    CONTROLLER_ARM_MPC, CONTROLLER_DUAL_TIMER, CONTROLLER_IOTKIT_SECURITY, CONTROLLER_SSE200,
+    ControllerRecord, NONE, PARTITION_VM, ROLE_TIMER,
 };
 use bulkhead_image::{Image, ImageError, Portable};
 use core::arch::global_asm;
 
-// The bytes of the pool that a partition and an interrupt line take, for the linker script and for
-// measurements.
+// The bytes of the pool that a partition and an interrupt line take, and the number of these, for the linker
+// script and for measurements.
 global_asm!(
     ".global __pool_partition",
     ".set __pool_partition, {partition}",
     ".global __pool_line",
     ".set __pool_line, {line}",
+    ".global __pool_partitions",
+    ".set __pool_partitions, {partitions}",
+    ".global __pool_pcpus",
+    ".set __pool_pcpus, {pcpus}",
+    ".global __second_stack",
+    ".set __second_stack, {second_stack}",
     partition = const size_of::<Context>() + size_of::<Space>(),
     line = const BYTES_OF_LINE,
+    partitions = const MAX_PARTITIONS,
+    pcpus = const MAX_PCPUS,
+    second_stack = const PLACES * STACK_BYTES,
 );
 
 /// AIRCR (D1.2.2): priorities of the Non-secure world are below all Secure ones (PRIS), and only Secure
@@ -53,7 +63,7 @@ fn window(record: &ControllerRecord, index: usize) -> Mmio {
 }
 
 impl Machine {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // SAFETY: a window without registers, until the image tells the address of the timer.
         let nothing = unsafe { Mmio::new(0, 0) };
         let mut pool = Pool::take();
@@ -83,6 +93,7 @@ impl Machine {
             is_emulated: false,
             idle: Registers::NOTHING,
             trace: (0, 0),
+            pair: [Pair::new(nothing, nothing, u32::MAX); PLACES],
         }
     }
 
@@ -111,6 +122,35 @@ impl Machine {
         if let Err(error) = image.and_then(check_residents) {
             *image = Err(error);
         }
+    }
+
+    /// Notes what a system with two pCPUs has of the board.
+    fn adopt_pair(&mut self, image: &Image<'static>) {
+        let Some(pair) = self.pair.first_mut() else { return };
+        let mut records = image.controllers().iter();
+        let found = records.find(|record| record.compatible.get() == CONTROLLER_SSE200);
+        let is_first = image
+            .pcpus()
+            .first()
+            .is_some_and(|record| record.hardware_id.get() == 0);
+        let Some(record) = found.filter(|_| is_first) else {
+            halt(lockdown!(
+                "no second CPU this hypervisor can start in the board's tables"
+            ));
+        };
+        let [line, ..] = record.lines;
+        *pair = Pair::new(window(record, 0), window(record, 1), line.get());
+        for (number, record) in (0..).map(VcpuId).zip(image.vcpus()) {
+            let home = Home {
+                pcpu: PcpuId(record.pcpu.get() as u8),
+                vcpu: number,
+            };
+            pair.on_second += usize::from(home.pcpu.0 != 0);
+            if let Some(place) = pair.homes.get_mut(record.partition.get() as usize) {
+                *place = Some(home);
+            }
+        }
+        self.own_calls();
     }
 
     fn adopt_board(&mut self, image: &Image<'static>) {
@@ -163,12 +203,19 @@ impl Machine {
         self.attribution
             .give_devices(image.registers(), vms, window(security, 0));
         crash::remember_devices(image.registers(), window(security, 0));
+        self.adopt_pair(image);
         let board = image.board();
         self.is_emulated = board.stop_after_ms.get() != NONE;
         self.trace = (
             board.trace_base.get() as usize,
             board.trace_records.get() as usize,
         );
+        self.start_cpu();
+        self.attribution.start();
+    }
+
+    /// Sets the registers of this CPU that stay as they are.
+    pub(crate) fn start_cpu(&self) {
         let regions = |space: Mmio, kind| space.read32(kind) >> 8 & 0xFF;
         let units = [sysreg::control_space(), sysreg::other_space()];
         let has_units = units.into_iter().all(|space| regions(space, MPU_TYPE) >= 16);
@@ -187,7 +234,6 @@ impl Machine {
         sysreg::write(SCR, SECURE_SLEEP);
         sysreg::set_primask(1);
         fp::open();
-        self.attribution.start();
         protection::start();
     }
 }

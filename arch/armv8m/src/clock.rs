@@ -5,6 +5,7 @@
 //! a SysTick, which the hypervisor does not use.
 
 use crate::machine::Machine;
+use crate::pair::{start_ticks, stop_ticks};
 use bulkhead_arch_api::{Clock, Ticks};
 
 /// The furthest ahead that the timer is set.
@@ -22,14 +23,22 @@ impl Machine {
     #[inline(never)]
     fn start_timer(&mut self, wanted: Ticks) {
         let ahead = wanted.since(self.now()).0.clamp(1, FURTHEST);
-        self.timer.start(ahead as u32);
+        if self.second().is_some() {
+            start_ticks(ahead as u32);
+        } else {
+            self.timer.start(ahead as u32);
+        }
         self.armed = wanted;
     }
 
     /// Handles an interrupt of the timer. Tells whether the kernel's deadline has come, which is then
     /// forgotten.
     pub(crate) fn timer_fired(&mut self) -> bool {
-        self.timer.stop();
+        if self.second().is_some() {
+            stop_ticks();
+        } else {
+            self.timer.stop();
+        }
         self.armed = Ticks(0);
         let has_come = self.deadline <= self.now();
         if has_come {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The one CPU: waiting, and the end.
+//! The CPU: waiting, and the end.
 
 use crate::context::RETURN_TASK;
 use crate::enter::{bulkhead_enter, bulkhead_idle};
 use crate::machine::Machine;
+use crate::pair::SIGNAL;
 use crate::sysreg::AIRCR;
-use crate::{lines, log, sysreg};
+use crate::{lines, sysreg};
 use bulkhead_arch_api::{Cpus, Exit, PcpuId, StartError};
 use bulkhead_arch_one_pcpu::{idle_frame, told};
 
@@ -17,28 +18,35 @@ impl Machine {
     /// Lets the CPU sleep until an exception wants something.
     fn sleep(&mut self) {
         // SAFETY: no vCPU waits now, so the CPU is not in that code.
-        self.idle.frame = unsafe { idle_frame(bulkhead_idle as *const () as u32) };
+        self.idle.frame = unsafe { idle_frame(self.pcpu(), bulkhead_idle as *const () as u32) };
         self.idle.exc_return = RETURN_TASK;
         self.runs = false;
         let registers = &raw mut self.idle;
         sysreg::set_unprivileged(false);
         // SAFETY: `registers` and the machine are lent until the function returns; the frame leads to
         // `bulkhead_idle`.
-        unsafe { bulkhead_enter(registers, core::ptr::from_mut(self), log::exits(None)) }
+        unsafe { bulkhead_enter(registers, core::ptr::from_mut(self), self.waiting_exits()) }
         sysreg::set_unprivileged(true);
     }
 }
 
 impl Cpus for Machine {
     fn current(&self) -> PcpuId {
-        PcpuId(0)
+        self.pcpu()
     }
 
     fn start(&mut self, _pcpu: PcpuId) -> Result<(), StartError> {
+        if self.start_second() {
+            return Ok(());
+        }
         Err(StartError { code: NO_SUCH_PCPU })
     }
 
-    fn signal(&mut self, _pcpu: PcpuId) {}
+    fn signal(&mut self, pcpu: PcpuId) {
+        if let Some(pair) = self.pair.first() {
+            pair.call(pcpu, SIGNAL);
+        }
+    }
 
     fn wait(&mut self) -> Exit {
         if let Some(exit) = self.poll() {
@@ -54,6 +62,9 @@ impl Cpus for Machine {
     fn poll(&mut self) -> Option<Exit> {
         // The vCPU that ran last does not run any more: an interrupt for it has to wake it.
         self.runs = false;
+        if self.take_tick() {
+            return Some(Exit::Deadline);
+        }
         let line = lines::take_pending()?;
         self.interrupt(line).then(|| told(&mut self.exit))
     }

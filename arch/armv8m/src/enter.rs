@@ -5,7 +5,7 @@ use crate::context::Registers;
 use crate::machine::Machine;
 use bulkhead_abi::log::Exits;
 
-/// Frames that the Non-secure block has room for, and the bytes of each.
+/// Frames that the Non-secure block has room for, and the bytes of each. Each pCPU has as many.
 pub(crate) const FRAMES: usize = 8;
 pub(crate) const FRAME_BYTES: usize = 32;
 
@@ -25,7 +25,6 @@ unsafe extern "C" {
     pub(crate) static bulkhead_other_end: u8;
     /// The one that loads Secure memory.
     pub(crate) static bulkhead_other_fault: u8;
-    /// The frames in the block, and their end.
+    /// The frames in the block.
     pub(crate) static bulkhead_other_frames: u8;
-    pub(crate) static bulkhead_other_stack: u8;
 }

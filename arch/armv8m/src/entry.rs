@@ -34,6 +34,7 @@
 
 use crate::crash::crash;
 use crate::enter::{FRAME_BYTES, FRAMES};
+use crate::pair::{IS_PAIR, STACK_BYTES};
 use crate::sysreg::MAX_LINES;
 use crate::traps::on_trap;
 use crate::world::{NO_STACK, World};
@@ -93,7 +94,13 @@ bulkhead_start:
     it      lo
     strlo   r3, [r0], #4
     blo     2b
+    .global bulkhead_start_cpu
+bulkhead_start_cpu:
     ldr     r0, =0xE000ED00                 // SCB
+    .if     {is_pair}
+    ldr     r1, =bulkhead_vectors
+    str     r1, [r0, #0x08]                 // VTOR
+    .endif
     ldr     r1, =0x000F0000                 // SHCSR: MemManage, BusFault, UsageFault and SecureFault
     str     r1, [r0, #0x24]
     ldr     r1, =0x10000000                 // ICSR.PENDSVSET
@@ -108,6 +115,12 @@ bulkhead_start:
     .type   bulkhead_first, %function
     .thumb_func
 bulkhead_first:
+    .if     {is_pair}
+    mrs     r0, msplim                      // the stack of the second CPU, which alone has this limit
+    cbz     r0, 1f
+    b       bulkhead_second_first
+1:
+    .endif
     ldr     r0, =__stack_top
     mov     sp, r0
     movs    r0, #1                          // CONTROL.nPRIV: Secure Thread mode is unprivileged from now on
@@ -200,6 +213,9 @@ bulkhead_enter:
     .type   bulkhead_resume, %function
     .thumb_func
 bulkhead_resume:
+    .if     {is_pair}
+    yield                                   // an emulator with one thread runs the other CPU next
+    .endif
     ldr     r0, [sp]
     ldmia   r0!, {{r4-r11}}
     ldrd    r1, lr, [r0]
@@ -226,8 +242,15 @@ bulkhead_resume:
 bulkhead_crash:
     mov     r0, sp
     mrs     r1, ipsr
+    .if     {is_pair}
+    mrs     r2, msplim
+    cbz     r2, 1f
+    add     r2, r2, #{second_stack}
+    b       2f
+1:
+    .endif
     ldr     r2, =__stack_top
-    subs    r3, r2, r0
+2:  subs    r3, r2, r0
     cmp     r3, #bulkhead_crash_room        // deeper, or on no stack at all: what is at the stack's top is not needed any more
     it      hi
     movhi   sp, r2
@@ -542,6 +565,8 @@ bulkhead_other_stack:
     .balign 1024
     .text
 "#,
+    is_pair = const IS_PAIR as u32,
+    second_stack = const STACK_BYTES,
     lines = const MAX_LINES,
     vectors = const MAX_LINES + 16,
     frames = const FRAMES * FRAME_BYTES,

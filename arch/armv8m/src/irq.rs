@@ -15,6 +15,10 @@ impl Machine {
             self.exit = Exit::Deadline;
             return self.timer_fired();
         }
+        if self.pair.first().is_some_and(|pair| pair.line == line) {
+            self.exit = Exit::Signal;
+            return self.called();
+        }
         if has(&self.irq.own, line) {
             strike(NVIC_ICER, line);
             self.exit = Exit::Interrupt(Line(line));

@@ -22,6 +22,9 @@
 //!   way of every trap) -> `entry` (assembly).
 //! - **The kernel's verbs**: `vcpu`, `cpu`, `space`; `crash` is the end.
 //! - **Roof**: `bring_up`.
+//!
+//! **Two pCPUs** (`pair`, `view`, `wish`, `second`, `second_entry`): these files are in the class binaries of
+//! systems with a second pCPU only.
 #![no_std]
 
 mod answer;
@@ -42,26 +45,45 @@ mod lines;
 mod live;
 mod log;
 mod machine;
+mod pair;
 mod passage;
 mod protection;
+mod second;
+mod second_entry;
 mod space;
 mod switch;
 mod sysreg;
 mod traps;
 mod vcpu;
+mod view;
+mod wish;
 mod world;
 
-pub use bulkhead_arch_one_pcpu::Relax;
 pub use bulkhead_arch_one_pcpu::cmsdk::Serial;
 pub use crash::panic;
 pub use machine::Machine;
+pub use pair::{IS_PAIR, Relax};
 
 /// Makes the class binary's function the one that `entry` jumps to.
 ///
 /// The function takes the [`Machine`] and the system image, or the image's error, and does not return. The
 /// machine is made after the image has been checked, so the stack has to hold only one of the two at a time.
+/// A second function is the one of the second pCPU. It takes the machine of this pCPU.
 #[macro_export]
 macro_rules! entry_point {
+    ($primary:path, $secondary:path) => {
+        $crate::entry_point!($primary);
+
+        #[unsafe(no_mangle)]
+        extern "C" fn secondary_main() -> ! {
+            if $crate::IS_PAIR
+                && let Some(machine) = $crate::Machine::of_second()
+            {
+                $secondary(machine)
+            }
+            loop {}
+        }
+    };
     ($primary:path) => {
         #[unsafe(no_mangle)]
         extern "C" fn primary_main() -> ! {

@@ -13,6 +13,7 @@
 //! hypervisor. AIRCR.PRIS keeps all priorities of the Non-secure world below.
 
 use crate::line_set::{Lines, WORDS, bit_of, insert, is_empty, word_of};
+use crate::pair;
 use crate::sysreg::{
     self, ICTR, MAX_LINES, NVIC_ICER, NVIC_ICPR, NVIC_IPR, NVIC_ISER, NVIC_ISPR, NVIC_ITNS, control_space,
 };
@@ -67,9 +68,9 @@ fn pending(word: usize) -> u32 {
     sysreg::read(NVIC_ISPR + 4 * word) & sysreg::read(NVIC_ISER + 4 * word) & secure
 }
 
-/// Tells whether a line would interrupt if the hypervisor did not run.
+/// Tells whether a line, or the timer of the second pCPU, would interrupt if the hypervisor did not run.
 pub(crate) fn is_pending() -> bool {
-    (0..WORDS).any(|word| pending(word) != 0)
+    (0..WORDS).any(|word| pending(word) != 0) || pair::is_second_here() && pair::has_ticked()
 }
 
 /// Takes a line that would interrupt if the hypervisor did not run. The line is then no longer pending.
@@ -92,6 +93,25 @@ impl Interrupts {
             of: [[0; WORDS]; MAX_PARTITIONS],
             own: [0; WORDS],
             owned: [0; WORDS],
+            held: [0; WORDS],
+            admitted: [u32::MAX; WORDS],
+            enabled: [0; WORDS],
+            is_shared: false,
+            deferred: [0; WORDS],
+        }
+    }
+
+    /// Returns the lines of the second pCPU, whose controller has nothing enabled yet. `routes` is room for
+    /// its table.
+    pub(crate) fn of_second(&self, routes: &'static mut [Option<Route>]) -> Self {
+        for (to, from) in routes.iter_mut().zip(self.routes.iter()) {
+            *to = *from;
+        }
+        Self {
+            routes,
+            of: self.of,
+            own: [0; WORDS],
+            owned: self.owned,
             held: [0; WORDS],
             admitted: [u32::MAX; WORDS],
             enabled: [0; WORDS],

@@ -5,12 +5,13 @@
 use crate::attribution::Attribution;
 use crate::context::{ContextTable, Registers};
 use crate::lines::Interrupts;
+use crate::pair::{PLACES, Pair};
 use crate::protection::SpaceTable;
 use bulkhead_abi::log::{RegisterFile, registers};
 use bulkhead_arch_api::{
-    Arch, ClassFacts, Exit, Frames, MAX_PARTITIONS, PartitionId, Ticks, VcpuId, VcpuSet, class,
+    Arch, ClassFacts, Exit, Frames, MAX_PARTITIONS, PartitionId, PcpuId, Ticks, VcpuId, VcpuSet, class,
 };
-use bulkhead_arch_one_pcpu::{Counter, Pool, Relax};
+use bulkhead_arch_one_pcpu::{Counter, Pool};
 use bulkhead_drivers::cmsdk::DualTimer;
 
 /// The machine.
@@ -61,10 +62,12 @@ pub struct Machine {
     pub(crate) idle: Registers,
     /// Address and records of the trace.
     pub(crate) trace: (usize, usize),
+    /// The facts of two pCPUs, if there are two.
+    pub(crate) pair: [Pair; PLACES],
 }
 
 impl Arch for Machine {
-    type Relax = Relax;
+    type Relax = crate::Relax;
     const CAPS: ClassFacts = class::ARMV8M;
     const FILES: &'static [&'static RegisterFile] = &[&registers::M_PROFILE];
 }
@@ -72,6 +75,16 @@ impl Arch for Machine {
 impl Frames for Machine {}
 
 impl Machine {
+    /// Returns the pCPU.
+    pub(crate) fn pcpu(&self) -> PcpuId {
+        self.pair.first().map_or(PcpuId(0), |pair| pair.pcpu)
+    }
+
+    /// Returns the facts of the second pCPU, if this is the one.
+    pub(crate) fn second(&mut self) -> Option<&mut Pair> {
+        self.pair.first_mut().filter(|pair| pair.is_second())
+    }
+
     /// Returns the first vCPU of a partition.
     pub(crate) fn first_of(&self, partition: PartitionId) -> Option<VcpuId> {
         self.first.get(usize::from(partition.0)).copied().flatten()

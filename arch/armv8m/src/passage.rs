@@ -10,16 +10,15 @@ use crate::answer::forget_pending;
 use crate::attribution::block;
 use crate::context::Registers;
 use crate::enter::{
-    FRAMES, bulkhead_enter, bulkhead_other_end, bulkhead_other_fault, bulkhead_other_frames,
-    bulkhead_other_stack,
+    FRAME_BYTES, FRAMES, bulkhead_enter, bulkhead_other_end, bulkhead_other_fault, bulkhead_other_frames,
 };
 use crate::line_set::{Lines, lowest, set};
-use crate::log;
 use crate::machine::Machine;
 use crate::sysreg::{
     self, CFSR, HFSR, NVIC_IABR, NVIC_ICER, NVIC_IPR, NVIC_ISER, NVIC_ISPR, SFSR, VTOR, other_space,
 };
 use crate::traps::AFTER_LINE;
+use bulkhead_arch_api::MAX_PCPUS;
 use bulkhead_arch_armv8m_core::unwind::{self, FRAME_WORDS, TAKEN_SECURE};
 use bulkhead_arch_support::physical;
 
@@ -29,7 +28,9 @@ const FIRST_LINE: u32 = 16;
 const NEXT: u8 = 0x40;
 const DONE: u8 = 0x80;
 /// The most frames of handlers at a time.
-const AT_ONCE: usize = FRAMES - 1;
+const AT_ONCE: usize = FRAMES / MAX_PCPUS - 1;
+/// The bytes of a pCPU's frames.
+const ROOM: u32 = (FRAMES / MAX_PCPUS * FRAME_BYTES) as u32;
 
 /// Writes a frame.
 fn put(at: u32, words: &[u32; FRAME_WORDS]) {
@@ -40,6 +41,11 @@ fn put(at: u32, words: &[u32; FRAME_WORDS]) {
 }
 
 impl Machine {
+    /// Returns the address of this pCPU's frames in the Non-secure block.
+    fn frames(&self) -> u32 {
+        (&raw const bulkhead_other_frames) as u32 + u32::from(self.pcpu().0) * ROOM
+    }
+
     /// Runs the Non-secure world from the frame at `frame` on until it loads Secure memory.
     fn pass(&mut self, frame: u32, exc_return: u32) {
         sysreg::set_main_stack(frame);
@@ -52,7 +58,7 @@ impl Machine {
         let machine = core::ptr::from_mut(self);
         // SAFETY: the registers and the machine are lent until the function returns, and no code uses them
         // meanwhile. The frame leads to code of the Non-secure block.
-        unsafe { bulkhead_enter(&raw mut registers, machine, log::exits(None)) }
+        unsafe { bulkhead_enter(&raw mut registers, machine, self.waiting_exits()) }
         self.passes = false;
         self.irq.reopen();
     }
@@ -64,6 +70,7 @@ impl Machine {
             return 0;
         }
         if number == AFTER_LINE {
+            self.has_ticked();
             self.irq.repeat();
             return 0;
         }
@@ -83,7 +90,7 @@ impl Machine {
             (&raw const bulkhead_other_end) as u32 & !1,
             (&raw const bulkhead_other_fault) as u32 & !1,
         );
-        let first = (&raw const bulkhead_other_frames) as u32;
+        let first = self.frames();
         // The handler whose frame comes first is the one that the CPU returns to at first.
         while lowest(&rest).is_some() {
             let mut at = first;
@@ -104,7 +111,7 @@ impl Machine {
     /// clear and nothing enabled.
     pub(crate) fn rewind(&mut self, active: &Lines) {
         let fault = (&raw const bulkhead_other_fault) as u32 & !1;
-        let top = (&raw const bulkhead_other_stack) as u32;
+        let top = self.frames() + ROOM;
         other_space().write32(VTOR, block());
         let mut rest = *active;
         while let Some(line) = lowest(&rest) {

@@ -73,6 +73,15 @@ impl SpaceTable {
         Self(Slots::new())
     }
 
+    /// Returns a table of the same spaces, for the second pCPU.
+    ///
+    /// # Safety
+    /// From now on no space is set in either table.
+    pub(crate) const unsafe fn shared(&self) -> Self {
+        // SAFETY: the caller's; a space never changes.
+        Self(unsafe { self.0.shared() })
+    }
+
     /// Returns a partition's space, if it has been built.
     #[inline]
     pub(crate) fn get(&self, partition: PartitionId) -> Option<&Space> {

@@ -4,7 +4,9 @@
 use crate::attribution::Share;
 use crate::lines;
 use crate::machine::Machine;
+use crate::pair::IS_PAIR;
 use crate::protection::Space;
+use crate::view::View;
 use bulkhead_arch_api::{
     AccessKind, BuildError, CopyError, GuestPhys, HostPhys, PartitionId, SpacePlan, Spaces, VirtualDevice,
     class,
@@ -15,6 +17,13 @@ use bulkhead_arch_regions::{Requests, Rights, TASK_STRETCHES, Unfit, VM_STRETCHE
 use bulkhead_arch_support::{Mmio, physical};
 
 impl Machine {
+    /// Returns the way to a partition's memory.
+    #[inline(always)]
+    fn view(&self, partition: PartitionId) -> Option<View> {
+        let space = self.spaces.get(partition).filter(|_| IS_PAIR)?;
+        Some(View::of(&space.share, &self.attribution.shown))
+    }
+
     fn checked(
         &self,
         partition: PartitionId,
@@ -57,6 +66,11 @@ impl Spaces for Machine {
         })?;
         let stretches = Stretches::of(&found);
         let share = match self.attribution.share(stretches) {
+            Some(share) if IS_PAIR && is_vm => {
+                self.attribution.set_all(&share, true);
+                share
+            }
+            _ if IS_PAIR && !is_vm => Share::of_task(stretches),
             Some(share) => share,
             None if is_vm => return Err(BuildError::TablesExhausted),
             None => Share::of_task(stretches),
@@ -71,6 +85,7 @@ impl Spaces for Machine {
 
     fn copy_in(&self, partition: PartitionId, guest: GuestPhys, bytes: &mut [u8]) -> Result<(), CopyError> {
         let from = self.checked(partition, guest, bytes.len() as u64, |rights| rights.read)?;
+        let _view = self.view(partition);
         // SAFETY: memory of the partition, which is readable by privileged code, and to which no Rust
         // reference exists.
         unsafe { physical::read(from, bytes) }
@@ -79,6 +94,7 @@ impl Spaces for Machine {
 
     fn copy_out(&mut self, partition: PartitionId, guest: GuestPhys, bytes: &[u8]) -> Result<(), CopyError> {
         let to = self.checked(partition, guest, bytes.len() as u64, |rights| !rights.is_none())?;
+        let _view = self.view(partition);
         // SAFETY: memory of the partition, to which no Rust reference exists; the protection unit is off, so
         // privileged code may write all RAM.
         unsafe { physical::write(to, bytes) }
@@ -97,6 +113,7 @@ impl Spaces for Machine {
 
     fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<u64, CopyError> {
         let to = self.checked(partition, guest, length, |rights| !rights.is_none())?;
+        let _view = self.view(partition);
         // SAFETY: as for `copy_out`.
         Ok(unsafe { clear(to, length as usize, lines::is_pending) } as u64)
     }

@@ -8,6 +8,8 @@ use bulkhead_arch_support::Mmio;
 pub(crate) const ICTR: usize = 0x004;
 pub(crate) const CPPWR: usize = 0x00C;
 pub(crate) const SYST_CSR: usize = 0x010;
+pub(crate) const SYST_RVR: usize = 0x014;
+pub(crate) const SYST_CVR: usize = 0x018;
 pub(crate) const NVIC_ISER: usize = 0x100;
 pub(crate) const NVIC_ICER: usize = 0x180;
 pub(crate) const NVIC_ISPR: usize = 0x200;
@@ -87,6 +89,14 @@ pub(crate) fn set_unprivileged(unprivileged: bool) {
     unsafe {
         core::arch::asm!("msr control, {}", "isb", in(reg) u32::from(unprivileged), options(nostack, preserves_flags));
     }
+}
+
+/// Returns the limit of the Secure main stack (MSPLIM_S); 0 is no limit.
+pub(crate) fn own_main_limit() -> u32 {
+    let value: u32;
+    // SAFETY: reads a special register, without any other effect.
+    unsafe { core::arch::asm!("mrs {}, msplim", out(reg) value, options(nomem, nostack, preserves_flags)) }
+    value
 }
 
 macro_rules! special {

@@ -36,6 +36,7 @@ pub(crate) unsafe extern "C" fn on_trap(machine: *mut Machine, number: u32) -> u
         context.pending = Pending::Stuck;
     }
     let exit = match (number.checked_sub(AFTER_LINE), running) {
+        (Some(0), _) if machine.has_ticked() => machine.timer_fired().then_some(Exit::Deadline),
         (Some(0), _) => return machine.after_line(),
         (Some(past), _) => {
             let line = past - LINES_PAST;
@@ -57,9 +58,12 @@ impl Machine {
     /// be returned from as the Secure one that it was (B3.18). So that exception is over before the VM runs:
     /// SysTick, which is not used otherwise, is taken as this one returns, with no instruction in between.
     /// The hypervisor leaves the partition as the handler of SysTick. Requires: the exit is noted.
-    fn leave_line(&self) -> u32 {
+    fn leave_line(&mut self) -> u32 {
         if !matches!(self.exit, Exit::Device(..)) {
             return 1;
+        }
+        if let Some(pair) = self.second() {
+            pair.leaves_line = true;
         }
         sysreg::write(ICSR, AFTER_LINE_PENDING);
         sysreg::synchronize();

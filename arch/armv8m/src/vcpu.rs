@@ -7,8 +7,10 @@ use crate::enter::bulkhead_enter;
 use crate::fp::FpRegisters;
 use crate::live::Live;
 use crate::machine::Machine;
+use crate::pair::IS_PAIR;
 use crate::protection::Space;
 use crate::sysreg::{self, CFSR, NVIC_ICPR, NVIC_ISPR, other_space};
+use crate::wish::{Wish, forget};
 use crate::world::{self, World};
 use crate::{line_set, log};
 use bulkhead_abi::hypercall::UPCALL_WORDS;
@@ -80,6 +82,7 @@ impl Vcpus for Machine {
     fn reset(&mut self, vcpu: VcpuId, reset: &VcpuReset) {
         self.detach(vcpu);
         let Some(trapped) = self.trapped(vcpu) else { return };
+        forget(trapped.context.partition);
         trapped.context.fp = FpRegisters::ZERO;
         trapped.context.levels = [0; line_set::WORDS];
         trapped.context.own_faults = 0;
@@ -139,11 +142,17 @@ impl Vcpus for Machine {
     }
 
     fn inject(&mut self, partition: PartitionId, line: VirtualLine) -> VcpuSet {
+        if IS_PAIR {
+            return self.ask(partition, line, Wish::High);
+        }
         self.set_level(partition, line, true);
         self.pulse(partition, line)
     }
 
     fn pulse(&mut self, partition: PartitionId, line: VirtualLine) -> VcpuSet {
+        if IS_PAIR {
+            return self.ask(partition, line, Wish::Once);
+        }
         let Some(vcpu) = self.first_of(partition) else {
             return VcpuSet::EMPTY;
         };
@@ -152,6 +161,10 @@ impl Vcpus for Machine {
     }
 
     fn withdraw(&mut self, partition: PartitionId, line: VirtualLine) {
+        if IS_PAIR {
+            self.ask(partition, line, Wish::Low);
+            return;
+        }
         self.set_level(partition, line, false);
         if let Some(vcpu) = self.first_of(partition) {
             self.set_line(vcpu, line.0, false);
@@ -303,7 +316,7 @@ impl Machine {
     }
 
     /// Makes a line of a VM pending, or not.
-    fn set_line(&mut self, vcpu: VcpuId, line: u32, is_pending: bool) {
+    pub(crate) fn set_line(&mut self, vcpu: VcpuId, line: u32, is_pending: bool) {
         if line >= sysreg::MAX_LINES {
             return;
         }

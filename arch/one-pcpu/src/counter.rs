@@ -8,7 +8,7 @@ use core::cell::Cell;
 const COUNTER: usize = 0x18;
 
 /// The counter, with the bits it does not have.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Counter {
     registers: Mmio,
     high: Cell<u32>,

@@ -16,6 +16,7 @@ mod crash;
 pub mod flash;
 mod idle;
 pub mod log;
+mod part;
 mod pool;
 mod relax;
 mod serial;

@@ -16,8 +16,8 @@ unsafe extern "C" {
 /// The rest of the pool, as addresses.
 #[derive(Debug)]
 pub struct Pool {
-    next: usize,
-    end: usize,
+    pub(crate) next: usize,
+    pub(crate) end: usize,
 }
 
 impl Pool {

@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 /// borrows all of them.
 #[derive(Debug)]
 pub struct Slots<T, const N: usize> {
-    places: [Option<NonNull<T>>; N],
+    pub(crate) places: [Option<NonNull<T>>; N],
 }
 
 impl<T, const N: usize> Slots<T, N> {

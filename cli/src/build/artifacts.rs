@@ -12,7 +12,7 @@ use crate::problem::Problem;
 use crate::ui::progress::Progress;
 use crate::{build::c_guests, build::linker, class};
 use bulkhead_manifest::Board;
-use bulkhead_manifest::parts::VARIANTS;
+use bulkhead_manifest::parts::{Part, VARIANTS};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -63,12 +63,13 @@ struct Metadata {
 
 /// `[package.metadata.bulkhead]`: the parts of a recipe that a package names itself.
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "kebab-case")]
 struct OwnRecipe {
     target: Option<String>,
     profile: Option<String>,
     flags: String,
     spec: String,
+    spec_of_pair: Option<String>,
     script: String,
 }
 
@@ -232,7 +233,7 @@ impl Workspace {
     }
 
     /// Returns the way in which a program is built. The program's package can name its own `target`,
-    /// `profile`, `flags`, `spec` and `script` in `[package.metadata.bulkhead]`.
+    /// `profile`, `flags`, `spec`, `spec-of-pair` and `script` in `[package.metadata.bulkhead]`.
     fn recipe_of(&self, program: &str) -> Recipe {
         let file = self.folder_of(program).join("Cargo.toml");
         // cargo says it better if the file is missing or damaged.
@@ -240,10 +241,12 @@ impl Workspace {
         let own = toml::from_str::<Manifest>(&text).unwrap_or_default();
         let own = own.package.metadata.bulkhead;
         let target = own.target.unwrap_or_else(|| class::default().target().to_owned());
-        let spec = if own.spec.is_empty() {
+        let own_spec = own.spec_of_pair.filter(|_| self.is_for_pair());
+        let own_spec = own_spec.unwrap_or(own.spec);
+        let spec = if own_spec.is_empty() {
             usual_changes(&target)
         } else {
-            own.spec.replace('\'', "\"")
+            own_spec.replace('\'', "\"")
         };
         Recipe {
             kind: ClassBinary::of(program).map_or_else(String::new, |binary| binary.kind()),
@@ -253,6 +256,13 @@ impl Workspace {
             spec,
             script: own.script,
         }
+    }
+
+    /// Tells whether the class binary is for a microcontroller with two pCPUs, whose atomic accesses are
+    /// others than those for one.
+    fn is_for_pair(&self) -> bool {
+        let mut tailoring = self.tailoring.iter();
+        tailoring.any(|own| own.parts.has(Part::SecondPcpu))
     }
 
     /// Returns the description of a target that the compiler does not know, from the folder of the class
@@ -491,11 +501,11 @@ impl Workspace {
                     command.arg("-Zjson-target-spec");
                 }
             } else if !spec.is_empty() && minor >= target_spec::SINCE {
-                command.arg(target_spec::write(
-                    &self.target.join("target-spec"),
-                    target,
-                    spec,
-                )?);
+                let mut folder = self.target.join("target-spec");
+                if self.is_for_pair() {
+                    folder.push(Part::SecondPcpu.name());
+                }
+                command.arg(target_spec::write(&folder, target, spec)?);
                 command.arg("-Zjson-target-spec");
             } else {
                 command.arg(target);

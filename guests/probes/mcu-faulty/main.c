@@ -100,6 +100,29 @@ static uint32_t jump(void)
     return 0;
 }
 
+#ifdef __ARM_ARCH_8M_MAIN__
+// RAM and code of `world-ticker`, which may have the Non-secure world of another CPU at this moment.
+#define NEIGHBOUR_RAM 0x2800c000u
+#define NEIGHBOUR_CODE 0x00028400u
+
+static uint32_t load_from_neighbour(void)
+{
+    return REGISTER(NEIGHBOUR_RAM);
+}
+
+static uint32_t store_to_neighbour(void)
+{
+    REGISTER(NEIGHBOUR_RAM) = 0x0bad0bad;
+    return 0;
+}
+
+static uint32_t jump_to_neighbour(void)
+{
+    ((void (*)(void))(NEIGHBOUR_CODE | 1))();
+    return 0;
+}
+#endif
+
 // A stack pointer to nothing, and an exception then.
 static uint32_t lose_stack(void)
 {
@@ -192,6 +215,11 @@ static const struct {
     {"memory-read", load},
     {"memory-write", store},
     {"memory-exec", jump},
+#ifdef __ARM_ARCH_8M_MAIN__
+    {"neighbour-read", load_from_neighbour},
+    {"neighbour-write", store_to_neighbour},
+    {"neighbour-exec", jump_to_neighbour},
+#endif
     {"stack", lose_stack},
     {"hard-fault", undefined},
     {"lock-up", lock_up},

@@ -117,6 +117,8 @@ pub const ROLE_TIMER: u32 = Role::Timer.number();
 pub const ROLE_NETWORK: u32 = Role::Network.number();
 /// The controllers that say which world may reach memory and devices. There can be several.
 pub const ROLE_SECURITY: u32 = Role::Security.number();
+/// The parts by which CPUs start and interrupt each other.
+pub const ROLE_PROCESSORS: u32 = Role::Processors.number();
 
 /// Arm PrimeCell PL011 UART.
 pub const CONTROLLER_PL011: u32 = driver::PL011.number;
@@ -144,6 +146,8 @@ pub const CONTROLLER_LAN9118: u32 = driver::LAN9118.number;
 pub const CONTROLLER_IOTKIT_SECURITY: u32 = driver::IOTKIT_SECURITY.number;
 /// A memory protection controller: windows registers, memory that it guards. There is one for each memory.
 pub const CONTROLLER_ARM_MPC: u32 = driver::ARM_MPC.number;
+/// The parts of an SSE-200 for its second CPU: windows system control, message handling unit.
+pub const CONTROLLER_SSE200: u32 = driver::SSE200.number;
 /// UART 0 of a PPC405EP.
 pub const CONTROLLER_PPC405EP_UART: u32 = driver::PPC405EP_UART.number;
 /// Universal interrupt controller of a PowerPC 4xx.

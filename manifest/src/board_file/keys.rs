@@ -57,6 +57,11 @@ const fn key_of(role: Role) -> Key {
             <SecurityKeys as Form>::KIND,
             Need::Optional,
         ),
+        Role::Processors => (
+            "the parts by which CPUs start and interrupt each other; armv8m with two CPUs",
+            <ProcessorKeys as Form>::KIND,
+            Need::Optional,
+        ),
     };
     Key {
         name: role.table(),
@@ -86,6 +91,9 @@ tables! {
         memory_controllers "memory-controllers": Vec<MemoryController>, required;
     }
 
+    /// The parts by which CPUs start and interrupt each other.
+    pub(crate) ProcessorKeys completed_by processor_keys = "a start of CPUs" {}
+
     /// A memory protection controller.
     pub(crate) MemoryController derive(Copy) = "a memory protection controller" {
         /// address of its registers, a page of 4K
@@ -93,6 +101,10 @@ tables! {
         /// memory that it guards
         memory "memory": Window, required;
     }
+}
+
+fn processor_keys(own: &'static [Key]) -> Vec<Key> {
+    keys_of_role(Role::Processors, || choices(Role::Processors), own)
 }
 
 fn security_keys(own: &'static [Key]) -> Vec<Key> {

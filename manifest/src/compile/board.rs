@@ -10,7 +10,7 @@ use bulkhead_image::layout::{
 };
 use bulkhead_image::{ImageBuilder, NameError};
 
-use crate::driver::Controller;
+use crate::driver::{Controller, Role};
 use crate::model::network::uplink_controller;
 use crate::model::{Policy, ServerKind};
 use crate::system::{System, Vcpu};
@@ -46,13 +46,16 @@ pub(super) fn board_records(system: &System, builder: &mut ImageBuilder) {
     builder
         .map
         .extend(board.code.iter().map(|window| stretch(window, MAP_CODE)));
-    builder.map.extend(
-        board
-            .hypervisor_devices()
-            .iter()
-            .map(|(_, window)| stretch(window, MAP_DEVICE)),
-    );
-    let own = board.controllers.iter().map(Controller::record);
+    // A system with one pCPU starts no other one.
+    let is_used = |role: &str| role != Role::Processors.table() || system.pcpus.len() > 1;
+    let devices = board.hypervisor_devices();
+    let used = devices.iter().filter(|(role, _)| is_used(role));
+    builder
+        .map
+        .extend(used.map(|(_, window)| stretch(window, MAP_DEVICE)));
+    let used = board.controllers.iter();
+    let used = used.filter(|own| is_used(own.driver.role.table()));
+    let own = used.map(Controller::record);
     let uplink = uplink_controller(&system.manifest, board);
     builder.controllers = own.chain(uplink.iter().map(Controller::record)).collect();
 }

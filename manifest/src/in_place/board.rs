@@ -91,6 +91,22 @@ pub(crate) fn check(board: &Board, refuse: &mut Refuse<'_>) {
             "list each byte once, as code memory or as RAM",
         );
     }
+    let can_start = if board.driven(Role::Processors).is_some() {
+        2
+    } else {
+        1
+    };
+    if board.cpus.len() > can_start {
+        refuse(
+            "cpus",
+            format!(
+                "the hypervisor of class `{}` cannot use {} CPUs of this board",
+                board.class.name(),
+                board.cpus.len()
+            ),
+            "list one CPU, or two on a board whose table `processors` says how the second one starts",
+        );
+    }
     if board.driven(Role::Console).is_none() {
         refuse(
             "class",

@@ -1,8 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Class `armv8m`.
 
-use super::{ClassFacts, Endianness, ProgramFacts, Word, device, driver};
-use bulkhead_abi::size::Tables;
+use super::{ClassFacts, DriverFacts, Endianness, ProgramFacts, Word, device, driver};
+use bulkhead_abi::size::{MAX_PCPUS, Tables};
+
+/// Drivers of each system.
+const DRIVERS: [DriverFacts; 5] = [
+    driver::CMSDK_UART,
+    driver::NVIC,
+    driver::DUAL_TIMER,
+    driver::IOTKIT_SECURITY,
+    driver::ARM_MPC,
+];
+/// Drivers of a system with two pCPUs.
+const FOR_TWO: [DriverFacts; 6] = {
+    let [uart, interrupts, timer, security, memory] = DRIVERS;
+    [uart, interrupts, timer, security, memory, driver::SSE200]
+};
 
 /// The facts of class `armv8m`. The hypervisor is the secure world of the processor. Each VM has the whole
 /// non-secure world while it runs.
@@ -33,13 +47,7 @@ pub const FACTS: ClassFacts = ClassFacts {
     vectors: false,
     entry_states: &["usual"],
     devices: &[device::CMSDK_UART, device::EVENT_GATE],
-    drivers: &[
-        driver::CMSDK_UART,
-        driver::NVIC,
-        driver::DUAL_TIMER,
-        driver::IOTKIT_SECURITY,
-        driver::ARM_MPC,
-    ],
+    drivers: if MAX_PCPUS > 1 { &FOR_TWO } else { &DRIVERS },
     tables: Tables::Small,
     masks_lines: true,
     delays_interrupts: false,

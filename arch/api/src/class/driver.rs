@@ -68,6 +68,9 @@ pub const ARM_MPC: DriverFacts = DriverFacts {
     guards: true,
     ..driver(11, Role::Security, &[PAGE, PAGE])
 };
+/// The parts of an SSE-200 by which one CPU starts and interrupts the other: windows system control (Arm
+/// 101104, section 3.6.2), message handling unit (section 3.5).
+pub const SSE200: DriverFacts = driver(12, Role::Processors, &[PAGE, PAGE]);
 
 /// UART 0 of a PPC405EP, an NS 16550A. Its window is the page that it shares with other peripherals.
 pub const PPC405EP_UART: DriverFacts = driver(30, Role::Console, &[PAGE]);

@@ -15,6 +15,8 @@ pub enum Role {
     /// The controllers that say which world may reach memory and devices. Only this role can have several
     /// devices: one for the whole board, and one for each memory that is guarded by itself.
     Security,
+    /// The parts by which CPUs start and interrupt each other, where the architecture does not say how.
+    Processors,
 }
 
 impl Role {
@@ -27,6 +29,7 @@ impl Role {
             Self::Timer => 3,
             Self::Network => 4,
             Self::Security => 5,
+            Self::Processors => 6,
         }
     }
 }

@@ -3,20 +3,21 @@
 //! has the whole non-secure world of the processor while it runs.
 
 mod lines;
+mod pair;
 mod rules;
 
 use bulkhead_arch_api::class::ARMV8M;
 
 use super::Host;
 use super::microcontroller::Microcontroller;
-use crate::driver::{CMSDK_UART, DUAL_TIMER, IOTKIT_SECURITY, NVIC};
+use crate::driver::{CMSDK_UART, DUAL_TIMER, IOTKIT_SECURITY, NVIC, SSE200};
 use crate::in_place::protection::Parts;
 use crate::in_place::stretches::Stretches;
 
 /// The answers of the class.
 pub(super) const HOST: &dyn Host = &Microcontroller {
     facts: &ARMV8M,
-    drivers: &[&CMSDK_UART, &NVIC, &DUAL_TIMER, &IOTKIT_SECURITY],
+    drivers: &[&CMSDK_UART, &NVIC, &DUAL_TIMER, &IOTKIT_SECURITY, &SSE200],
     parts: Parts {
         instructions: None,
         protection: &Stretches,
@@ -31,5 +32,6 @@ pub(super) const HOST: &dyn Host = &Microcontroller {
     check: |manifest, board, report| {
         rules::check(manifest, board, report);
         lines::check(manifest, board, report);
+        pair::check(manifest, report);
     },
 };
