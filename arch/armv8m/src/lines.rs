@@ -70,7 +70,7 @@ fn pending(word: usize) -> u32 {
 
 /// Tells whether a line, or the timer of the second pCPU, would interrupt if the hypervisor did not run.
 pub(crate) fn is_pending() -> bool {
-    (0..WORDS).any(|word| pending(word) != 0) || pair::is_second_here() && pair::has_ticked()
+    (0..WORDS).any(|word| pending(word) != 0) || pair::second_stack().is_some() && pair::has_ticked()
 }
 
 /// Takes a line that would interrupt if the hypervisor did not run. The line is then no longer pending.
