@@ -124,8 +124,8 @@ impl Share {
 pub(crate) struct Attribution {
     controllers: [Option<Controller>; MAX_CONTROLLERS],
     /// The devices of partitions, and the partitions that are VMs.
-    devices: &'static [RegistersRecord],
-    vms: u32,
+    pub(crate) devices: &'static [RegistersRecord],
+    pub(crate) vms: u32,
     /// The share that is open to VMs.
     pub(crate) shown: Shown,
 }
@@ -204,15 +204,6 @@ impl Attribution {
         }
         sysreg::write(SAU_CTRL, ENABLE);
         sysreg::synchronize();
-    }
-
-    /// Returns the attribution for the second pCPU, which changes no blocks.
-    pub(crate) const fn of_second(&self) -> Self {
-        Self {
-            devices: self.devices,
-            vms: self.vms,
-            ..Self::new()
-        }
     }
 
     /// Makes the share of a partition, or `None` if it has more runs of blocks than a VM can have.

@@ -6,20 +6,20 @@ use crate::context::{Context, ContextTable, Registers};
 use crate::crash::{self, halt};
 use crate::lines::{BYTES_OF_LINE, Interrupts};
 use crate::machine::Machine;
-use crate::pair::{Home, PLACES, Pair, STACK_BYTES};
+use crate::pair::{PLACES, Pair, STACK_BYTES};
 use crate::protection::{self, Space, SpaceTable};
 use crate::sysreg::{self, AIRCR, ICSR, MPU_TYPE, SAU_TYPE, SCR, SHPR1, SHPR3, SYST_CSR};
 use crate::{fp, log};
 use bulkhead_abi::lockdown;
-use bulkhead_arch_api::{Exit, MAX_PARTITIONS, MAX_PCPUS, PcpuId, Ticks, VcpuId, VcpuSet, class};
+use bulkhead_arch_api::{Exit, MAX_PARTITIONS, MAX_PCPUS, Ticks, VcpuSet, class};
 use bulkhead_arch_one_pcpu::cmsdk as console;
 use bulkhead_arch_one_pcpu::flash::{check_residents, system_image};
 use bulkhead_arch_one_pcpu::{Counter, Pool};
 use bulkhead_arch_support::Mmio;
 use bulkhead_drivers::cmsdk::DualTimer;
 use bulkhead_image::layout::{
-    CONTROLLER_ARM_MPC, CONTROLLER_DUAL_TIMER, CONTROLLER_IOTKIT_SECURITY, CONTROLLER_SSE200,
-    ControllerRecord, NONE, PARTITION_VM, ROLE_TIMER,
+    CONTROLLER_ARM_MPC, CONTROLLER_DUAL_TIMER, CONTROLLER_IOTKIT_SECURITY, ControllerRecord, NONE,
+    PARTITION_VM, ROLE_TIMER,
 };
 use bulkhead_image::{Image, ImageError, Portable};
 use core::arch::global_asm;
@@ -55,7 +55,7 @@ const PENDSTCLR: u32 = 1 << 25;
 const SECURE_SLEEP: u32 = 1 << 3;
 
 /// Returns a window of a device.
-fn window(record: &ControllerRecord, index: usize) -> Mmio {
+pub(crate) fn window(record: &ControllerRecord, index: usize) -> Mmio {
     let place = record.base.get(index).zip(record.size.get(index));
     let (base, size) = place.map_or((0, 0), |(base, size)| (base.get() as usize, size.get() as usize));
     // SAFETY: the image is checked: these are the registers of the device, and no other code has them.
@@ -122,35 +122,6 @@ impl Machine {
         if let Err(error) = image.and_then(check_residents) {
             *image = Err(error);
         }
-    }
-
-    /// Notes what a system with two pCPUs has of the board.
-    fn adopt_pair(&mut self, image: &Image<'static>) {
-        let Some(pair) = self.pair.first_mut() else { return };
-        let mut records = image.controllers().iter();
-        let found = records.find(|record| record.compatible.get() == CONTROLLER_SSE200);
-        let is_first = image
-            .pcpus()
-            .first()
-            .is_some_and(|record| record.hardware_id.get() == 0);
-        let Some(record) = found.filter(|_| is_first) else {
-            halt(lockdown!(
-                "no second CPU this hypervisor can start in the board's tables"
-            ));
-        };
-        let [line, ..] = record.lines;
-        *pair = Pair::new(window(record, 0), window(record, 1), line.get());
-        for (number, record) in (0..).map(VcpuId).zip(image.vcpus()) {
-            let home = Home {
-                pcpu: PcpuId(record.pcpu.get() as u8),
-                vcpu: number,
-            };
-            pair.on_second += usize::from(home.pcpu.0 != 0);
-            if let Some(place) = pair.homes.get_mut(record.partition.get() as usize) {
-                *place = Some(home);
-            }
-        }
-        self.own_calls();
     }
 
     fn adopt_board(&mut self, image: &Image<'static>) {

@@ -6,10 +6,11 @@
 //! record comes before the console, because the console may hang.
 
 use crate::log;
+use crate::pair::{IS_PAIR, second_stack};
 use crate::sysreg::{self, BFAR, CFSR, HFSR, SAU_CTRL, SFSR};
 use bulkhead_abi::log::ending::{EXCEPTION, PC};
 use bulkhead_abi::log::line::Line;
-use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC};
+use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash};
 use bulkhead_arch_one_pcpu::{cmsdk as console, leave};
 use bulkhead_arch_support::crash::store_stack;
 use bulkhead_arch_support::{Mmio, SetOnce, physical, tell_panic};
@@ -71,7 +72,7 @@ pub(crate) fn stop() -> ! {
 
 /// Ends this CPU with a reason, before the kernel could.
 pub(crate) fn halt(reason: &str) -> ! {
-    leave(log::area(), CRASH_LOCKDOWN, reason.as_bytes(), |_| ());
+    leave(log::area(), CRASH_LOCKDOWN, reason.as_bytes(), note_pcpu);
     console::last_words(reason.as_bytes());
     stop()
 }
@@ -96,6 +97,7 @@ pub(crate) extern "C" fn crash(stack: u32, number: u32) -> ! {
         record.pc.store(pc.into(), Ordering::Relaxed);
         record.vector.store(number.into(), Ordering::Relaxed);
         store_stack(record, stack as usize, stack_word);
+        note_pcpu(record);
     });
     console::last_words(line.as_bytes());
     stop()
@@ -107,15 +109,26 @@ pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     tell_panic(&mut line, info);
     let stack = &raw const line as usize & !3;
     leave(log::area(), CRASH_PANIC, line.as_bytes(), |record| {
-        store_stack(record, stack, stack_word)
+        store_stack(record, stack, stack_word);
+        note_pcpu(record);
     });
     console::last_words(line.as_bytes());
     stop()
 }
 
+/// Notes on which pCPU the record is made, if there are two.
+fn note_pcpu(record: &Crash) {
+    if IS_PAIR {
+        record
+            .pcpu
+            .store(second_stack().is_some().into(), Ordering::Relaxed);
+    }
+}
+
 /// Returns a word of the main stack, if the address is on this stack.
 fn stack_word(address: usize) -> Option<u32> {
-    let stack = (&raw const __stack_bottom).addr()..(&raw const __stack_top).addr();
+    let first = (&raw const __stack_bottom).addr()..(&raw const __stack_top).addr();
+    let stack = second_stack().unwrap_or(first);
     let inside = stack.contains(&address) && address & 3 == 0;
     // SAFETY: a word of the stack, which exists always.
     inside.then(|| unsafe { physical::read_word32(address) })

@@ -39,17 +39,17 @@ pub(crate) struct Interrupts {
     /// Lines of the hypervisor's own.
     pub(crate) own: Lines,
     /// Lines that belong to the hypervisor or to a partition.
-    owned: Lines,
+    pub(crate) owned: Lines,
     /// Lines of VMs that interrupted the hypervisor and wait for their VM.
-    held: Lines,
+    pub(crate) held: Lines,
     /// Lines of partitions that may interrupt the code that runs now.
-    admitted: Lines,
+    pub(crate) admitted: Lines,
     /// Lines that VMs have enabled which do not run.
-    enabled: Lines,
+    pub(crate) enabled: Lines,
     /// True if the lines without an owner are Non-secure.
-    is_shared: bool,
+    pub(crate) is_shared: bool,
     /// Lines that were masked during a run of the hypervisor's own Non-secure instructions.
-    deferred: Lines,
+    pub(crate) deferred: Lines,
 }
 
 /// Writes the bit of a line in one of the controller's banks of registers.
@@ -70,7 +70,7 @@ fn pending(word: usize) -> u32 {
 
 /// Tells whether a line, or the timer of the second pCPU, would interrupt if the hypervisor did not run.
 pub(crate) fn is_pending() -> bool {
-    (0..WORDS).any(|word| pending(word) != 0) || pair::is_second_here() && pair::has_ticked()
+    (0..WORDS).any(|word| pending(word) != 0) || pair::second_stack().is_some() && pair::has_ticked()
 }
 
 /// Takes a line that would interrupt if the hypervisor did not run. The line is then no longer pending.
@@ -93,25 +93,6 @@ impl Interrupts {
             of: [[0; WORDS]; MAX_PARTITIONS],
             own: [0; WORDS],
             owned: [0; WORDS],
-            held: [0; WORDS],
-            admitted: [u32::MAX; WORDS],
-            enabled: [0; WORDS],
-            is_shared: false,
-            deferred: [0; WORDS],
-        }
-    }
-
-    /// Returns the lines of the second pCPU, whose controller has nothing enabled yet. `routes` is room for
-    /// its table.
-    pub(crate) fn of_second(&self, routes: &'static mut [Option<Route>]) -> Self {
-        for (to, from) in routes.iter_mut().zip(self.routes.iter()) {
-            *to = *from;
-        }
-        Self {
-            routes,
-            of: self.of,
-            own: [0; WORDS],
-            owned: self.owned,
             held: [0; WORDS],
             admitted: [u32::MAX; WORDS],
             enabled: [0; WORDS],

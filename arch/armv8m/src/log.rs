@@ -2,22 +2,12 @@
 //! The records that the hypervisor leaves: the log area, and the ring of the trace.
 
 use crate::machine::Machine;
-use bulkhead_abi::log::{Area, Exits};
+use bulkhead_abi::log::Area;
 use bulkhead_abi::trace::{Entry, RECORD_SIZE};
 use bulkhead_arch_api::Traces;
 use bulkhead_arch_one_pcpu::log::ring;
 
 pub(crate) use bulkhead_arch_one_pcpu::log::{address, area, exits};
-
-impl Machine {
-    /// Returns the counters of the exceptions that come while this pCPU waits.
-    pub(crate) fn waiting_exits(&self) -> &'static Exits {
-        match area().pcpus.get(usize::from(self.pcpu().0)) {
-            Some(pcpu) => &pcpu.exits,
-            None => exits(None),
-        }
-    }
-}
 
 impl Traces for Machine {
     fn log_area(&self) -> &'static Area {

@@ -9,7 +9,7 @@ use crate::pair::{PLACES, Pair};
 use crate::protection::SpaceTable;
 use bulkhead_abi::log::{RegisterFile, registers};
 use bulkhead_arch_api::{
-    Arch, ClassFacts, Exit, Frames, MAX_PARTITIONS, PartitionId, PcpuId, Ticks, VcpuId, VcpuSet, class,
+    Arch, ClassFacts, Exit, Frames, MAX_PARTITIONS, PartitionId, Ticks, VcpuId, VcpuSet, class,
 };
 use bulkhead_arch_one_pcpu::{Counter, Pool};
 use bulkhead_drivers::cmsdk::DualTimer;
@@ -75,16 +75,6 @@ impl Arch for Machine {
 impl Frames for Machine {}
 
 impl Machine {
-    /// Returns the pCPU.
-    pub(crate) fn pcpu(&self) -> PcpuId {
-        self.pair.first().map_or(PcpuId(0), |pair| pair.pcpu)
-    }
-
-    /// Returns the facts of the second pCPU, if this is the one.
-    pub(crate) fn second(&mut self) -> Option<&mut Pair> {
-        self.pair.first_mut().filter(|pair| pair.is_second())
-    }
-
     /// Returns the first vCPU of a partition.
     pub(crate) fn first_of(&self, partition: PartitionId) -> Option<VcpuId> {
         self.first.get(usize::from(partition.0)).copied().flatten()

@@ -16,6 +16,7 @@ use crate::sysreg::{self, ICSR, SYST_CSR, SYST_CVR, SYST_RVR};
 use bulkhead_arch_api::{MAX_PARTITIONS, MAX_PCPUS, PcpuId, VcpuId};
 use bulkhead_arch_support::Mmio;
 use core::cell::Cell;
+use core::ops::Range;
 
 /// True if this class binary is for two pCPUs.
 pub const IS_PAIR: bool = MAX_PCPUS > 1;
@@ -183,8 +184,12 @@ pub(crate) fn take_tick() -> bool {
     has_ticked
 }
 
-/// Tells whether this CPU is the second pCPU of two, for code that has no machine: only the second one has a
-/// limit of the main stack.
-pub(crate) fn is_second_here() -> bool {
-    IS_PAIR && sysreg::own_main_limit() != 0
+/// Returns the stack of this CPU if it is the second pCPU, for code that has no machine: only the second one
+/// has a limit of the main stack.
+pub(crate) fn second_stack() -> Option<Range<usize>> {
+    if !IS_PAIR {
+        return None;
+    }
+    let bottom = sysreg::own_main_limit() as usize;
+    (bottom != 0).then(|| bottom..bottom + STACK_BYTES)
 }

@@ -4,14 +4,22 @@
 //! The first pCPU makes the machine of the second one: the spaces and the owners of lines are the same, and
 //! everything else is new. It does so when all spaces are built, and changes no space afterwards.
 
+use crate::attribution::Attribution;
+use crate::bring_up::window;
 use crate::context::Context;
-use crate::lines::{BYTES_OF_LINE, lines};
+use crate::crash::halt;
+use crate::line_set::WORDS;
+use crate::lines::{BYTES_OF_LINE, Interrupts, Route, lines};
 use crate::machine::Machine;
-use crate::pair::{IS_PAIR, LINES, PLACES, SIGNAL, STACK_BYTES, stop_ticks, take_tick};
+use crate::pair::{Home, IS_PAIR, LINES, PLACES, Pair, SIGNAL, STACK_BYTES, stop_ticks, take_tick};
 use crate::wish::{self, Wish};
 use crate::{line_set, log};
+use bulkhead_abi::lockdown;
+use bulkhead_abi::log::Exits;
 use bulkhead_abi::log::count;
-use bulkhead_arch_api::{PartitionId, PcpuId, Ticks, VcpuSet, VirtualLine};
+use bulkhead_arch_api::{PartitionId, PcpuId, Ticks, VcpuId, VcpuSet, VirtualLine};
+use bulkhead_image::Image;
+use bulkhead_image::layout::CONTROLLER_SSE200;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -41,6 +49,45 @@ pub(crate) static STACK: Stack = Stack(UnsafeCell::new([[0; STACK_BYTES]; PLACES
 static IS_HANDED: AtomicBool = AtomicBool::new(false);
 
 impl Machine {
+    /// Returns the pCPU.
+    pub(crate) fn pcpu(&self) -> PcpuId {
+        self.pair.first().map_or(PcpuId(0), |pair| pair.pcpu)
+    }
+
+    /// Returns the facts of the second pCPU, if this is the one.
+    pub(crate) fn second(&mut self) -> Option<&mut Pair> {
+        self.pair.first_mut().filter(|pair| pair.is_second())
+    }
+
+    /// Notes what a system with two pCPUs has of the board.
+    pub(crate) fn adopt_pair(&mut self, image: &Image<'static>) {
+        let Some(pair) = self.pair.first_mut() else { return };
+        let mut records = image.controllers().iter();
+        let found = records.find(|record| record.compatible.get() == CONTROLLER_SSE200);
+        let is_first = image
+            .pcpus()
+            .first()
+            .is_some_and(|record| record.hardware_id.get() == 0);
+        let Some(record) = found.filter(|_| is_first) else {
+            halt(lockdown!(
+                "no second CPU this hypervisor can start in the board's tables"
+            ));
+        };
+        let [line, ..] = record.lines;
+        *pair = Pair::new(window(record, 0), window(record, 1), line.get());
+        for (number, record) in (0..).map(VcpuId).zip(image.vcpus()) {
+            let home = Home {
+                pcpu: PcpuId(record.pcpu.get() as u8),
+                vcpu: number,
+            };
+            pair.on_second += usize::from(home.pcpu.0 != 0);
+            if let Some(place) = pair.homes.get_mut(record.partition.get() as usize) {
+                *place = Some(home);
+            }
+        }
+        self.own_calls();
+    }
+
     /// Starts the second pCPU. Returns false if it does not start.
     pub(crate) fn start_second(&mut self) -> bool {
         IS_PAIR && self.hand_over().is_some()
@@ -66,6 +113,33 @@ impl Machine {
         None
     }
 
+    /// Returns the lines of the second pCPU, whose controller has nothing enabled yet. `routes` is room for
+    /// its table.
+    fn lines_of_second(&self, routes: &'static mut [Option<Route>]) -> Interrupts {
+        for (to, from) in routes.iter_mut().zip(self.irq.routes.iter()) {
+            *to = *from;
+        }
+        Interrupts {
+            routes,
+            of: self.irq.of,
+            own: [0; WORDS],
+            owned: self.irq.owned,
+            held: [0; WORDS],
+            admitted: [u32::MAX; WORDS],
+            enabled: [0; WORDS],
+            is_shared: false,
+            deferred: [0; WORDS],
+        }
+    }
+
+    /// Returns the attribution for the second pCPU, which changes no blocks.
+    const fn attribution_of_second(&self) -> Attribution {
+        let mut own = Attribution::new();
+        own.devices = self.attribution.devices;
+        own.vms = self.attribution.vms;
+        own
+    }
+
     /// Makes the machine of the second pCPU.
     fn for_second(&mut self) -> Option<Self> {
         let mut pair = *self.pair.first()?;
@@ -77,8 +151,8 @@ impl Machine {
         Some(Self {
             // SAFETY: all spaces are built, and neither machine builds any more.
             spaces: unsafe { self.spaces.shared() },
-            attribution: self.attribution.of_second(),
-            irq: self.irq.of_second(routes),
+            attribution: self.attribution_of_second(),
+            irq: self.lines_of_second(routes),
             pool,
             timer_line: u32::MAX,
             counter: self.counter.clone(),
@@ -101,7 +175,7 @@ impl Machine {
         let mut machine = unsafe { place.read() };
         IS_HANDED.store(false, Ordering::Release);
         machine.start_cpu();
-        crate::attribution::Attribution::start_unit();
+        Attribution::start_unit();
         machine.own_calls();
         Some(machine)
     }
@@ -136,6 +210,14 @@ impl Machine {
     pub(crate) fn take_tick(&mut self) -> bool {
         let is_timers = self.second().is_some_and(|pair| !pair.leaves_line);
         is_timers && take_tick() && self.timer_fired()
+    }
+
+    /// Returns the counters of the exceptions that come while this pCPU waits.
+    pub(crate) fn waiting_exits(&self) -> &'static Exits {
+        match log::area().pcpus.get(usize::from(self.pcpu().0)) {
+            Some(pcpu) => &pcpu.exits,
+            None => log::exits(None),
+        }
     }
 
     /// Answers a call of the other pCPU. Tells whether the kernel is meant.

@@ -56,7 +56,7 @@ impl Choice {
 pub(super) fn variant(system: &System) -> String {
     let choice = Choice::of(system);
     let Some(variant) = choice.variant else {
-        return "`build` and `run` compile a hypervisor for this system alone, with its own policy."
+        return "`build` and `run` compile a hypervisor for this system alone: no variant has all its parts."
             .to_owned();
     };
     let size = choice.bytes.map_or_else(String::new, |bytes| {

@@ -58,7 +58,7 @@ const fn key_of(role: Role) -> Key {
             Need::Optional,
         ),
         Role::Processors => (
-            "the parts by which CPUs start and interrupt each other; armv8m with two CPUs",
+            "the parts by which CPUs start and interrupt each other, where the architecture does not say how",
             <ProcessorKeys as Form>::KIND,
             Need::Optional,
         ),

@@ -1,35 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The parts that devices of a board play.
 
-/// The part that a device of the board plays for the hypervisor.
+/// The part that a device of the board plays for the hypervisor. Its value is its number in a system image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The console.
-    Console,
+    Console = 1,
     /// The interrupt controller.
-    Interrupts,
+    Interrupts = 2,
     /// The system timer.
-    Timer,
+    Timer = 3,
     /// The board's interface to network 0.
-    Network,
+    Network = 4,
     /// The controllers that say which world may reach memory and devices. Only this role can have several
     /// devices: one for the whole board, and one for each memory that is guarded by itself.
-    Security,
+    Security = 5,
     /// The parts by which CPUs start and interrupt each other, where the architecture does not say how.
-    Processors,
+    Processors = 6,
 }
 
 impl Role {
     /// Returns the number of the role in a system image.
     #[must_use]
     pub const fn number(self) -> u32 {
-        match self {
-            Self::Console => 1,
-            Self::Interrupts => 2,
-            Self::Timer => 3,
-            Self::Network => 4,
-            Self::Security => 5,
-            Self::Processors => 6,
-        }
+        self as u32
     }
 }
