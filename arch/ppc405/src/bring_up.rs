@@ -16,9 +16,8 @@ use bulkhead_image::{Image, ImageError, Portable};
 
 /// MSR of the code that waits: supervisor state, no translation, interrupts.
 const IDLE_STATE: u32 = 0x8000;
-/// The logarithm of the bytes of a region of real-mode storage, and the bit of the first region.
+/// The logarithm of the bytes of a region of real-mode storage.
 const REGION: u32 = 27;
-const FIRST_REGION: u32 = 1 << 31;
 /// TCR.PIE.
 const TIMER_INTERRUPT: u32 = 0x0400_0000;
 
@@ -95,16 +94,18 @@ impl Machine {
 /// Returns the regions of 128 MiB with RAM and without a device, as [`sysreg::cache`] wants them. The
 /// translation of guests is cached, and an access past the cache would not see what guests have stored.
 fn cached(image: &Image<'_>) -> u32 {
-    let regions = |kind| {
-        let of_kind = image.map().iter().filter(move |record| record.kind.get() == kind);
-        of_kind.fold(0, |found, record| {
-            let (first, size) = (record.base.get(), record.size.get());
-            let last = first.saturating_add(size.saturating_sub(1)).min(u32::MAX.into());
-            let between = (first >> REGION)..=(last >> REGION);
-            between.fold(found, |found, region| {
-                found | FIRST_REGION.unbounded_shr(region as u32)
-            })
-        })
-    };
-    regions(MAP_RAM) & !regions(MAP_DEVICE)
+    let (mut ram, mut devices) = (0, 0);
+    for record in image.map() {
+        // A record ends in the 4 GiB that the bus has.
+        let (first, size) = (record.base.get() as u32, record.size.get() as u32);
+        let last = first.wrapping_add(size.wrapping_sub(1));
+        let from = u32::MAX >> (first >> REGION);
+        let bits = from & !((u32::MAX >> (last >> REGION)) >> 1);
+        match record.kind.get() {
+            MAP_RAM => ram |= bits,
+            MAP_DEVICE => devices |= bits,
+            _ => {}
+        }
+    }
+    ram & !devices
 }
