@@ -107,6 +107,8 @@ pub(crate) struct Context {
     pub(crate) starting: (u8, u8),
     /// It shares the identifier of its address space with other vCPUs.
     pub(crate) shares_space: bool,
+    /// A switch to the vCPU has more to do than usual.
+    pub(crate) rare: bool,
     /// Its address space must be forgotten at the next entry.
     pub(crate) forget: bool,
     /// The upper half of the task priority, as the control block has it, and the local APIC: who changes one
@@ -142,6 +144,7 @@ impl Context {
             debug: None,
             starting: (0, 0),
             shares_space: true,
+            rare: true,
             forget: true,
             task_priority: 0,
             window: Window::Nothing,

@@ -43,8 +43,12 @@ impl Predictions {
         }
     }
 
+    /// Tells whether the processor has the barrier.
+    pub(crate) const fn need_barrier(&self) -> bool {
+        self.taught.is_some()
+    }
+
     /// Makes the pCPU forget them if another partition has taught them.
-    #[inline(always)]
     pub(crate) fn belong_to(&mut self, partition: PartitionId) {
         if let Some(taught) = &mut self.taught
             && *taught != partition

@@ -30,10 +30,18 @@ impl Machine {
             leave(before);
             before.fp.0.as_mut_ptr()
         };
-        self.predictions.belong_to(context.plan.partition);
         // SAFETY: both are 512 bytes at a multiple of 16, or null where that is allowed.
         unsafe { entry::bulkhead_fp_switch(save, context.fp.0.as_ptr()) }
         sysreg::write_msr(sysreg::TSC_AUX, context.auxiliary);
+        if context.rare {
+            self.load_rare(context);
+        }
+    }
+
+    /// Does the rest of a switch to a vCPU that is not as most are.
+    #[inline(never)]
+    fn load_rare(&mut self, context: &mut Context) {
+        self.predictions.belong_to(context.plan.partition);
         if let Some(debug) = context.debug {
             sysreg::write_debug(debug);
         }

@@ -199,6 +199,7 @@ fn endless(context: &Context, code: u64) -> u64 {
 fn open_debug_registers(context: &mut Context) {
     context.vmcb.open_debug_registers();
     context.debug = Some([0; 4]);
+    context.rare = true;
     sysreg::write_debug([0; 4]);
 }
 

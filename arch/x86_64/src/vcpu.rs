@@ -13,7 +13,7 @@ use bulkhead_abi::hypercall::UPCALL_WORDS;
 use bulkhead_arch_api::class::x86_64::{BOOT_GDT, BOOT_GDT_SIZE, FLAT_32, LONG_64, LONG_MODE_ROOT};
 use bulkhead_arch_api::{
     DUMP_REGISTERS, Dump, Exit, FaultReport, GuestPhys, PartitionId, PartitionKind, RegisterAccess, Reply,
-    ShortCalls, Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualLine,
+    ShortCalls, Ticks, TimeMode, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualLine,
 };
 use bulkhead_arch_x86_64_core::lapic::Window;
 
@@ -308,6 +308,9 @@ impl Vcpus for Machine {
             } else {
                 context.start_real(reset.entry.0);
             }
+            context.rare = context.shares_space
+                || context.plan.time == TimeMode::Frozen
+                || machine.predictions.need_barrier();
         });
     }
 
