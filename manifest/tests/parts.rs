@@ -147,16 +147,3 @@ fn the_smallest_variant_is_that_of_the_parts() {
     let left_out = Parts::ALL.without(VARIANTS[2].parts);
     assert_eq!(left_out, Parts::of(&[Part::OwnPolicy, Part::SecondPcpu]));
 }
-
-#[test]
-fn a_second_pcpu_is_a_part_of_the_classes_that_are_built_for_one() {
-    let on = |board: &str, pcpu: u32| {
-        let text = format!(
-            "board = \"{board}\"\n[log]\ntext = \"tool\"\n[partition.vm]\nkind = \"vm\"\nvcpus = [{{ pcpu = {pcpu} }}]\n"
-        );
-        parts(&text)
-    };
-    assert_eq!(on("mps2-an521", 0), [""; 0]);
-    assert_eq!(on("mps2-an521", 1), ["second-pcpu 6: a vCPU is on pCPU 1"]);
-    assert_eq!(on("qemu-virt-aarch64", 1), [""; 0]);
-}

@@ -8,9 +8,10 @@ use bulkhead_abi::hypercall::DEVICE_EVENT;
 use bulkhead_arch_api::class::ARMV8M;
 use bulkhead_image::layout::{
     CONTROLLER_ARM_MPC, CONTROLLER_IOTKIT_SECURITY, MEMORY_CLEAR, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE,
-    REGISTERS_GATED, REGISTERS_QUIESCED, ROLE_SECURITY,
+    REGISTERS_GATED, REGISTERS_QUIESCED, ROLE_PROCESSORS, ROLE_SECURITY,
 };
 use bulkhead_image::{Image, Portable};
+use bulkhead_manifest::parts::Part;
 use bulkhead_manifest::{ClassBinary, FlashError, flashable};
 use std::ops::Range;
 use support::firmware::class_binary;
@@ -244,4 +245,23 @@ fn a_system_image_begins_at_a_block() {
     let binary = ClassBinary::from_elf(&file).expect("a class binary");
     let refused = FlashError::BadEnd(u64::from(BINARY) + 0x8020);
     assert_eq!(flashable(&binary, &[], &system), Err(refused));
+}
+
+#[test]
+fn a_system_has_what_starts_a_second_pcpu_only_if_it_has_one() {
+    let on = |pcpu: u32| {
+        let text = VM
+            .replace("mps2-an505", "mps2-an521")
+            .replace("pcpu = 0", &format!("pcpu = {pcpu}"));
+        let system = system_of(&text, "pcpus", &program()).expect("a system");
+        let parts = system.parts(false);
+        let is_part = parts.iter().any(|used| used.part == Part::SecondPcpu);
+        let bytes = image(&system);
+        let image = Image::check(&bytes, &ARMV8M, &Portable).expect("checked");
+        let mut controllers = image.controllers().iter();
+        let starts = controllers.any(|record| record.role.get() == ROLE_PROCESSORS);
+        (image.pcpus().len(), is_part, starts)
+    };
+    assert_eq!(on(0), (1, false, false));
+    assert_eq!(on(1), (2, true, true));
 }
