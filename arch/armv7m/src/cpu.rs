@@ -54,6 +54,8 @@ impl Cpus for Machine {
     fn poll(&mut self) -> Option<Exit> {
         // The vCPU that ran last does not run any more: an interrupt for it has to wake it.
         self.runs = false;
+        // Between two looks the kernel may have armed the timer, and may not run a vCPU for long.
+        self.set_timer(self.deadline);
         if starts::has_ended() || starts::IS_THERE && self.early_untold.is_some() {
             return self.early_exit();
         }

@@ -62,8 +62,14 @@ impl Cpus for Machine {
     fn poll(&mut self) -> Option<Exit> {
         // The vCPU that ran last does not run any more: an interrupt for it has to wake it.
         self.runs = false;
+        // Between two looks the kernel may have armed the timer, and may not run a vCPU for long.
+        self.set_timer();
         if self.take_tick() {
             return Some(Exit::Deadline);
+        }
+        // The lines of a VM that still has the Non-secure world are not seen from here.
+        if self.tenant_has_lines() {
+            self.park();
         }
         let line = lines::take_pending()?;
         self.interrupt(line).then(|| told(&mut self.exit))

@@ -38,6 +38,13 @@ impl Machine {
         }
     }
 
+    /// Tells whether the tenant is not parked and has lines.
+    pub(crate) fn tenant_has_lines(&mut self) -> bool {
+        let tenant = self.tenant.filter(|_| !self.parked);
+        let context = tenant.and_then(|tenant| self.contexts.get(tenant));
+        context.is_some_and(|context| self.irq.has_lines(context.partition))
+    }
+
     /// Lets the parked tenant run again.
     fn unpark(&mut self) {
         let Some(context) = self.tenant.and_then(|tenant| self.contexts.get(tenant)) else {

@@ -71,7 +71,7 @@ tables! {
         /// takes and gives frames there instead of a word at a time; others run as before
         frame_ring "frame-ring": Given<bool>, default(false);
         /// those devices of the partition whose interrupts are handled in the first domain of the pCPU,
-        /// whichever domain has its turn; policy `domains`
+        /// whichever domain has its turn, if the vCPU waits by a call; policy `domains`
         critical "critical": Vec<Placed<String>>, default([]);
         /// exact time from the arrival of an interrupt of the partition's devices to its delivery, also
         /// while others run. An interrupt that could be delivered earlier waits; class armv7m, VM only
