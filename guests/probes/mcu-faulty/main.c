@@ -100,7 +100,7 @@ static uint32_t jump(void)
     return 0;
 }
 
-#ifdef __ARM_ARCH_8M_MAIN__
+#ifdef NEIGHBOUR
 // RAM and code of `world-ticker`, which may have the Non-secure world of another CPU at this moment.
 #define NEIGHBOUR_RAM 0x2800c000u
 #define NEIGHBOUR_CODE 0x00028400u
@@ -215,7 +215,7 @@ static const struct {
     {"memory-read", load},
     {"memory-write", store},
     {"memory-exec", jump},
-#ifdef __ARM_ARCH_8M_MAIN__
+#ifdef NEIGHBOUR
     {"neighbour-read", load_from_neighbour},
     {"neighbour-write", store_to_neighbour},
     {"neighbour-exec", jump_to_neighbour},
