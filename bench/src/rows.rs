@@ -120,7 +120,7 @@ macro_rules! mibench {
     };
 }
 
-pub(crate) use {message, metric, mibench, plain, queued};
+pub(crate) use {message, mibench, plain, queued};
 
 /// The end of the name under which the guest reports the very first turn.
 pub(crate) const FIRST: &str = "-first";
@@ -149,8 +149,8 @@ pub const TRACE_RECORD: &str = "trace-record";
 /// The key of the cost of one record of an exit that the backend answers by itself.
 pub const SHORT_RECORD: &str = "short-record";
 
-/// Everything that is measured, in the order of the table.
-pub const ROWS: &[Row] = &[
+/// The rows before the tests of Thread-Metric.
+const BEFORE: &[Row] = &[
     row("null-call", "null hypercall", Some(100)),
     row(
         "version-call",
@@ -467,6 +467,10 @@ pub const ROWS: &[Row] = &[
     row("decide-domains-2", "longest decision, domains, 2 vCPUs", None),
     row("decide-domains-8", "longest decision, domains, 8 vCPUs", None),
     row("decide-domains-32", "longest decision, domains, 32 vCPUs", None),
+];
+
+/// The tests of Thread-Metric, and the mean of the VM alone.
+pub(crate) const THREAD_METRIC: &[Row] = &[
     metric!("basic"),
     metric!("cooperative"),
     metric!("preemptive"),
@@ -476,6 +480,10 @@ pub const ROWS: &[Row] = &[
     metric!("synchronization"),
     metric!("memory"),
     metric!("mean-alone", "mean of all tests, the bare board is 100 000"),
+];
+
+/// The rows after them.
+const AFTER: &[Row] = &[
     metric!("mean-20ms", "the same mean with a switch every 20 ms"),
     metric!("mean-10ms", "the same mean with a switch every 10 ms"),
     metric!("mean-5ms", "the same mean with a switch every 5 ms"),
@@ -502,3 +510,34 @@ pub const ROWS: &[Row] = &[
         Some(300_000),
     ),
 ];
+
+const PARTS: &[&[Row]] = &[BEFORE, THREAD_METRIC, AFTER];
+
+/// Everything that is measured, in the order of the table.
+pub const ROWS: &[Row] = &joined::<{ count(PARTS) }>(PARTS);
+
+/// Returns the number of all rows of parts of a table.
+pub(crate) const fn count(parts: &[&[Row]]) -> usize {
+    let (mut part, mut count) = (0, 0);
+    while part < parts.len() {
+        count += parts[part].len();
+        part += 1;
+    }
+    count
+}
+
+/// Returns the rows of all parts, which are `N`.
+pub(crate) const fn joined<const N: usize>(parts: &[&[Row]]) -> [Row; N] {
+    let mut rows = [row("", "", None); N];
+    let (mut part, mut next) = (0, 0);
+    while part < parts.len() {
+        let mut own = 0;
+        while own < parts[part].len() {
+            rows[next] = parts[part][own];
+            own += 1;
+            next += 1;
+        }
+        part += 1;
+    }
+    rows
+}

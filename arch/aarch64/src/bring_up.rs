@@ -9,10 +9,9 @@ use crate::board::{BOARD, Board};
 use crate::crash::halt;
 use crate::gic::{self, GicConfig};
 use crate::machine::Machine;
-use crate::predictions::Predictions;
 use crate::state::{Auxiliary, NO_WALKS_AARCH32};
 use crate::sysreg::{read_register, write_guest_register};
-use crate::{boot, console, debug, digest::CpuDigest, mmu, short_trace, space, state, timer};
+use crate::{boot, console, debug, digest::CpuDigest, mmu, predictions, short_trace, space, state, timer};
 use bulkhead_abi::lockdown;
 use bulkhead_arch_api::{HostPhys, MAX_PCPUS, PcpuId, class};
 use bulkhead_arch_paging::MapError;
@@ -69,7 +68,7 @@ impl Machine {
     /// Sets the registers of EL2 that stay as they are, and the pCPU's part of the interrupt controller.
     fn init(&mut self) {
         timer::real_time();
-        self.predictions = Predictions::of_this_cpu();
+        self.predictions = predictions::of_this_cpu();
         state::shut_translation(0, NO_WALKS_AARCH32);
         self.auxiliary = Auxiliary::exist();
         debug::init();

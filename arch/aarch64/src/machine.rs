@@ -5,7 +5,6 @@
 use crate::context::{CONTEXTS, Context};
 use crate::fp::{self, CPTR_OPEN, CPTR_TRAP};
 use crate::gic::PcpuIrq;
-use crate::predictions::Predictions;
 use crate::sysreg::{instruction, write_guest_register};
 use bulkhead_abi::log::Pcpu;
 use bulkhead_abi::log::{RegisterFile, registers};
@@ -13,7 +12,7 @@ use bulkhead_abi::trace::Entry;
 use bulkhead_arch_api::{
     Arch, ClassFacts, Frames, MAX_PARTITIONS, MAX_VCPUS, PartitionId, PcpuId, VcpuId, VcpuSet, class,
 };
-use bulkhead_arch_translating::Relax;
+use bulkhead_arch_translating::{Predictions, Relax};
 
 /// The place of a pCPU's records of the short ways.
 #[derive(Clone, Copy)]

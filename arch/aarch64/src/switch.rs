@@ -12,7 +12,7 @@ use crate::context::{
 use crate::machine::Machine;
 use crate::sysreg::{instruction, write_guest_register};
 use crate::timer::Timers;
-use crate::{gic, serror, space, state};
+use crate::{gic, predictions, serror, space, state};
 use bulkhead_arch_api::{MAX_PARTITIONS, VcpuId};
 
 impl Context {
@@ -180,7 +180,8 @@ impl Machine {
         self.enter_space(context);
         gic::load(&mut self.irq, &mut context.irq);
         if context.rare != 0 {
-            self.predictions.belong_to(context.plan.partition);
+            self.predictions
+                .belong_to(context.plan.partition, predictions::forget);
             self.load_status(context);
             context.load_rare();
         }

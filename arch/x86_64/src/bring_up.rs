@@ -9,9 +9,8 @@ use crate::board::{BOARD, Board};
 use crate::crash::halt;
 use crate::machine::Machine;
 use crate::physical::Stopwatch;
-use crate::predictions::Predictions;
 use crate::sysreg::{self, counter, read_port8, read_port32, write_port8};
-use crate::{console, descriptors, mmu, physical};
+use crate::{console, descriptors, mmu, physical, predictions};
 use bulkhead_abi::lockdown;
 use bulkhead_arch_api::{HostPhys, MAX_PCPUS, PcpuId, class};
 use bulkhead_arch_paging::MapError;
@@ -160,6 +159,9 @@ impl Machine {
     #[must_use]
     pub fn secondary(index: u64) -> Self {
         descriptors::load(index as usize);
+        if let Some(board) = BOARD.get() {
+            physical::use_by_memory(board.apics[0]);
+        }
         let mut machine = Self::new(PcpuId(index as u8));
         machine.init();
         machine
@@ -173,31 +175,29 @@ impl Machine {
         self.host = pages + 4096;
         // SAFETY: the page is this pCPU's, and large enough for a control block.
         unsafe { core::arch::asm!("vmsave rax", in("rax") self.host, options(nostack, preserves_flags)) }
-        self.predictions = Predictions::of_this_cpu();
-        if let Some(board) = BOARD.get() {
-            physical::use_by_memory(board.apics[0]);
-        }
+        self.predictions = predictions::of_this_cpu();
+        predictions::make_fences_wait();
         physical::init_local();
     }
 }
 
-/// Returns the number of address space identifiers of the processor. Ends the start of a processor without
-/// AMD-V or nested paging.
-fn spaces() -> u32 {
+/// Returns the number of address space identifiers of the processor, and whether it can forget the
+/// translations of one alone. Ends the start of a processor without AMD-V or nested paging.
+fn spaces() -> (u32, bool) {
     let [_, _, features, _] = sysreg::cpuid(0x8000_0001, 0);
     let [last, ..] = sysreg::cpuid(0x8000_0000, 0);
-    let [_, spaces, _, nested] = if last >= SVM_FEATURES {
+    let [_, spaces, _, own] = if last >= SVM_FEATURES {
         sysreg::cpuid(SVM_FEATURES, 0)
     } else {
         [0; 4]
     };
-    if features & 1 << 2 == 0 || nested & 1 == 0 || spaces < 3 {
+    if features & 1 << 2 == 0 || own & 1 == 0 || spaces < 3 {
         halt(lockdown!("the CPU has no AMD-V with nested paging"));
     }
     if sysreg::read_msr(sysreg::VM_CR) & sysreg::SVM_DISABLED != 0 {
         halt(lockdown!("the firmware has locked AMD-V"));
     }
-    spaces
+    (spaces, own & FLUSH_BY_ASID != 0)
 }
 
 fn controller<'i>(image: &Image<'i>, role: u32, kind: u32) -> Option<&'i ControllerRecord> {
@@ -221,6 +221,7 @@ fn survey(image: &Image<'_>) -> Board {
     let [local, io, ..] = apic.base;
     let [power, ..] = timer.base;
     let one = Ratio::new(1, 1);
+    let (spaces, forgets_own) = spaces();
     Board {
         hardware_ids,
         pool: (board.pool_base.get(), board.pool_size.get()),
@@ -234,11 +235,8 @@ fn survey(image: &Image<'_>) -> Board {
         pm: one,
         from_pit: one,
         epoch: 0,
-        spaces: spaces(),
-        forgets_own: {
-            let [.., features] = sysreg::cpuid(SVM_FEATURES, 0);
-            features & FLUSH_BY_ASID != 0
-        },
+        spaces,
+        forgets_own,
     }
 }
 

@@ -3,10 +3,9 @@
 //! is set.
 
 use crate::context::{CONTEXTS, Context};
-use crate::predictions::Predictions;
 use bulkhead_abi::log::{RegisterFile, registers};
 use bulkhead_arch_api::{Arch, ClassFacts, Frames, MAX_VCPUS, PcpuId, Ticks, VcpuId, VcpuSet, class};
-use bulkhead_arch_translating::Relax;
+use bulkhead_arch_translating::{Predictions, Relax};
 
 /// A pCPU's machine.
 pub struct Machine {

@@ -5,7 +5,7 @@ use crate::context::{Context, RAX, RSP};
 use crate::emulate::woken;
 use crate::machine::Machine;
 use crate::platform::{Local, News};
-use crate::{entry, nmi, platform, svm, sysreg};
+use crate::{entry, nmi, platform, predictions, svm, sysreg};
 use bulkhead_arch_api::{Exit, Ticks, TimeMode, VcpuSet};
 use bulkhead_arch_x86_64_core::lapic::Window;
 use bulkhead_arch_x86_64_core::time::own_time;
@@ -41,7 +41,8 @@ impl Machine {
     /// Does the rest of a switch to a vCPU that is not as most are.
     #[inline(never)]
     fn load_rare(&mut self, context: &mut Context) {
-        self.predictions.belong_to(context.plan.partition);
+        self.predictions
+            .belong_to(context.plan.partition, predictions::forget);
         if let Some(debug) = context.debug {
             sysreg::write_debug(debug);
         }

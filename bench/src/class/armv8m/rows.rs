@@ -2,7 +2,7 @@
 //! Everything that is measured on class `armv8m`, in the order of the table.
 
 use crate::class::armv7m::measure::{OF_CPU, OF_FREERTOS, ROWS as ROWS_ON_ARMV7M};
-use crate::rows::{Row, message, metric, mibench, plain, queued, row};
+use crate::rows::{Row, THREAD_METRIC, count, joined, message, mibench, plain, queued, row};
 use std::ops::Range;
 
 /// Makes the rows of messages of each size.
@@ -131,15 +131,6 @@ const SHORT: &[Row] = &[
 
 /// The rows of programs that have turns with a busy VM. The bars are the losses of uRTZVisor.
 const IN_TURNS: &[Row] = &[
-    metric!("basic"),
-    metric!("cooperative"),
-    metric!("preemptive"),
-    metric!("interrupt"),
-    metric!("interrupt-preemption"),
-    metric!("message"),
-    metric!("synchronization"),
-    metric!("memory"),
-    metric!("mean-alone", "mean of all tests, the bare board is 100 000"),
     row(
         "thread-metric-mean-20ms",
         "Thread-Metric, the same mean with a switch every 20 ms",
@@ -212,34 +203,9 @@ const PARTS: &[&[Row]] = &[
     &each_size!(plain! (waiting "vm", "task",), ()),
     &each_size!(plain! (waiting "task", "vm",), ()),
     &each_size!(plain! (waiting "vm", "vm",), ()),
+    THREAD_METRIC,
     IN_TURNS,
 ];
 
 /// Everything.
-pub(super) const ROWS: [Row; count()] = joined();
-
-/// Returns the number of all rows.
-const fn count() -> usize {
-    let (mut part, mut count) = (0, 0);
-    while part < PARTS.len() {
-        count += PARTS[part].len();
-        part += 1;
-    }
-    count
-}
-
-/// Returns the rows of all parts.
-const fn joined() -> [Row; count()] {
-    let mut rows = [row("", "", None); count()];
-    let (mut part, mut next) = (0, 0);
-    while part < PARTS.len() {
-        let mut own = 0;
-        while own < PARTS[part].len() {
-            rows[next] = PARTS[part][own];
-            own += 1;
-            next += 1;
-        }
-        part += 1;
-    }
-    rows
-}
+pub(super) const ROWS: [Row; count(PARTS)] = joined(PARTS);
