@@ -93,6 +93,8 @@ parts! {
     FrameRing = 18, "frame-ring";
     /// The second pCPU of a microcontroller; class armv8m. No variant has it.
     SecondPcpu = 19, "second-pcpu";
+    /// Interrupts of devices that a task reaches by itself; class armv8m.
+    TaskLines = 20, "task-lines";
 }
 
 impl Part {
@@ -223,6 +225,7 @@ const IPC: Parts = STATIC.and(Parts::of(&[
     Part::Locks,
     Part::Lent,
     Part::Upcalls,
+    Part::TaskLines,
     Part::Edf,
     Part::Arinc653,
     Part::Domains,

@@ -37,6 +37,8 @@ pub(crate) const NETWORKS: bool = PARTS.has(Part::Networks);
 /// As [`PORTS`].
 pub(crate) const FRAME_RING: bool = PARTS.has(Part::FrameRing);
 /// As [`PORTS`].
+pub(crate) const TASK_LINES: bool = PARTS.has(Part::TaskLines);
+/// As [`PORTS`].
 pub(crate) const SEMIHOSTING: bool = PARTS.has(Part::Semihosting);
 /// As [`PORTS`].
 pub(crate) const TRACE: bool = PARTS.has(Part::Trace);

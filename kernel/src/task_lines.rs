@@ -12,7 +12,7 @@
 //! **Work bounds.** A wait of a task, and the end of a partition, look at each interrupt of the image once.
 
 use crate::dispatch::Pcpu;
-use crate::parts::{PartOf, Rest};
+use crate::parts::{PartOf, Rest, TASK_LINES};
 use bulkhead_arch_api::{Arch, Drivers, Line, PartitionId, PartitionKind, VcpuId};
 use bulkhead_image::layout::InterruptRecord;
 use bulkhead_sched::{PcpuPolicy, Slot};
@@ -58,7 +58,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> TaskLines<'_, '_, '_, A, D, P> {
 }
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> PartOf for TaskLines<'_, '_, '_, A, D, P> {
-    const IS_THERE: bool = A::CAPS.guards_memory();
+    const IS_THERE: bool = TASK_LINES && A::CAPS.guards_memory();
 
     #[inline(always)]
     fn life_ended(&mut self, partition: PartitionId) {

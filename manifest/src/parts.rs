@@ -47,6 +47,7 @@ pub fn of_class(class: Class) -> Parts {
         (Part::MaskWords, facts.replaces_instructions),
         (Part::FrameRing, has(DeviceRole::Network)),
         (Part::SecondPcpu, has_second(class)),
+        (Part::TaskLines, facts.guards_memory()),
     ];
     let lacked = limited.into_iter().filter(|(_, can)| !can);
     Parts::ALL.without(lacked.fold(Parts::NONE, |set, (part, _)| set.with(part)))
@@ -163,11 +164,18 @@ impl Found {
         if let Some(trace) = &manifest.trace {
             self.add(Part::Trace, Some(trace.place), "the table `trace`".to_owned());
         }
-        let all = manifest.partitions.iter().flat_map(|spec| &spec.vcpus);
-        let mut others = all.filter_map(|vcpu| vcpu.pcpu.as_ref().filter(|pcpu| pcpu.value != 0));
-        if let Some(pcpu) = others.next().filter(|_| class.is_some_and(has_second)) {
+        let second = manifest.beyond_first_pcpu();
+        if let Some(pcpu) = second.filter(|_| class.is_some_and(has_second)) {
             let why = format!("a vCPU is on pCPU {}", pcpu.value);
             self.add(Part::SecondPcpu, Some(pcpu.place), why);
+        }
+        let mut tasks = manifest.partitions.iter().filter(|spec| spec.kind == Kind::Task);
+        let driver = tasks.find_map(|task| Some((task, task.devices.first()?)));
+        if let Some((task, device)) =
+            driver.filter(|_| class.is_some_and(|class| class.facts().guards_memory()))
+        {
+            let why = format!("the task `{}` has devices", task.name.value);
+            self.add(Part::TaskLines, Some(device.place), why);
         }
         if class.is_none_or(|class| class.facts().upcalls) {
             self.of_tasks(manifest);

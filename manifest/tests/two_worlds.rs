@@ -265,3 +265,14 @@ fn a_system_has_what_starts_a_second_pcpu_only_if_it_has_one() {
     assert_eq!(on(0), (1, false, false));
     assert_eq!(on(1), (2, true, true));
 }
+
+#[test]
+fn lines_of_tasks_are_a_part_only_of_a_system_whose_task_has_a_device() {
+    let uses = |text: &str| {
+        let system = system_of(text, "task-lines", &firmware_at(CODE, RAM + 0x400)).expect("a system");
+        let parts = system.parts(false);
+        parts.iter().any(|used| used.part == Part::TaskLines)
+    };
+    assert!(!uses(TASK));
+    assert!(uses(&TASK.replace("vcpus", "devices = [\"uart2\"]\nvcpus")));
+}

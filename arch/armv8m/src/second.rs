@@ -145,7 +145,7 @@ impl Machine {
         let mut pair = *self.pair.first()?;
         let room =
             pair.on_second * size_of::<Context>().next_multiple_of(8) + lines() as usize * BYTES_OF_LINE;
-        let mut pool = self.pool.part(room)?;
+        let mut pool = self.pool.split(room)?;
         let routes = pool.table(None, lines() as usize)?;
         pair.pcpu = SECOND;
         Some(Self {

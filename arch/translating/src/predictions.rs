@@ -12,10 +12,10 @@ pub struct Predictions {
 }
 
 impl Predictions {
-    /// Of a CPU that was not asked yet.
+    /// The predictions of a CPU that was not asked yet.
     pub const UNKNOWN: Self = Self::new(false);
 
-    /// Of a CPU that needs a barrier or not. No partition has run there.
+    /// Makes the predictions of a CPU that needs a barrier or not. No partition has run there.
     #[must_use]
     pub const fn new(needs_barrier: bool) -> Self {
         let taught = if needs_barrier {

@@ -138,12 +138,12 @@ const WAIVERS: &[Waiver] = &[
     waiver("cold:switch-domains-32", 1141, FIRST),
     waiver(
         "reset",
-        164288,
+        164303,
         "all rules of the system image are checked, and all memory is cleared",
     ),
     waiver(
         SIZE,
-        202489,
+        202505,
         "the variant for one VM has all rules of the image and all of its class",
     ),
 ];

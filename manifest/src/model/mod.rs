@@ -139,6 +139,14 @@ tables! {
     }
 }
 
+impl Manifest {
+    /// Returns the first pCPU that a vCPU is bound to and that is not pCPU 0.
+    pub(crate) fn beyond_first_pcpu(&self) -> Option<&Placed<u32>> {
+        let mut all = self.partitions.iter().flat_map(|spec| &spec.vcpus);
+        all.find_map(|vcpu| vcpu.pcpu.as_ref().filter(|pcpu| pcpu.value != 0))
+    }
+}
+
 /// Something that is plugged into a device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AttachmentSpec<'a> {

@@ -59,7 +59,8 @@ tables! {
         autostart "autostart": bool, default(true);
         /// longest time between two kicks, 1ms to 1000s
         watchdog "watchdog": Option<Placed<Duration>>, optional;
-        /// devices of the board that the partition owns, by their names in the board file; VM only
+        /// devices of the board that the partition owns, by their names in the board file; a task as well on
+        /// classes `aarch64` and `armv8m`
         devices "devices": Vec<Placed<String>>, default([]);
         /// network that the partition's virtual Ethernet controller is on. The VM finds this controller where
         /// the board has its own; VM only

@@ -50,7 +50,7 @@ const WAIVERS: &[Waiver] = &[
     waiver("null-call-task", 200, CALL),
     waiver(
         SIZE,
-        90432,
+        90216,
         "the variant for VMs alone has all rules of the image and all of its class",
     ),
     waiver(

@@ -9,7 +9,7 @@ use crate::model::{Kind, Manifest, SideSpec};
 
 /// Checks that no VM shares memory with a task.
 pub(super) fn check(manifest: &Manifest, report: &mut Report) {
-    if !has_second_pcpu(manifest) {
+    if manifest.beyond_first_pcpu().is_none() {
         return;
     }
     let is_task = |side: &&SideSpec| {
@@ -33,10 +33,4 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
                 .help("use a port, make all sides VMs or all tasks, or bind all vCPUs to pCPU 0"),
         );
     }
-}
-
-/// Tells whether a vCPU is on another pCPU than the first one.
-fn has_second_pcpu(manifest: &Manifest) -> bool {
-    let mut vcpus = manifest.partitions.iter().flat_map(|spec| &spec.vcpus);
-    vcpus.any(|vcpu| vcpu.pcpu.as_ref().is_some_and(|pcpu| pcpu.value != 0))
 }

@@ -6,7 +6,7 @@ use crate::{Pool, Slots};
 impl Pool {
     /// Takes room for `bytes` and returns it as a pool for the other pCPU. `None` if there is not
     /// so much left.
-    pub fn part(&mut self, bytes: usize) -> Option<Self> {
+    pub fn split(&mut self, bytes: usize) -> Option<Self> {
         let next = self.next.checked_next_multiple_of(8)?;
         let end = next.checked_add(bytes)?;
         if end > self.end {
