@@ -206,10 +206,8 @@ fn regions_are_data(partition: &PartitionSpec, report: &mut Report) {
 fn one_vcpu(partition: &PartitionSpec, report: &mut Report) {
     if partition.vcpus.len() > 1 {
         let place = partition.vcpus.key.unwrap_or(partition.name.place);
-        let message = format!(
-            "partition `{}` has more vCPUs than the board has CPUs",
-            partition.name.value
-        );
-        report.push(Diagnostic::at(Code::NotForClass, place, message).help("give it one"));
+        let message = format!("partition `{}` has more than one vCPU", partition.name.value);
+        let help = "give it one: a program for a microcontroller expects one CPU";
+        report.push(Diagnostic::at(Code::NotForClass, place, message).help(help));
     }
 }
