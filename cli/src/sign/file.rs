@@ -19,7 +19,7 @@ pub struct Found {
     /// The bytes of the file that are the image.
     pub place: Range<usize>,
     /// The bytes that are the record with the keys, if the file has one.
-    trust: Option<Range<usize>>,
+    pub trust: Option<Range<usize>>,
 }
 
 /// The facts of an image that the hypervisor would run.
@@ -109,7 +109,7 @@ impl Found {
 
     /// Returns the bytes of the file that are the instructions and constants of its class binary.
     #[must_use]
-    pub fn constants(&self, file: &[u8]) -> Option<Range<usize>> {
+    fn constants(&self, file: &[u8]) -> Option<Range<usize>> {
         let range = self.trust.as_ref()?;
         let record = record(file, range)?;
         let before = usize::try_from(record.constants_before.get()).ok()?;
