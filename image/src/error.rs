@@ -5,7 +5,6 @@
 //! than the short sentence that fits on a lockdown line.
 
 use crate::layout::Name;
-use crate::trust::Refused;
 use Phrase::{Byte, Number, Text};
 use bulkhead_abi::parts::{PARTS, Part};
 use core::fmt::{self, Write};
@@ -100,6 +99,26 @@ pub enum ImageError {
         /// The fault.
         fault: Fault,
     },
+}
+
+/// The reason why a hypervisor with keys does not run an image that is not damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The class binary has no key, or its record is damaged.
+    NoKey,
+    /// The image is not signed.
+    Unsigned,
+    /// The image is signed by no key of this class binary, or its signature is damaged.
+    NotOurs,
+    /// The image is older than the least version that may run.
+    Outdated {
+        /// The version of the image.
+        found: u64,
+        /// The least version.
+        least: u64,
+    },
+    /// The image is made for another class binary, or this one is damaged.
+    OtherBinary,
 }
 
 /// A table of the image.

@@ -49,7 +49,7 @@ mod writer;
 #[cfg(feature = "writer")]
 pub use check::guards::has_gates;
 pub use digest::{BLOCK, LANES, Portable, Sha256};
-pub use error::{Fault, ImageError, Phrase, Table};
+pub use error::{Fault, ImageError, Phrase, Refused, Table};
 pub use limits::{
     MAX_ALTERNATIVES, MAX_ALTERNATIVES_PER_PARTITION, MAX_CAPABILITIES, MAX_CHANNELS, MAX_CONTROLLERS,
     MAX_DOMAINS, MAX_DOMAINS_PER_PCPU, MAX_DURATION_NS, MAX_FUNCTIONS, MAX_HELD, MAX_INTERRUPTS, MAX_LOADS,
@@ -60,8 +60,8 @@ pub use limits::{
     MESSAGE_HEADER_WORDS, MESSAGE_WORDS, MessageLimits, PAGE_SIZE, PcpuLimits, channel_limits,
 };
 pub use name::NameError;
-pub use reader::{HEADER_LEN, Image, claimed_console, claimed_length};
-pub use trust::{Open, Refused, Trust};
+pub use reader::{HEADER_LEN, Image, claimed_length};
+pub use trust::{Open, Trust, claimed_console};
 #[cfg(feature = "writer")]
 pub use writer::{
     ImageBuilder, Payload, claim_twice, move_base, move_controller, name_policy, need_part, seal,

@@ -6,9 +6,9 @@ use crate::error::{ImageError, Table};
 use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ChannelRecord, ControllerRecord, DomainRecord,
     END_MARK, FORMAT, Header, InterruptRecord, LoadRecord, LockRecord, LookalikeRecord, MAGIC, MapRecord,
-    MemoryRecord, Name, NicRecord, PartitionRecord, PayloadRecord, PcpuRecord, PortRecord, ROLE_CONSOLE,
-    RegistersRecord, ResidentRecord, SECTION_ALTERNATIVES, SECTION_BOARD, SECTION_CAPABILITIES,
-    SECTION_CHANNELS, SECTION_CONTROLLERS, SECTION_DOMAINS, SECTION_INTERRUPTS, SECTION_LOADS, SECTION_LOCKS,
+    MemoryRecord, Name, NicRecord, PartitionRecord, PayloadRecord, PcpuRecord, PortRecord, RegistersRecord,
+    ResidentRecord, SECTION_ALTERNATIVES, SECTION_BOARD, SECTION_CAPABILITIES, SECTION_CHANNELS,
+    SECTION_CONTROLLERS, SECTION_DOMAINS, SECTION_INTERRUPTS, SECTION_LOADS, SECTION_LOCKS,
     SECTION_LOOKALIKES, SECTION_MAP, SECTION_MEMORY, SECTION_NICS, SECTION_PARTITIONS, SECTION_PAYLOADS,
     SECTION_PCPUS, SECTION_PORTS, SECTION_REGISTERS, SECTION_RESIDENTS, SECTION_SCHEDULES, SECTION_SERVED,
     SECTION_SIDES, SECTION_VCPUS, SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, SECTION_WINDOWS, SIGNATURE_LEN,
@@ -38,22 +38,6 @@ const DIGEST_END: usize = offset_of!(Header, signature) + SIGNATURE_LEN;
 /// [`ImageError`] if the header is not there, or is none.
 pub fn claimed_length(bytes: &[u8]) -> Result<u64, ImageError> {
     Ok(header(bytes)?.total_len.get())
-}
-
-/// Returns the console that an image which may be damaged names: for the reason why it is refused. Nothing
-/// about the record is verified but that it is inside `bytes`.
-#[must_use]
-pub fn claimed_console(bytes: &[u8]) -> Option<ControllerRecord> {
-    // The magic number may be what is damaged.
-    let (header, _) = Header::ref_from_prefix(bytes).ok()?;
-    let section = header.sections.get(SECTION_CONTROLLERS)?;
-    let table = bytes.get(section.offset.get() as usize..)?;
-    let count = section.count.get() as usize;
-    let (records, _) = <[ControllerRecord]>::ref_from_prefix_with_elems(table, count).ok()?;
-    records
-        .iter()
-        .find(|record| record.role.get() == ROLE_CONSOLE)
-        .copied()
 }
 
 /// A system image whose structure has been checked. Copies are cheap: it is a handful of slices.

@@ -6,8 +6,9 @@
 //! cryptography but SHA-256. A class binary with the part `signature` gives the code that checks a signature,
 //! and any other class binary is [`Open`].
 
-use crate::layout::{ControllerRecord, Header, MESSAGE_LEN};
-use crate::reader::claimed_console;
+use crate::error::Refused;
+use crate::layout::{ControllerRecord, Header, MESSAGE_LEN, ROLE_CONSOLE, SECTION_CONTROLLERS};
+use zerocopy::FromBytes;
 
 /// The first half of the message. An image of another format is another message.
 const DOMAIN: [u8; 32] = *b"bulkhead image, format 13\0\0\0\0\0\0\0";
@@ -62,22 +63,18 @@ impl Trust for Open {
     }
 }
 
-/// The reason why a hypervisor with keys does not run an image that is not damaged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// The class binary has no key, or its record is damaged.
-    NoKey,
-    /// The image is not signed.
-    Unsigned,
-    /// The image is signed by no key of this class binary, or its signature is damaged.
-    NotOurs,
-    /// The image is older than the least version that may run.
-    Outdated {
-        /// The version of the image.
-        found: u64,
-        /// The least version.
-        least: u64,
-    },
-    /// The image is made for another class binary, or this one is damaged.
-    OtherBinary,
+/// Returns the console that an image which may be damaged names: for the reason why it is refused. Nothing
+/// about the record is verified but that it is inside `bytes`.
+#[must_use]
+pub fn claimed_console(bytes: &[u8]) -> Option<ControllerRecord> {
+    // The magic number may be what is damaged.
+    let (header, _) = Header::ref_from_prefix(bytes).ok()?;
+    let section = header.sections.get(SECTION_CONTROLLERS)?;
+    let table = bytes.get(section.offset.get() as usize..)?;
+    let count = section.count.get() as usize;
+    let (records, _) = <[ControllerRecord]>::ref_from_prefix_with_elems(table, count).ok()?;
+    records
+        .iter()
+        .find(|record| record.role.get() == ROLE_CONSOLE)
+        .copied()
 }

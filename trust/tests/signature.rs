@@ -137,7 +137,7 @@ fn the_signature_of_another_image_is_of_no_use() {
     );
 }
 
-/// Every bit of the header, and one bit of each other byte.
+/// Flips each bit of the header, and one bit of each other byte.
 #[test]
 fn no_flipped_bit_runs() {
     let record = record(&[owner().verifying_key()], 5);
@@ -205,7 +205,7 @@ impl Change {
     }
 }
 
-/// The images that are changed at random: few in a usual run, and 100,000 in a run of long tests.
+/// Returns how many images are changed at random: few in a usual run, and 100,000 in a run of long tests.
 fn config() -> Config {
     let long = std::env::var_os("BULKHEAD_LONG_TESTS").is_some();
     Config {
@@ -220,7 +220,7 @@ fn config() -> Config {
 proptest! {
     #![proptest_config(config())]
 
-    /// Up to three changes, and a digest that is right or left as it was.
+    /// Makes up to three changes, and a digest that is right or left as it was.
     #[test]
     fn no_changed_image_runs(
         changes in prop::collection::vec((change(), 0..4_u8), 1..4),
@@ -239,7 +239,7 @@ proptest! {
         prop_assert!(check(&bytes, record).is_err());
     }
 
-    /// The verification here, and the one of the library that it is instead of.
+    /// Compares the verification here with the verification by the library.
     #[test]
     fn it_agrees_with_the_library(
         seed in any::<[u8; 32]>(),

@@ -43,7 +43,7 @@ impl Found {
     /// Finds the image in a file.
     ///
     /// # Errors
-    /// There is none.
+    /// The file has no complete image.
     pub fn in_file(file: &[u8]) -> Result<Self, Problem> {
         let place = places(file, &MAGIC)
             .find_map(|start| Some(start..start + image_length(file.get(start..)?)?))

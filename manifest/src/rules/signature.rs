@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use crate::diagnostic::{Code, Diagnostic, Report};
+use crate::key::PublicKey;
 use crate::model::{Manifest, Placed};
-use crate::trust::PublicKey;
 
 /// The remedy for a file without a key.
 const REMEDY: &str =
