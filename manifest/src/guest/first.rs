@@ -9,7 +9,7 @@ use super::Context;
 use super::script::{interpreter_fault, script_fault};
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::payload::cpio;
-use crate::payload::elf::{has_odd_width, is_elf, machine_name, machine_of};
+use crate::payload::elf::{has_odd_width, is_elf, machine_name, machine_of, no_program};
 use crate::payload::{Bytes, Loader};
 
 /// Loads the program that becomes the first one of Linux: `Some(None)` if there is none, `None` if something
@@ -34,7 +34,7 @@ pub(crate) fn load_init(
         if context.spec.modules.is_empty() {
             disk.put_program("/init", &contents);
         }
-        interpreter_fault(&disk, &contents)
+        interpreter_fault(context, &disk, &contents)
     };
     let Some((why, help)) = init_fault(context, &contents).or_else(missing) else {
         return Some(Some(contents));
@@ -51,10 +51,19 @@ pub(crate) fn load_init(
 /// Returns the reason why Linux cannot start this file as its first program, and the remedy.
 pub(super) fn init_fault(context: &Context<'_>, contents: &[u8]) -> Option<(String, String)> {
     if is_elf(contents) {
-        let machine = machine_of(contents)?;
-        let mut programs = context.board.class.facts().programs.iter();
-        let fits = programs.any(|program| program.machine == machine);
-        let is_odd = has_odd_width(contents);
+        return elf_fault(context, contents);
+    }
+    // With modules, a shell starts it, and takes anything for a script.
+    script_fault(contents, !context.spec.modules.is_empty())
+}
+
+/// Returns the reason why Linux cannot start an ELF file, and the remedy.
+pub(super) fn elf_fault(context: &Context<'_>, contents: &[u8]) -> Option<(String, String)> {
+    let machine = machine_of(contents);
+    let mut programs = context.board.class.facts().programs.iter();
+    let fits = machine.is_none_or(|machine| programs.any(|program| program.machine == machine));
+    let is_odd = has_odd_width(contents);
+    if let Some(machine) = machine.filter(|_| !fits || is_odd) {
         let width = if is_odd {
             ", with addresses of another width than is usual"
         } else {
@@ -64,8 +73,11 @@ pub(super) fn init_fault(context: &Context<'_>, contents: &[u8]) -> Option<(Stri
             "it is an ELF file for machine {machine} ({}){width}",
             machine_name(machine)
         );
-        return (!fits || is_odd).then_some((why, "build it for the processor of the VM".to_owned()));
+        return Some((why, "build it for the processor of the VM".to_owned()));
     }
-    // With modules, a shell starts it, and takes anything for a script.
-    script_fault(contents, !context.spec.modules.is_empty())
+    let why = no_program(contents)?;
+    Some((
+        why.to_owned(),
+        "link it into a program, and copy the whole file".to_owned(),
+    ))
 }
