@@ -6,10 +6,11 @@
 //! the board, where the guest says nothing.
 
 use super::Context;
+use super::linux_program::elf_fault;
 use super::script::{interpreter_fault, script_fault};
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::payload::cpio;
-use crate::payload::elf::{has_odd_width, is_elf, machine_name, machine_of, no_program};
+use crate::payload::elf::is_elf;
 use crate::payload::{Bytes, Loader};
 
 /// Loads the program that becomes the first one of Linux: `Some(None)` if there is none, `None` if something
@@ -55,29 +56,4 @@ pub(super) fn init_fault(context: &Context<'_>, contents: &[u8]) -> Option<(Stri
     }
     // With modules, a shell starts it, and takes anything for a script.
     script_fault(contents, !context.spec.modules.is_empty())
-}
-
-/// Returns the reason why Linux cannot start an ELF file, and the remedy.
-pub(super) fn elf_fault(context: &Context<'_>, contents: &[u8]) -> Option<(String, String)> {
-    let machine = machine_of(contents);
-    let mut programs = context.board.class.facts().programs.iter();
-    let fits = machine.is_none_or(|machine| programs.any(|program| program.machine == machine));
-    let is_odd = has_odd_width(contents);
-    if let Some(machine) = machine.filter(|_| !fits || is_odd) {
-        let width = if is_odd {
-            ", with addresses of another width than is usual"
-        } else {
-            ""
-        };
-        let why = format!(
-            "it is an ELF file for machine {machine} ({}){width}",
-            machine_name(machine)
-        );
-        return Some((why, "build it for the processor of the VM".to_owned()));
-    }
-    let why = no_program(contents)?;
-    Some((
-        why.to_owned(),
-        "link it into a program, and copy the whole file".to_owned(),
-    ))
 }

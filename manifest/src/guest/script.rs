@@ -3,7 +3,7 @@
 //! line names, and knows no encoding besides plain bytes (Linux, fs/binfmt_script.c).
 
 use super::Context;
-use super::first::elf_fault;
+use super::linux_program::elf_fault;
 use crate::payload::elf::{is_elf, loader_of};
 use crate::payload::rootfs::{Disk, Member};
 use crate::payload::text::{Encoding, encoding};

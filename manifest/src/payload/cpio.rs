@@ -14,8 +14,7 @@ use super::rootfs::{Disk, Identity};
 const HEADER: usize = 110;
 /// The most bytes of an unpacked archive that are looked at.
 const MOST: u64 = 512 << 20;
-/// The bytes with which an xz file begins, and the number of the check after them and a byte of zeros (the .xz
-/// file format, 2.1.1).
+/// The bytes with which an xz file begins; then comes the number of the check (the .xz file format, 2.1.1).
 const XZ: &[u8] = b"\xfd7zXZ\0\0";
 /// The only check of an xz file that Linux knows, beside files without a check (kernel documentation,
 /// `staging/xz`).
