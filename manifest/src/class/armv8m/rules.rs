@@ -77,6 +77,7 @@ fn guarded_memory(board: &Board, refuse: &mut Refuse<'_>) {
 pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
     for partition in &manifest.partitions {
         devices_have_gates(partition, board, report);
+        tasks_do_no_dma(partition, board, report);
     }
     for vm in manifest.partitions.iter().filter(|spec| spec.kind == Kind::Vm) {
         memory_is_writable(vm, manifest, report);
@@ -114,6 +115,19 @@ fn devices_have_gates(partition: &PartitionSpec, board: &Board, report: &mut Rep
                     "remove it, or give it a `gate` in the board file: the bit of the security controller \
                      that lets non-secure software reach it",
                 ),
+        );
+    }
+}
+
+/// Refuses a DMA controller of a task: all controllers are Non-secure, and a task's memory never is.
+fn tasks_do_no_dma(partition: &PartitionSpec, board: &Board, report: &mut Report) {
+    let with_dma = owned(partition, board).find(|(_, device)| device.dma);
+    if let Some((name, _)) = with_dma.filter(|_| partition.kind == Kind::Task) {
+        let message = format!("the task `{}` cannot have `{}`", partition.name.value, name.value);
+        report.push(
+            Diagnostic::at(Code::NotForTask, name.place, message)
+                .label("its transfers are Non-secure, and the memory of a task is Secure")
+                .help("remove it, or make the partition a VM: kind = \"vm\""),
         );
     }
 }
