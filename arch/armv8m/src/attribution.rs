@@ -40,8 +40,8 @@ const BLOCK_BYTES: u32 = 1024;
 /// code (Arm DDI 0571G, section 3.9.1).
 const UNPRIVILEGED: usize = 0x40;
 
-/// The register that makes controllers of DMA Non-secure, and the bits of all of them (NSMSCEXP; Arm ECM0601256,
-/// section 4.4.2). After a reset their transfers to the Secure world are Secure.
+/// The register that makes controllers of DMA Non-secure, and the bits of all of them (NSMSCEXP; Arm
+/// ECM0601256, section 4.4.2). After a reset their transfers to the Secure world are Secure.
 const MASTERS: usize = 0xD0;
 const ALL_MASTERS: u32 = 0xFFFF_0000;
 
@@ -159,8 +159,8 @@ impl Attribution {
         }
     }
 
-    /// Gives devices to the worlds of their partitions, and all controllers of DMA to the Non-secure world, for
-    /// good. `vms` has the partitions that are VMs, and `gates` are the registers that say who reaches a
+    /// Gives devices to the worlds of their partitions, and all controllers of DMA to the Non-secure world,
+    /// for good. `vms` has the partitions that are VMs, and `gates` are the registers that say who reaches a
     /// device. Requires: records of a checked image.
     pub(crate) fn give_devices(&mut self, devices: &'static [RegistersRecord], vms: u32, gates: Mmio) {
         (self.devices, self.vms) = (devices, vms);
