@@ -169,15 +169,20 @@ impl Attribution {
             if record.flags.get() & REGISTERS_GATED == 0 {
                 continue;
             }
-            let unprivileged = if self.is_of_vm(record) { 0 } else { UNPRIVILEGED };
+            let unprivileged = if self.is_vm(record.partition.get()) {
+                0
+            } else {
+                UNPRIVILEGED
+            };
             let register = record.gate_offset.get() as usize + unprivileged;
             let bit = 1_u32.wrapping_shl(record.gate_bit.get());
             gates.write32(register, gates.read32(register) | bit);
         }
     }
 
-    fn is_of_vm(&self, record: &RegistersRecord) -> bool {
-        self.vms & 1_u32.wrapping_shl(record.partition.get()) != 0
+    /// Tells whether a partition is a VM.
+    pub(crate) fn is_vm(&self, partition: u32) -> bool {
+        self.vms & 1_u32.wrapping_shl(partition) != 0
     }
 
     /// Adds a controller with these registers, which guards this memory. Returns false if there is no room.
@@ -219,14 +224,25 @@ impl Attribution {
     /// Makes the share of a partition, or `None` if it has more runs of blocks than a VM can have.
     pub(crate) fn share(&self, stretches: Stretches) -> Option<Share> {
         let mut share = Share::of_task(stretches);
+        self.find_runs(&mut share).then_some(share)
+    }
+
+    /// Finds the runs of blocks of the stretches with rights. Returns false if there are more than a VM can
+    /// have.
+    pub(crate) fn find_runs(&self, share: &mut Share) -> bool {
+        share.count = 0;
         for (number, controller) in (0..).zip(self.controllers.iter().flatten()) {
-            let memory = stretches.as_slice().iter().filter(|stretch| !stretch.is_device);
+            let open = share.stretches.as_slice().iter();
+            let memory = open.filter(|stretch| !stretch.is_device);
             for run in memory.filter_map(|stretch| controller.blocks(stretch.first, stretch.last)) {
-                *share.runs.get_mut(share.count)? = (number, run);
+                let Some(slot) = share.runs.get_mut(share.count) else {
+                    return false;
+                };
+                *slot = (number, run);
                 share.count += 1;
             }
         }
-        Some(share)
+        true
     }
 
     /// Makes the blocks of a VM Non-secure, or Secure.
@@ -323,7 +339,7 @@ impl Attribution {
             address.wrapping_sub(start) < size && record.flags.get() & REGISTERS_GATED != 0
         };
         let found = self.devices.iter().find(|record| holds(record))?;
-        self.is_of_vm(found).then(|| {
+        self.is_vm(found.partition.get()).then(|| {
             let control = sysreg::read(SAU_CTRL);
             set_region(BLOCK_REGION, [page, (page + (PAGE - 32)) | 1]);
             sysreg::write(SAU_CTRL, ENABLE);

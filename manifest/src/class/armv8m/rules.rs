@@ -6,10 +6,10 @@ use crate::class::Refuse;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::driver::Role;
 use crate::model::devices::owned;
-use crate::model::{Kind, Manifest, PartitionSpec, Placed};
+use crate::model::{CapabilitySpec, Kind, Manifest, PartitionSpec, Placed};
 use crate::place::channels::sides_of;
 use crate::window::Window;
-use bulkhead_abi::HealthClass;
+use bulkhead_abi::{HealthClass, Rights};
 use bulkhead_image::layout::HealthAction;
 
 /// The address bit that makes an address one of the secure world (Arm ECM0601256, section 3.2).
@@ -81,7 +81,31 @@ pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
     }
     for vm in manifest.partitions.iter().filter(|spec| spec.kind == Kind::Vm) {
         memory_is_writable(vm, manifest, report);
+        holds_are_for_stores(vm, manifest, report);
         lock_ups_end(vm, report);
+    }
+}
+
+/// Checks that a VM that holds the memory of a channel by a capability of the manifest may write it. Nothing is
+/// mapped for another one.
+fn holds_are_for_stores(vm: &PartitionSpec, manifest: &Manifest, report: &mut Report) {
+    let sides = sides_of(manifest, &vm.name.value);
+    for side in sides.iter().filter(|side| *side.spec.held) {
+        let channel = &side.channel.name.value;
+        let is_it = |own: &&CapabilitySpec| own.channel.as_ref().is_some_and(|name| name.value == *channel);
+        let own = vm.capabilities.iter().filter(is_it);
+        let reads = own.filter_map(|own| own.rights.as_ref().filter(|_| !own.gives(Rights::WRITE)));
+        for rights in reads {
+            let message = format!(
+                "`{}` is a VM that could write channel `{channel}`, which it may hold for loads alone",
+                vm.name.value
+            );
+            report.push(
+                Diagnostic::at(Code::NotForClass, rights.place, message)
+                    .label("no hardware of this class stops the stores of a VM to memory that it reads")
+                    .help("give the right \"write\" too, or make the holder a task"),
+            );
+        }
     }
 }
 
