@@ -30,8 +30,8 @@ tables! {
         /// with INTx on the line `interrupt`; VM of class `aarch64` only
         pci "pci": Given<bool>, default(false);
         /// true if the partition sees the memory only while it holds it, by a capability for the channel that
-        /// the manifest or another partition gives it. Then the channel has 256K at most; classes `aarch64` and
-        /// `armv8m`
+        /// the manifest or another partition gives it. Then the channel has 256K at most; classes `aarch64`
+        /// and `armv8m`
         held "held": Given<bool>, default(false);
         /// line (INTID) that the doorbell makes pending at the partition, for a moment, as an edge does; VM
         /// only
