@@ -211,6 +211,8 @@ static const struct {
     const char *name;
     uint32_t (*function)(void);
 } faults[] = {
+    // The first, because to ask for a name that no capability has is an event of class `hypercall` as well.
+    {"hypercall-number", call_of_no_number},
     {"none", none},
     {"memory-read", load},
     {"memory-write", store},
@@ -226,7 +228,6 @@ static const struct {
     {"loop", loop},
     {"undefined", undefined_without_vectors},
     {"call", call_without_vectors},
-    {"hypercall-number", call_of_no_number},
     {"hypercall-capability", call_without_capability},
     {"late", late},
     {"busy", busy},
