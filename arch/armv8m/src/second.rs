@@ -149,7 +149,7 @@ impl Machine {
         let routes = pool.table(None, lines() as usize)?;
         pair.pcpu = SECOND;
         Some(Self {
-            // SAFETY: all spaces are built, neither machine builds more, and `protect` leaves a pair as it is.
+            // SAFETY: all spaces are built, and no machine of a pair builds or changes a space any more.
             spaces: unsafe { self.spaces.shared() },
             attribution: self.attribution_of_second(),
             irq: self.lines_of_second(routes),
