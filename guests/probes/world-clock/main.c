@@ -4,6 +4,7 @@
 // ticks there were in a tenth of a second.
 
 #include "board.h"
+#include "number.h"
 #include "uart.h"
 #include "vm.h"
 
@@ -25,12 +26,8 @@ static void put(const char *text)
 
 static void put_number(uint32_t number)
 {
-    char digits[11] = {0};
-    unsigned at = 10;
-    do
-        digits[--at] = (char)('0' + number % 10);
-    while ((number /= 10) != 0);
-    put(digits + at);
+    struct number room;
+    put(number_text(number, 10, &room));
 }
 
 static uint64_t now(void)

@@ -13,6 +13,7 @@ use crate::board::Trigger;
 use crate::class::{self, VirtualController};
 use crate::model::devices::{owned, registers};
 use crate::model::machine::uart_size;
+use crate::model::side::lent;
 use crate::model::{Kind, network};
 use crate::place::channels::BRIDGE;
 use crate::system::System;
@@ -125,6 +126,11 @@ fn virtual_uart(system: &System, number: u32) -> VirtualDeviceRecord {
 /// Returns the windows of registers that the hypervisor helps with. It forwards them, or stops a device with
 /// them, or opens a gate to them.
 pub(super) fn register_records(system: &System, number: u32) -> impl Iterator<Item = RegistersRecord> {
+    own_records(system, number).chain(lent_records(system, number))
+}
+
+/// Returns those of the devices that a partition owns.
+fn own_records(system: &System, number: u32) -> impl Iterator<Item = RegistersRecord> {
     let spec = &system.manifest.partitions[number as usize];
     registers(spec, &system.board).filter_map(move |registers| {
         let device = registers.device;
@@ -151,6 +157,28 @@ pub(super) fn register_records(system: &System, number: u32) -> impl Iterator<It
             size: registers.window.size.into(),
             quiesce_offset: quiesce.offset.into(),
             quiesce_value: quiesce.value.into(),
+            gate_offset: gate.register.into(),
+            gate_bit: gate.bit.get().into(),
+        })
+    })
+}
+
+/// Returns the gates of the devices that are lent to a partition first. Nothing else helps with such a device.
+fn lent_records(system: &System, number: u32) -> impl Iterator<Item = RegistersRecord> {
+    let (manifest, board) = (&system.manifest, &system.board);
+    let spec = &manifest.partitions[number as usize];
+    manifest.channels.iter().filter_map(move |channel| {
+        let device = lent(channel, board)?;
+        let (window, gate) = (device.registers.first()?, device.gate?);
+        let first = channel.sides.first()?.partition.as_ref()?;
+        (first.value == spec.name.value).then(|| RegistersRecord {
+            partition: number.into(),
+            flags: REGISTERS_GATED.into(),
+            guest: window.base.into(),
+            host: window.base.into(),
+            size: window.size.into(),
+            quiesce_offset: 0.into(),
+            quiesce_value: 0.into(),
             gate_offset: gate.register.into(),
             gate_bit: gate.bit.get().into(),
         })

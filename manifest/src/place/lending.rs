@@ -39,7 +39,7 @@ pub(crate) fn lend(manifest: &mut Manifest, board: Option<&Board>, report: &mut 
 fn lent_window(number: usize, manifest: &Manifest, board: &Board, report: &mut Report) -> Option<Window> {
     let channel = manifest.channels.get(number)?;
     let name = channel.device.as_ref()?;
-    if !board.class.facts().protects || board.class.facts().runs_in_place() {
+    if !board.class.facts().protects {
         let message = format!("a board of class `{}` cannot lend a device", board.class.name());
         report.push(
             Diagnostic::at(Code::NotForClass, name.place, message)

@@ -42,7 +42,11 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
 /// Checks that no side of a channel is mapped only while it is held.
 fn is_never_taken(channel: &ChannelSpec, report: &mut Report) {
     let held = channel.sides.iter().filter(|side| *side.held);
-    for place in held.filter_map(|side| side.held.place) {
+    let held = held.filter_map(|side| side.held.place);
+    let held = held.map(|place| (place, "remove `held` and copy the data through a port"));
+    let device = channel.device.as_ref();
+    let device = device.map(|device| (device.place, "give the device to one partition, by its `devices`"));
+    for (place, way) in held.chain(device) {
         let message = format!(
             "a side of channel `{}` is held, in a system with two pCPUs",
             channel.name.value
@@ -50,7 +54,7 @@ fn is_never_taken(channel: &ChannelSpec, report: &mut Report) {
         report.push(
             Diagnostic::at(Code::NotForClass, place, message)
                 .label("a CPU cannot take memory from a partition of the other CPU")
-                .help("bind all vCPUs to pCPU 0, or remove `held` and copy the data through a port"),
+                .help(format!("bind all vCPUs to pCPU 0, or {way}")),
         );
     }
 }

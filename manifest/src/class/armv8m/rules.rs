@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The rules for boards of class `armv8m`: controllers say which world reaches memory and devices.
 
-use crate::board::Board;
+use crate::board::{Board, Device};
 use crate::class::Refuse;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::driver::Role;
 use crate::model::devices::owned;
-use crate::model::{CapabilitySpec, Kind, Manifest, PartitionSpec, Placed};
+use crate::model::side::lent;
+use crate::model::{CapabilitySpec, ChannelSpec, Kind, Manifest, PartitionSpec, Placed};
 use crate::place::channels::sides_of;
 use crate::window::Window;
 use bulkhead_abi::{HealthClass, Rights};
@@ -75,6 +76,9 @@ fn guarded_memory(board: &Board, refuse: &mut Refuse<'_>) {
 /// Checks that each device that a partition has can be kept from the others, and that VMs may write their
 /// memory.
 pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
+    for channel in &manifest.channels {
+        lent_device_is_for_tasks(channel, manifest, board, report);
+    }
     for partition in &manifest.partitions {
         devices_have_gates(partition, board, report);
         tasks_do_no_dma(partition, board, report);
@@ -127,18 +131,50 @@ fn lock_ups_end(vm: &PartitionSpec, report: &mut Report) {
 }
 
 fn devices_have_gates(partition: &PartitionSpec, board: &Board, report: &mut Report) {
-    for (name, _) in owned(partition, board).filter(|(_, device)| device.gate.is_none()) {
+    for (name, device) in owned(partition, board) {
+        has_gate(name, device, board, report);
+    }
+}
+
+fn has_gate(name: &Placed<String>, device: &Device, board: &Board, report: &mut Report) {
+    if device.gate.is_some() {
+        return;
+    }
+    let message = format!(
+        "the device `{}` has no gate on board `{}`",
+        name.value, board.name
+    );
+    report.push(
+        Diagnostic::at(Code::NoGate, name.place, message)
+            .label("nothing would keep it from the VMs that do not have it")
+            .help(
+                "remove it, or give it a `gate` in the board file: the bit of the security controller \
+                 that lets non-secure software reach it",
+            ),
+    );
+}
+
+/// Checks that a device that is lent has a gate, and that only tasks can hold it. The gate is open for tasks
+/// or for VMs, and stays as it is.
+fn lent_device_is_for_tasks(channel: &ChannelSpec, manifest: &Manifest, board: &Board, report: &mut Report) {
+    let (Some(name), Some(device)) = (&channel.device, lent(channel, board)) else {
+        return;
+    };
+    has_gate(name, device, board, report);
+    for side in channel.sides.iter().filter_map(|side| side.partition.as_ref()) {
+        let mut specs = manifest.partitions.iter();
+        let spec = specs.find(|spec| spec.name.value == side.value);
+        if spec.is_none_or(|spec| spec.kind == Kind::Task) {
+            continue;
+        }
         let message = format!(
-            "the device `{}` has no gate on board `{}`",
-            name.value, board.name
+            "device `{}` cannot be lent to `{}`, which is a VM",
+            name.value, side.value
         );
         report.push(
-            Diagnostic::at(Code::NoGate, name.place, message)
-                .label("nothing would keep it from the VMs that do not have it")
-                .help(
-                    "remove it, or give it a `gate` in the board file: the bit of the security controller \
-                     that lets non-secure software reach it",
-                ),
+            Diagnostic::at(Code::NotForClass, side.place, message)
+                .label("the gate of a device that is lent is open for tasks")
+                .help("make the holder a task, or give the device to the VM for good, by its `devices`"),
         );
     }
 }
