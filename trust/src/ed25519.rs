@@ -24,7 +24,7 @@ pub fn verify(key: &[u8; KEY_LEN], message: &[u8; MESSAGE_LEN], signature: &[u8;
     let Some(response) = scalar(response).filter(|_| point(commitment).is_some()) else {
         return false;
     };
-    let Some(negated) = point(key).map(|point| -point) else {
+    let Some(negated) = point(key).map(core::ops::Neg::neg) else {
         return false;
     };
     let challenge = challenge(commitment, key, message);

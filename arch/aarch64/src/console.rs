@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The board's serial line.
 //!
-//! A bad system image must still be reported. Without keys, only the image knows the UART. So [`find`] looks for the
-//! console record in the *unchecked* tables, with a check of bounds only. It runs before anything else
-//! does. The only use of an address that may be wrong is to write the reason of a lockdown to it.
+//! A bad system image must still be reported. Without keys, only the image knows the UART. So [`find`] looks
+//! for the console record in the *unchecked* tables, with a check of bounds only. It runs before anything
+//! else does. The only use of an address that may be wrong is to write the reason of a lockdown to it.
 
 use crate::sysreg::read_register;
 use crate::{log, mmu};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The board's serial line: an NS 16550A at I/O ports (TI SLLS597).
 //!
-//! A bad system image must still be reported. Without keys, only the image knows the UART. So [`find`] looks for the
-//! console record in the *unchecked* tables, with a check of bounds only. The only use of a port that
+//! A bad system image must still be reported. Without keys, only the image knows the UART. So [`find`] looks
+//! for the console record in the *unchecked* tables, with a check of bounds only. The only use of a port that
 //! may be wrong is to write the reason of a lockdown to it.
 //!
 //! Firmware has set baud rate and line control; they are left alone. Transmission is polled and never waits.

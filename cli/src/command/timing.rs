@@ -206,7 +206,7 @@ fn least_slack(verdicts: &[&Verdict]) -> String {
 /// The facts that verdicts rest on.
 struct Qualified {
     basis: Option<Basis>,
-    /// True if a figure of a measured board is none of the measurement.
+    /// True if a figure of a measured board was not seen by the measurement.
     is_estimated: bool,
     unproved: Vec<Unproved>,
 }

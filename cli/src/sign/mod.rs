@@ -30,7 +30,7 @@ fn public_keys(signature: &Signature, folder: &Path) -> Result<Vec<PublicKey>, P
 /// With the private key, the image is signed. The class binary runs at the load address.
 ///
 /// # Errors
-/// A key cannot be read, the private key is none of the owner's, or the class binary has no room for keys.
+/// A key cannot be read, the private key is not the owner's, or the class binary has no room for keys.
 pub fn bind(
     signature: &Signature,
     folder: &Path,

@@ -355,7 +355,8 @@ impl Device {
 }
 
 impl Board {
-    /// Says in a sentence how far a verdict holds that rests on the costs of the hypervisor, if they are known.
+    /// Says in a sentence how far a verdict holds that rests on the costs of the hypervisor, if they are
+    /// known.
     #[must_use]
     pub fn caveat(&self) -> Option<String> {
         self.costs.map(|costs| costs.caveat(self.measurement.as_ref()))

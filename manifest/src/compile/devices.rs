@@ -129,7 +129,7 @@ pub(super) fn register_records(system: &System, number: u32) -> impl Iterator<It
     own_records(system, number).chain(lent_records(system, number))
 }
 
-/// Returns those of the devices that a partition owns.
+/// Returns the windows of the devices that a partition owns.
 fn own_records(system: &System, number: u32) -> impl Iterator<Item = RegistersRecord> {
     let spec = &system.manifest.partitions[number as usize];
     registers(spec, &system.board).filter_map(move |registers| {
@@ -163,7 +163,8 @@ fn own_records(system: &System, number: u32) -> impl Iterator<Item = RegistersRe
     })
 }
 
-/// Returns the gates of the devices that are lent to a partition first. Nothing else helps with such a device.
+/// Returns the gates of the devices that are lent to a partition first. Nothing else helps with such a
+/// device.
 fn lent_records(system: &System, number: u32) -> impl Iterator<Item = RegistersRecord> {
     let (manifest, board) = (&system.manifest, &system.board);
     let spec = &manifest.partitions[number as usize];
