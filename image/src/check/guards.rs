@@ -52,8 +52,8 @@ pub(super) const fn is_gated(record: &RegistersRecord) -> bool {
     record.flags.get() & REGISTERS_GATED != 0
 }
 
-/// Tells whether a mapping is the window of a side. All sides of a device that is lent have its registers, and
-/// one record has its gate.
+/// Tells whether a mapping is the window of a side. All sides of a device that is lent have its registers,
+/// and one record has its gate.
 pub(super) fn is_of_side(mapping: &MemoryRecord) -> bool {
     GUARDED && mapping.flags.get() & MEMORY_SHARED != 0
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A task that drives a clock of the board as long as a keeper (guest `device-keeper`) lends the registers and
-//! the line to the task.
+//! A task that drives a clock of the board as long as a keeper (guest `device-keeper`) lends the registers
+//! and the line to the task.
 //!
 //! The task gets both with messages at the port `requests`, where the interrupts come as well, and needs a
 //! console. At last the task touches the registers that were taken back, which is a fault of its own.

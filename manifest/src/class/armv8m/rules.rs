@@ -89,8 +89,8 @@ pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
     }
 }
 
-/// Checks that a VM that holds the memory of a channel by a capability of the manifest may write it. Nothing is
-/// mapped for another one.
+/// Checks that a VM that holds the memory of a channel by a capability of the manifest may write it. Nothing
+/// is mapped for another one.
 fn holds_are_for_stores(vm: &PartitionSpec, manifest: &Manifest, report: &mut Report) {
     let sides = sides_of(manifest, &vm.name.value);
     for side in sides.iter().filter(|side| *side.spec.held) {
