@@ -43,9 +43,9 @@ impl Irqs for Machine {
         self.irq.give(line.0, Route { partition, critical });
     }
 
-    /// Unmasks a line. A level that was high when the handler of the line ended has made the line pending,
-    /// although the line is masked (Arm DDI 0553B, R_CVJS). Its device has been served since, so this state
-    /// is cleared. A level that is still high makes the line pending once more.
+    /// Opens a line. A level that is high when the handler of the line ends makes the masked line pending.
+    /// The device has been served since, so that is forgotten. A level that is still high keeps the line
+    /// pending (Arm DDI 0553B, R_CVJS).
     fn enable(&mut self, line: Line, edge: bool) {
         if !edge {
             strike(NVIC_ICPR, line.0);

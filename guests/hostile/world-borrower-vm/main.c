@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The guest `borrower` as a VM. It takes a capability for memory from its port, holds the memory and never gives
-// the memory back. The first byte of the message is its manner: 0 stores for ever, 1 loads, 2 stores where it
-// may only load, 3 holds and releases for ever, 4 stores after it has released. Each loan but those of manner
-// 3 ends with a fault. What a VM of this class may only load is not mapped for it, so the manners 1 and 2
-// fault at once.
+// The guest `borrower` as a VM. It takes a capability for memory from its port, holds the memory and never
+// gives the memory back. The first byte of the message is its manner: 0 stores for ever, 1 loads, 2 stores
+// where it may only load, 3 holds and releases for ever, 4 stores after it has released. Each manner but the
+// one with number 3 ends with a fault. What a VM of this class may only load is not mapped for it, so the
+// manners 1 and 2 fault at once.
 
 #include "board.h"
 #include "vm.h"

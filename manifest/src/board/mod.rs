@@ -94,6 +94,8 @@ tables! {
         forward "forward": bool, default(false);
         /// register write that stops the device, interrupts and DMA included, when its owner has ended
         quiesce "quiesce": Option<Quiesce>, optional;
+        /// register writes after that which end the interrupts that the device asks for already
+        clear "clear": Vec<Quiesce>, default([]);
         /// bit of the board's security controller that lets non-secure software reach the device; armv8m. A
         /// device without it cannot be given to a partition there
         gate "gate": Option<Gate>, optional;
@@ -346,6 +348,11 @@ impl Measurement {
 pub(crate) type Refuse<'a> = dyn FnMut(&str, String, &str) + 'a;
 
 impl Device {
+    /// Returns the registers that are written when the owner of the device has ended, in this order.
+    pub(crate) fn writes(&self) -> impl Iterator<Item = Quiesce> {
+        self.quiesce.iter().chain(&self.clear).copied()
+    }
+
     /// Tells whether the device has this interrupt line.
     pub(crate) fn has_line(&self, line: u32) -> bool {
         self.interrupts

@@ -12,7 +12,7 @@ tables! {
         /// bytes of the memory; a multiple of 4K, on class `armv7m` a power of two
         size "size": Option<Placed<Size>>, otherwise("required, but not with `device`");
         /// a device of the board, whose registers are the memory: each side is held, and has no doorbell;
-        /// class `aarch64`
+        /// classes `aarch64` and `armv8m`
         device "device": Option<Placed<String>>, optional;
         /// address of the memory on the board; without this key the tool finds a place
         at "place": Option<Placed<Address>>, optional;

@@ -4,8 +4,9 @@
 //! It takes a message from the port `loans`, with a capability for a channel, and holds the channel's memory.
 //! The first byte of the message is its manner: 0 stores into all words for ever, 1 loads them for ever, 2
 //! stores where it may only load, 3 holds and releases for ever, 4 stores after it has released. Before that
-//! it tries what a hold must refuse, and copies the capability as often as it can. Each loan but one of
-//! manner 3 ends with a fault of its own; the manifest lets it restart then. See the guest `lender`.
+//! it tries what a hold must refuse, and copies the capability as often as it can. Each manner but
+//! the one with number 3 ends with a fault of its own; the manifest lets it restart then. See the guest
+//! `lender`.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
