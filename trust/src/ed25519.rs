@@ -17,14 +17,15 @@ use sha2::{Digest, Sha512};
 ///
 /// Each step is a function that is not inlined, so that the stack of one is free for the next.
 #[must_use]
+#[inline(never)]
 pub fn verify(key: &[u8; KEY_LEN], message: &[u8; MESSAGE_LEN], signature: &[u8; SIGNATURE_LEN]) -> bool {
     let Some((commitment, response)) = halves(signature) else {
         return false;
     };
-    let Some(response) = scalar(response).filter(|_| point(commitment).is_some()) else {
+    let Some(response) = scalar(response).filter(|_| is_point(commitment)) else {
         return false;
     };
-    let Some(negated) = point(key).map(core::ops::Neg::neg) else {
+    let Some(negated) = negated(key) else {
         return false;
     };
     let challenge = challenge(commitment, key, message);
@@ -35,8 +36,19 @@ fn halves(signature: &[u8; SIGNATURE_LEN]) -> Option<(&[u8; 32], &[u8; 32])> {
     Some((signature.first_chunk()?, signature.last_chunk()?))
 }
 
-/// Returns the point of these bytes, if it is one and has not a small order.
+/// Tells whether the bytes are a point that has not a small order.
 #[inline(never)]
+fn is_point(bytes: &[u8; 32]) -> bool {
+    point(bytes).is_some()
+}
+
+/// Returns the negative of the point that is a key.
+#[inline(never)]
+fn negated(key: &[u8; KEY_LEN]) -> Option<EdwardsPoint> {
+    point(key).map(|point| -point)
+}
+
+/// Returns the point of these bytes, if it is one and has not a small order.
 fn point(bytes: &[u8; 32]) -> Option<EdwardsPoint> {
     let point = CompressedEdwardsY(*bytes).decompress()?;
     (!point.is_small_order()).then_some(point)
@@ -65,8 +77,17 @@ fn digest(parts: [&[u8]; 3]) -> [u8; 64] {
 /// Returns the bytes of the sum of the base point times `response` and of `negated` times `challenge`.
 #[inline(never)]
 fn combined(negated: &EdwardsPoint, challenge: &Scalar, response: &Scalar) -> [u8; 32] {
-    let sum = times(negated, challenge) + times(&ED25519_BASEPOINT_POINT, response);
-    sum.compress().to_bytes()
+    let (first, second) = (
+        times(negated, challenge),
+        times(&ED25519_BASEPOINT_POINT, response),
+    );
+    packed(&first, &second)
+}
+
+/// Returns the bytes of the sum of two points.
+#[inline(never)]
+fn packed(first: &EdwardsPoint, second: &EdwardsPoint) -> [u8; 32] {
+    (first + second).compress().to_bytes()
 }
 
 #[inline(never)]
