@@ -2,9 +2,9 @@
 //! A task of class `armv8m` that does what a broken or malicious program without privileges could do, at
 //! random.
 //!
-//! Half of its attacks are the ones of `mcu-hostile-task`, whose file says what the task needs. The others are
-//! at the border of the two worlds. A task is Secure code: it may execute BXNS, BLXNS and SG, branch to the
-//! memory of VMs, and try the registers of both worlds by all their names.
+//! Half of its attacks are the ones of `mcu-hostile-task`, whose file says what the task needs. The others
+//! are at the border of the two worlds. A task is Secure code: it may execute BXNS, BLXNS and SG, branch to
+//! the memory of VMs, and try the registers of both worlds by all their names.
 #![no_std]
 #![no_main]
 

@@ -4,8 +4,7 @@
 /// The addresses that this program is linked to (`memory.x`).
 const CODE: u32 = 0x000B_0000;
 pub const RAM: u32 = 0x2803_D000;
-/// Borders that may be wrong in the hypervisor: its own ones, those of this task, and those of the VMs of the
-/// test.
+/// Borders that the hypervisor may have wrong: of its memory, of this task, and of the VMs of the test.
 pub const BORDERS: [u32; 19] = [
     0,
     0x0002_8000,

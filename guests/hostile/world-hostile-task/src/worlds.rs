@@ -42,8 +42,8 @@ fn authority(random: &mut Random) -> u32 {
     }
 }
 
-/// Executes an instruction that changes worlds, or reads or writes a register of the other one. Its operand is a
-/// place of the Non-secure world (bit 0 clear), any other, or a value that ends something.
+/// Executes an instruction that changes worlds, or reads or writes a register of the other one. Its operand
+/// is a place of the Non-secure world (bit 0 clear), any other, or a value that ends something.
 fn instruction(random: &mut Random) -> ! {
     let number = below(random, instructions::count());
     let operand = match below(random, 3) {

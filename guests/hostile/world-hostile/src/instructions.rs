@@ -49,7 +49,8 @@ global_asm!(
     "hostile_worlds_end:",
 );
 
-/// Values that end an exception or a call from Secure code: Non-secure ones with and without floating point, Secure ones, and returns from functions.
+/// Values that end an exception or a call from Secure code: Non-secure ones with and without floating point,
+/// Secure ones, and returns from functions.
 pub const RETURNS: [u32; 16] = [
     0xFFFF_FFB0,
     0xFFFF_FFB8,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Memory of the program that nobody may change: a pattern in RAM, and the program's code.
+//! Memory of the program that must not change: a pattern in RAM, and the program's code.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
