@@ -176,6 +176,7 @@ codes! {
     NoFirstProgram = "W134", "A RAM disk has no first program that Linux can start.";
     NotAnalysed = "W135", "A policy of your own is not analysed.";
     CrowdedServer = "W136", "A server has fewer free slots than vCPUs may call it.";
+    DeviceEvent = "W137", "A task cannot wait for the interrupts of its device, or something else raises the same event.";
 }
 
 impl Code {

@@ -6,6 +6,11 @@
 //! keeps two tables of points on the stack, which takes 8 KiB on a microcontroller. Two multiplications, one
 //! after the other, take half of that, and boot has the time. Nothing here is secret.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "points and numbers of a finite group do not overflow"
+)]
+
 use bulkhead_image::layout::{KEY_LEN, MESSAGE_LEN, SIGNATURE_LEN};
 use curve25519_dalek::constants::ED25519_BASEPOINT_POINT;
 use curve25519_dalek::edwards::{CompressedEdwardsY, EdwardsPoint};

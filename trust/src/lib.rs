@@ -30,8 +30,8 @@ pub struct Owner<D> {
 }
 
 impl<D: Fn() -> [u8; 32]> Owner<D> {
-    /// Makes the trust of a class binary with this record. `class_binary` returns the digest of the class
-    /// binary's instructions and constants.
+    /// Makes the trust of a class binary with this record. `class_binary` returns the digest of the
+    /// instructions and constants of the class binary.
     pub fn new(record: TrustRecord, class_binary: D) -> Self {
         Self { record, class_binary }
     }
@@ -68,8 +68,8 @@ impl<D: Fn() -> [u8; 32]> Trust for Owner<D> {
         Ok(())
     }
 
-    /// Returns the console of the record, also of a record that is damaged elsewhere, so that a person reads
-    /// about the damage. No address of an image is trusted.
+    /// Returns the console of the record, also of a record that is damaged elsewhere: a person shall read
+    /// that it is. No address of an image is trusted.
     fn console(&self, _image: &[u8]) -> Option<ControllerRecord> {
         let console = self.record.console;
         (console.role.get() == ROLE_CONSOLE).then_some(console)

@@ -175,6 +175,7 @@ const RULES: &[(&str, &[&str])] = &[
     ("apex/c", &["apex", "guest"]),
     // It measures what the policies cost, apart from the rest of the hypervisor.
     ("guests/bench/bench", &["abi", "guest", "sched"]),
+    ("guests/bench/calibrate", &["abi", "guest", "sched"]),
     // Back ends, and the registers that a later life finds.
     ("guests/serve/*", &["abi", "devices", "guest", "services/virtio"]),
     (

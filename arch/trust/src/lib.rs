@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The trust of a class binary: the record with the keys, and the first check of the system image.
+//! The owner of the images that a class binary runs: the record with the keys, and the first check of the
+//! system image.
 //!
 //! A class binary without the part `signature` runs every image, and takes the console from the image. With
 //! the part, the console and the keys are in the class binary itself.

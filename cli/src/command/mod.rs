@@ -100,6 +100,13 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
+    /// Measure what the hypervisor costs on a machine, for its board file
+    #[command(disable_help_flag = true)]
+    Calibrate {
+        /// The arguments of the program that measures
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// List the boards
     Boards(BoardsArgs),
     /// List the scheduling policies
@@ -556,7 +563,8 @@ pub fn main() -> ExitCode {
         Command::Explain(args) => explain::run(&args),
         Command::Log(args) => log::run(&args),
         Command::Report(args) => report::run(&args),
-        Command::Bench { arguments } => bench::run(&arguments),
+        Command::Bench { arguments } => bench::run(None, &arguments),
+        Command::Calibrate { arguments } => bench::run(Some("calibrate"), &arguments),
         Command::Boards(args) => boards::run(&args),
         Command::Policies => policies::run(),
         Command::New(args) => new::run(&args),
@@ -688,7 +696,7 @@ mod tests {
         // The program `bench` has a help of its own.
         for command in Cli::command()
             .get_subcommands()
-            .filter(|command| command.get_name() != "bench")
+            .filter(|command| !["bench", "calibrate"].contains(&command.get_name()))
         {
             let help = command
                 .get_after_help()

@@ -11,6 +11,7 @@ mod arinc653;
 mod capabilities;
 mod channels;
 mod cpus;
+mod device_events;
 mod devices;
 mod direct;
 mod emulator;
@@ -69,5 +70,8 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     // A user who has an error to mend need not hear of surprises.
     if report.error_count() == 0 {
         surprises::check(manifest, board, report);
+        if let Some(board) = board {
+            device_events::check(manifest, board, report);
+        }
     }
 }
