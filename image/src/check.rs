@@ -103,23 +103,11 @@ impl<'a> Image<'a> {
         Self::check_at(None, bytes, class, sha, &Open)
     }
 
-    /// Does [`Image::check`] for a hypervisor that does not run every image.
+    /// Does [`Image::check`] for an image that is used where it lies, at its bus address, by a hypervisor that
+    /// may not run every image.
     ///
     /// # Errors
-    /// As [`Image::check`]; [`ImageError::Refused`].
-    pub fn check_signed(
-        bytes: &'a [u8],
-        class: &'static ClassFacts,
-        sha: &impl Sha256,
-        trust: &impl Trust,
-    ) -> Result<Self, ImageError> {
-        Self::check_at(None, bytes, class, sha, trust)
-    }
-
-    /// Does [`Image::check_signed`] for an image that is used where it lies, at its bus address.
-    ///
-    /// # Errors
-    /// As [`Image::check_signed`]; [`ImageError::Elsewhere`].
+    /// As [`Image::check`]; [`ImageError::Refused`], [`ImageError::Elsewhere`].
     #[inline(always)]
     pub fn check_here(
         bytes: &'a [u8],
@@ -131,7 +119,7 @@ impl<'a> Image<'a> {
     }
 
     #[inline(always)]
-    fn check_at(
+    pub(crate) fn check_at(
         base: Option<u64>,
         bytes: &'a [u8],
         class: &'static ClassFacts,

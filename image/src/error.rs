@@ -5,6 +5,7 @@
 //! than the short sentence that fits on a lockdown line.
 
 use crate::layout::Name;
+use crate::refused::Refused;
 use Phrase::{Byte, Number, Text};
 use bulkhead_abi::parts::{PARTS, Part};
 use core::fmt::{self, Write};
@@ -99,26 +100,6 @@ pub enum ImageError {
         /// The fault.
         fault: Fault,
     },
-}
-
-/// The reason why a hypervisor with keys does not run an image that is not damaged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// The class binary has no key, or its record is damaged.
-    NoKey,
-    /// The image is not signed.
-    Unsigned,
-    /// The image is signed by no key of this class binary, or its signature is damaged.
-    NotOurs,
-    /// The image is older than the least version that may run.
-    Outdated {
-        /// The version of the image.
-        found: u64,
-        /// The least version.
-        least: u64,
-    },
-    /// The image is made for another class binary, or this one is damaged.
-    OtherBinary,
 }
 
 /// A table of the image.
@@ -410,10 +391,12 @@ impl ImageError {
             Self::Lacks { part } => ("lacking part @", [Text(part), NOTHING]),
             Self::Elsewhere => ("built for another class binary", NOTHINGS),
             Self::Lengths => ("header: bad lengths", NOTHINGS),
-            Self::TablesDigest => ("tables: digest mismatch", NOTHINGS),
             // Only a class binary with keys refuses, and only it has the words.
-            Self::Refused(why) if PARTS.has(Part::Signature) => why.sentence(),
-            Self::Refused(_) => ("refused", NOTHINGS),
+            Self::Refused(why) if PARTS.has(Part::Signature) => {
+                let (words, numbers) = why.sentence();
+                (words, numbers.map(Number))
+            }
+            Self::TablesDigest | Self::Refused(_) => ("tables: digest mismatch", NOTHINGS),
             Self::PayloadDigest { index, name: ref own } => (
                 "payload @ \"@\": digest mismatch",
                 [Number(index.into()), name(own)],
@@ -431,25 +414,6 @@ impl ImageError {
                 ("@ table: @ records", [Text(table.record()), Number(found.into())])
             }
             Self::Record { table, index, .. } => ("@ @: ", [Text(table.record()), Number(index.into())]),
-        }
-    }
-}
-
-impl Refused {
-    /// Does the work of [`ImageError::sentence`].
-    fn sentence(self) -> (&'static str, [Phrase<'static>; 2]) {
-        match self {
-            Self::NoKey => ("this hypervisor has no key", NOTHINGS),
-            Self::Unsigned => ("image not signed", NOTHINGS),
-            Self::NotOurs => ("image signed by no key of this hypervisor", NOTHINGS),
-            Self::Outdated { found, least } => (
-                "image of version @, this hypervisor runs version @ or later",
-                [Number(found), Number(least)],
-            ),
-            Self::OtherBinary => (
-                "image signed for another class binary, or this one is damaged",
-                NOTHINGS,
-            ),
         }
     }
 }

@@ -28,6 +28,7 @@
 extern crate std;
 
 mod check;
+mod claimed;
 mod digest;
 mod error;
 pub mod layout;
@@ -35,6 +36,7 @@ mod limits;
 mod name;
 mod number;
 mod reader;
+mod refused;
 mod span;
 mod tables;
 mod trust;
@@ -48,8 +50,9 @@ mod writer;
 
 #[cfg(feature = "writer")]
 pub use check::guards::has_gates;
+pub use claimed::claimed_console;
 pub use digest::{BLOCK, LANES, Portable, Sha256};
-pub use error::{Fault, ImageError, Phrase, Refused, Table};
+pub use error::{Fault, ImageError, Phrase, Table};
 pub use limits::{
     MAX_ALTERNATIVES, MAX_ALTERNATIVES_PER_PARTITION, MAX_CAPABILITIES, MAX_CHANNELS, MAX_CONTROLLERS,
     MAX_DOMAINS, MAX_DOMAINS_PER_PCPU, MAX_DURATION_NS, MAX_FUNCTIONS, MAX_HELD, MAX_INTERRUPTS, MAX_LOADS,
@@ -61,7 +64,8 @@ pub use limits::{
 };
 pub use name::NameError;
 pub use reader::{HEADER_LEN, Image, claimed_length};
-pub use trust::{Open, Trust, claimed_console};
+pub use refused::Refused;
+pub use trust::{Open, Trust};
 #[cfg(feature = "writer")]
 pub use writer::{
     ImageBuilder, Payload, claim_twice, move_base, move_controller, name_policy, need_part, seal,

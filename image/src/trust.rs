@@ -6,9 +6,9 @@
 //! cryptography but SHA-256. A class binary with the part `signature` gives the code that checks a signature,
 //! and any other class binary is [`Open`].
 
-use crate::error::Refused;
-use crate::layout::{ControllerRecord, Header, MESSAGE_LEN, ROLE_CONSOLE, SECTION_CONTROLLERS};
-use zerocopy::FromBytes;
+use crate::claimed::claimed_console;
+use crate::layout::{ControllerRecord, Header, MESSAGE_LEN};
+use crate::refused::Refused;
 
 /// The first half of the message. An image of another format is another message.
 const DOMAIN: [u8; 32] = *b"bulkhead image, format 13\0\0\0\0\0\0\0";
@@ -61,20 +61,4 @@ impl Trust for Open {
     fn console(&self, image: &[u8]) -> Option<ControllerRecord> {
         claimed_console(image)
     }
-}
-
-/// Returns the console that an image which may be damaged names: for the reason why it is refused. Nothing
-/// about the record is verified but that it is inside `bytes`.
-#[must_use]
-pub fn claimed_console(bytes: &[u8]) -> Option<ControllerRecord> {
-    // The magic number may be what is damaged.
-    let (header, _) = Header::ref_from_prefix(bytes).ok()?;
-    let section = header.sections.get(SECTION_CONTROLLERS)?;
-    let table = bytes.get(section.offset.get() as usize..)?;
-    let count = section.count.get() as usize;
-    let (records, _) = <[ControllerRecord]>::ref_from_prefix_with_elems(table, count).ok()?;
-    records
-        .iter()
-        .find(|record| record.role.get() == ROLE_CONSOLE)
-        .copied()
 }

@@ -20,6 +20,7 @@ use crate::limits::TABLE_ALIGN;
 use crate::name::NameError;
 use crate::reader::{HEADER_LEN, Image};
 use crate::tables::{payload_start, total_len};
+use crate::trust::Trust;
 use bulkhead_abi::own_policy;
 use bulkhead_abi::parts::{Part, Parts};
 use bulkhead_arch_api::ClassFacts;
@@ -265,6 +266,21 @@ impl<'t> TableBytes<'t> {
 fn fill(out: &mut Vec<u8>, align: u64) {
     let align = usize::try_from(align).unwrap_or(1);
     out.resize(out.len().next_multiple_of(align), 0);
+}
+
+impl<'a> Image<'a> {
+    /// Does [`Image::check`] as a hypervisor with keys does it.
+    ///
+    /// # Errors
+    /// As [`Image::check`]; [`ImageError::Refused`].
+    pub fn check_signed(
+        bytes: &'a [u8],
+        class: &'static ClassFacts,
+        sha: &impl Sha256,
+        trust: &impl Trust,
+    ) -> Result<Self, ImageError> {
+        Self::check_at(None, bytes, class, sha, trust)
+    }
 }
 
 /// Computes the digest of the tables anew, for tests that change an image without the writer. Bytes
