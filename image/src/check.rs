@@ -103,8 +103,8 @@ impl<'a> Image<'a> {
         Self::check_at(None, bytes, class, sha, &Open)
     }
 
-    /// Does [`Image::check`] for an image that is used where it lies, at its bus address, by a hypervisor that
-    /// may not run every image.
+    /// Does [`Image::check`] for an image that is used where it lies, at its bus address. The hypervisor may
+    /// have keys.
     ///
     /// # Errors
     /// As [`Image::check`]; [`ImageError::Refused`], [`ImageError::Elsewhere`].

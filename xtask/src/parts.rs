@@ -244,8 +244,8 @@ fn measured(board: &Board) -> Parts {
     of_class(board.class).without(Parts::of(&[Part::OwnPolicy, Part::SecondPcpu]))
 }
 
-/// Returns the bytes that a part adds to the others, but for those that are built on it. The check of
-/// signatures is measured beside the smallest variant: with all other parts it does not fit a microcontroller.
+/// Returns the bytes that a part adds to the others, but for those that are built on it. The part `signature`
+/// is measured beside the smallest variant: with all other parts it does not fit a microcontroller.
 fn part_bytes(board: &Board, part: Part) -> Result<u64, String> {
     let built_on = |user: &Part| user.needs().has(part);
     let users: Vec<Part> = Part::ALL.iter().copied().filter(built_on).collect();

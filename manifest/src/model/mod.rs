@@ -65,8 +65,7 @@ tables! {
         signature "signature": Option<SignatureSpec>, optional;
     }
 
-    /// The owner of the system, and the version of its image. A hypervisor with this table runs only images
-    /// that the owner has signed.
+    /// The owner, and the version of the image. The hypervisor runs only what the owner has signed.
     pub(crate) SignatureSpec [place] = "a signature table" {
         /// file with the public key of the owner, relative to the manifest; `bulkhead keygen` makes one
         key "key": Option<Placed<String>>, required;
