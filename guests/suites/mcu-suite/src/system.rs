@@ -16,8 +16,6 @@ pub const ISER: u32 = 0xE000_E100;
 pub const ICER: u32 = 0xE000_E180;
 pub const ISPR: u32 = 0xE000_E200;
 pub const PRIORITIES: u32 = 0xE000_E400;
-/// An address at which no device answers.
-pub const NOWHERE: u32 = 0x5000_0000;
 pub const MSTKERR: u32 = 1 << 4;
 pub const ALL_FAULTS: u32 = 7 << 16;
 
@@ -26,6 +24,11 @@ pub static RIGHT_RETURN: AtomicU32 = AtomicU32::new(0);
 /// The frame of an exception whose xPSR was changed, and the old xPSR.
 pub static CHANGED_FRAME: AtomicU32 = AtomicU32::new(0);
 pub static RIGHT_STATE: AtomicU32 = AtomicU32::new(0);
+
+/// Loads a register without the bits that are not printed.
+pub fn load_shown(register: u32) -> u32 {
+    load(register) & !crate::place::hidden(register)
+}
 
 /// Calls `function` with PSP as the stack.
 pub fn on_process_stack(function: extern "C" fn()) {
