@@ -33,10 +33,8 @@ pub const fn hidden(register: u32) -> u32 {
         0xE000_ED0C => 1 << 13,
         // SHCSR: BusFault, HardFault and NMI.
         0xE000_ED24 => 1 << 1 | 1 << 2 | 1 << 5 | 1 << 14 | 1 << 17 | 1 << 21,
-        // CFSR.BFSR.
-        0xE000_ED28 => 0xFF00,
-        // HFSR and BFAR.
-        0xE000_ED2C | 0xE000_ED38 => u32::MAX,
+        // HFSR and BFAR. CFSR is clear after a switch.
+        0xE000_ED28 | 0xE000_ED2C | 0xE000_ED38 => u32::MAX,
         _ => 0,
     }
 }
