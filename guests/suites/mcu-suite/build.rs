@@ -18,6 +18,9 @@ const SEED: u64 = 0x2545_F491_4F6C_DD1D;
 
 struct Writer {
     state: u64,
+    /// True for the Non-secure world of Armv8-M, which has no BusFault: neither its priority in SHPR1 nor
+    /// BFAR.
+    is_world: bool,
     text: String,
 }
 
@@ -74,7 +77,9 @@ impl Writer {
     fn zone(&mut self) -> (&'static str, u64, u64) {
         match self.below(4) {
             0 => ("r9", 0, 32),
+            1 if self.is_world => ("r10", 0x1C, 8),
             1 => ("r10", 0x18, 12),
+            2 if self.is_world => ("r10", 0x34, 4),
             2 => ("r10", 0x34, 8),
             _ => ("r11", 0, 32),
         }
@@ -283,6 +288,7 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     let mut writer = Writer {
         state: SEED,
+        is_world: package.ends_with("world-suite"),
         text: ".section .text.suite_blocks, \"ax\"\n.syntax unified\n".to_owned(),
     };
     for index in 0..BLOCKS {

@@ -6,7 +6,8 @@ use core::arch::global_asm;
 
 use crate::console::print;
 use crate::cpu::{load, process_stack, set_basepri, set_faultmask, set_primask, set_process_stack, store};
-use crate::entry::RAM;
+use crate::place::{self, PRIORITIES, RAM};
+use crate::system::load_shown;
 use crate::{Digest, Random};
 
 global_asm!(include_str!(concat!(env!("OUT_DIR"), "/blocks.s")), options(raw));
@@ -43,7 +44,6 @@ unsafe extern "C" {
 
 /// RAM the blocks may use; after the process stack.
 const SCRATCH: u32 = RAM + 0x8100;
-const PRIORITIES: u32 = 0xE000_E400;
 const SYSTEM: u32 = 0xE000_ED00;
 const HANDLER_PRIORITIES: u32 = SYSTEM + 0x18;
 const FAULT_ADDRESSES: u32 = SYSTEM + 0x34;
@@ -92,10 +92,10 @@ fn run_block(block: u32, registers: &mut [u32; 14], digest: &mut Digest) {
         digest.add(load(PRIORITIES + word * 4));
     }
     for word in 0..3 {
-        digest.add(load(HANDLER_PRIORITIES + word * 4));
+        digest.add(load_shown(HANDLER_PRIORITIES + word * 4));
         store(HANDLER_PRIORITIES + word * 4, 0);
     }
-    for word in 0..2 {
+    for word in 0..place::FAULT_ADDRESSES {
         digest.add(load(FAULT_ADDRESSES + word * 4));
     }
 }

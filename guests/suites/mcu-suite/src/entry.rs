@@ -36,7 +36,3 @@ unsafe extern "C" {
     #[link_name = "suite_closed_code"]
     pub fn closed_code();
 }
-
-/// The addresses at which the linker script puts the program and its RAM.
-pub const CODE: u32 = 0x0005_0000;
-pub const RAM: u32 = 0x2002_0000;

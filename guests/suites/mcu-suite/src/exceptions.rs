@@ -13,10 +13,11 @@ use crate::cpu::{
     primask, process_stack, send_and_wait, set_basepri, set_control, set_faultmask, set_primask, store,
     undefined, wait_for_event,
 };
-use crate::entry::{CODE, RAM, closed_code};
+use crate::entry::closed_code;
+use crate::place::{CODE, NOWHERE, RAM};
 use crate::system::{
-    ALL_FAULTS, CCR, CFSR, CHANGED_FRAME, HFSR, ICSR, ISER, ISPR, MSTKERR, NOWHERE, RIGHT_RETURN,
-    RIGHT_STATE, SHCSR, mend, on_process_stack, priority, restore, system_priority,
+    ALL_FAULTS, CCR, CFSR, CHANGED_FRAME, HFSR, ICSR, ISER, ISPR, MSTKERR, RIGHT_RETURN, RIGHT_STATE, SHCSR,
+    mend, on_process_stack, priority, restore, system_priority,
 };
 
 const SCR: u32 = 0xE000_ED10;

@@ -22,6 +22,8 @@ mod console;
 mod cpu;
 mod entry;
 mod exceptions;
+mod place;
+mod random;
 mod registers;
 mod reset;
 mod storm;
@@ -29,47 +31,7 @@ mod system;
 mod transfers;
 
 use console::print;
-
-/// Rounds of a line of output.
-const GROUP: u32 = 50;
-
-/// A small generator of numbers (xorshift32), the same everywhere.
-pub struct Random(u32);
-
-impl Random {
-    /// Returns a generator with a seed.
-    pub const fn new(seed: u32) -> Self {
-        Self(seed | 1)
-    }
-
-    /// Draws the next number.
-    pub fn draw(&mut self) -> u32 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 17;
-        self.0 ^= self.0 << 5;
-        self.0
-    }
-
-    /// Draws the next number below `limit`.
-    pub fn below(&mut self, limit: u32) -> u32 {
-        self.draw() % limit
-    }
-}
-
-/// A digest of what is seen (FNV-1a of words).
-#[derive(Clone, Copy)]
-pub struct Digest(pub u32);
-
-impl Digest {
-    /// The digest of nothing.
-    pub const EMPTY: Self = Self(0x811C_9DC5);
-
-    /// Adds a word.
-    pub fn add(&mut self, word: u32) {
-        self.0 = (self.0 ^ word).wrapping_mul(0x0100_0193);
-        self.0 ^= self.0 >> 15;
-    }
-}
+use random::{Digest, Random};
 
 /// Called by the reset code with RAM set up, on the main stack.
 #[unsafe(no_mangle)]
@@ -81,29 +43,5 @@ extern "C" fn guest_main() -> ! {
     blocks::run();
     storm::run();
     transfers::run();
-    print!("suite: done\n");
-    more()
-}
-
-/// Random code and storms for as long as anybody looks: 2304 instructions and 2400 operations a round.
-fn more() -> ! {
-    let mut digest = Digest::EMPTY;
-    for round in 0.. {
-        blocks::more(round, &mut digest);
-        let storms = storm::more(round);
-        if round % GROUP == GROUP - 1 {
-            print!("more: {} rounds, {:08x} {:08x}\n", round + 1, digest.0, storms);
-        }
-    }
-    loop {
-        cpu::wait();
-    }
-}
-
-#[panic_handler]
-fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
-    print!("suite: panic: {}\n", info);
-    loop {
-        cpu::wait();
-    }
+    random::more()
 }

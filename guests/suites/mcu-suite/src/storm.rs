@@ -13,7 +13,10 @@ use crate::cpu::{
     load_unprivileged, main_stack, primask, process_stack, set_basepri, set_basepri_max, set_control,
     settle_float, store, store_byte, undefined,
 };
-use crate::system::{ICER, ICSR, ISER, ISPR, PRIORITIES, SHCSR, mend, on_process_stack, restore};
+use crate::place::{HAS_ALL_FAULTS, LINES};
+use crate::system::{
+    ALL_FAULTS, ICER, ICSR, ISER, ISPR, PRIORITIES, SHCSR, load_shown, mend, on_process_stack, restore,
+};
 use crate::{Digest, Random};
 
 /// Storms in all, and operations of each.
@@ -48,6 +51,12 @@ fn draw(limit: u32) -> u32 {
     (number >> 8) % limit
 }
 
+/// Draws a line of this program's own.
+fn line() -> u32 {
+    let line = draw(32);
+    if LINES >> line & 1 != 0 { line } else { line + 1 }
+}
+
 fn note(word: u32) {
     let mut digest = Digest(DIGEST.load(Relaxed));
     digest.add(word);
@@ -68,20 +77,29 @@ fn note_state() {
     note_strictly(control());
     note_strictly(process_stack());
     for register in [ICSR, SHCSR, ISER, ISPR, 0xE000_E300] {
-        note(load(register));
+        note(load_shown(register));
     }
 }
 
-/// Tells whether a fault or a call can be taken here. Otherwise the processor would lock up.
+/// Tells whether a fault or a call can be taken here. Otherwise the processor would lock up. A program whose
+/// HardFault is another's makes none that would become one.
 fn faults_allowed() -> bool {
-    !matches!(handler(), 2 | 3) && faultmask() == 0
+    let is_first = || handler() | primask() | basepri() == 0;
+    !matches!(handler(), 2 | 3) && faultmask() == 0 && (HAS_ALL_FAULTS || is_first())
+}
+
+/// Enables these faults and no others. Without HardFault, all stay enabled.
+fn change_faults(enabled: u32) {
+    if HAS_ALL_FAULTS {
+        store(SHCSR, load(SHCSR) & !ALL_FAULTS | enabled);
+    }
 }
 
 /// Does one operation. Returns false if the handler ends.
 fn operation() -> bool {
     match draw(24) {
-        0..=2 => store(ISPR, 1 << draw(32)),
-        3 => store(0xE000_EF00, draw(32)),
+        0..=2 => store(ISPR, 1 << line()),
+        3 => store(0xE000_EF00, line()),
         4 => store(ICSR, 1 << 28),
         5 => store(ICSR, 1 << 26),
         6 | 7 if faults_allowed() => call(),
@@ -90,7 +108,7 @@ fn operation() -> bool {
         10 => set_basepri_max(draw(4) * 0x40),
         // In HardFault and NMI the manual forbids to set it (B5.2.3), which QEMU does not know.
         11 => change_masks(draw(4) == 0 && faults_allowed(), true),
-        12 => store_byte(PRIORITIES + draw(32), (draw(4) * 0x40 + draw(2)) as u8),
+        12 => store_byte(PRIORITIES + line(), (draw(4) * 0x40 + draw(2)) as u8),
         13 => {
             const WITH_PRIORITY: [u32; 6] = [4, 5, 6, 11, 14, 15];
             let exception = WITH_PRIORITY[draw(6) as usize];
@@ -103,10 +121,10 @@ fn operation() -> bool {
         15 => store(0xE000_E280, draw(1 << 16) << draw(17)),
         16 => store(0xE000_ED0C, 0x05FA_0000 | draw(8) << 8),
         17 if faults_allowed() => undefined(draw(2) == 0),
-        18 if faults_allowed() => note(load_unprivileged(ICSR)),
-        19 => store(SHCSR, load(SHCSR) & !(7 << 16) | draw(8) << 16),
+        18 if HAS_ALL_FAULTS && faults_allowed() => note(load_unprivileged(ICSR)),
+        19 => change_faults(draw(8) << 16),
         20 => note(exchange_float(draw(1 << 20))),
-        21 if draw(8) == 0 => store(ICSR, 1 << 31),
+        21 if draw(8) == 0 && HAS_ALL_FAULTS => store(ICSR, 1 << 31),
         22 => set_control(control() & !4),
         _ => {
             if handler() != 0 {
@@ -141,8 +159,8 @@ pub fn exception(exc_return: u32, frame: u32) -> u32 {
     note_strictly(main_stack());
     let mut result = exc_return;
     if (3..=6).contains(&number) {
-        note(load(0xE000_ED28));
-        note(load(0xE000_ED2C));
+        note(load_shown(0xE000_ED28));
+        note(load_shown(0xE000_ED2C));
         result = mend(exc_return, frame);
     }
     note_state();

@@ -6,6 +6,7 @@ use core::arch::asm;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::cpu::{barrier, load, load_half, set_basepri, set_faultmask, set_primask, store, store_byte};
+use crate::place::HAS_ALL_FAULTS;
 
 pub const ICSR: u32 = 0xE000_ED04;
 pub const SHCSR: u32 = 0xE000_ED24;
@@ -16,8 +17,6 @@ pub const ISER: u32 = 0xE000_E100;
 pub const ICER: u32 = 0xE000_E180;
 pub const ISPR: u32 = 0xE000_E200;
 pub const PRIORITIES: u32 = 0xE000_E400;
-/// An address at which no device answers.
-pub const NOWHERE: u32 = 0x5000_0000;
 pub const MSTKERR: u32 = 1 << 4;
 pub const ALL_FAULTS: u32 = 7 << 16;
 
@@ -26,6 +25,11 @@ pub static RIGHT_RETURN: AtomicU32 = AtomicU32::new(0);
 /// The frame of an exception whose xPSR was changed, and the old xPSR.
 pub static CHANGED_FRAME: AtomicU32 = AtomicU32::new(0);
 pub static RIGHT_STATE: AtomicU32 = AtomicU32::new(0);
+
+/// Loads a register without the bits that are not printed.
+pub fn load_shown(register: u32) -> u32 {
+    load(register) & !crate::place::hidden(register)
+}
 
 /// Calls `function` with PSP as the stack.
 pub fn on_process_stack(function: extern "C" fn()) {
@@ -104,7 +108,8 @@ pub fn mend(exc_return: u32, frame: u32) -> u32 {
     if status & (1 | 1 << 8 | 1 << 17) != 0 {
         store(frame + 24, load(frame + 20) & !1);
         store(frame + 28, load(frame + 28) | 1 << 24);
-    } else if status != 0 {
+    } else if status != 0 || !HAS_ALL_FAULTS {
+        // The status of the Non-secure world is gone if another VM had the processor meanwhile.
         let length = if load_half(pc) >> 11 >= 0b11101 { 4 } else { 2 };
         store(frame + 24, pc + length);
         // The IT block goes on one instruction further; there is none that has more than one.
