@@ -611,7 +611,7 @@ impl Damage {
         Ok(())
     }
 
-    /// Forges an image: whatever is changed, the digest of the tables is right.
+    /// Forges an image. The digest of its tables is right after the change.
     fn forge(&self, image: &mut [u8]) -> Result<(), String> {
         match *self {
             Self::Needs(ref part) => {
