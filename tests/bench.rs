@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The figures of `bulkhead bench` are as on the blessed pages, one for each class: `bench`,
-//! `bench-mcu`, `bench-worlds`, `bench-x86` and `bench-ppc`. Linux is nearly as fast in a VM as on the bare
-//! board: `bench-linux`, `bench-linux-x86` and `bench-linux-ppc`.
+//! The figures of `bulkhead bench` are as on the blessed pages, one for each class: `bench`, `bench-mcu`,
+//! `bench-worlds`, `bench-x86` and `bench-ppc`. Linux is nearly as fast in a VM as on the bare board:
+//! `bench-linux`, `bench-linux-x86` and `bench-linux-ppc`. The system of `bulkhead calibrate` measures no
+//! more than the board's file charges: `bench-calibrate`.
 
 use bulkhead::problem::Problem;
 use bulkhead::ui::progress::Progress;
-use bulkhead_bench::{differences, linux, pages, timing};
+use bulkhead_bench::{calibrate, differences, linux, pages, timing};
 use bulkhead_tests::ENABLE;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,12 +17,15 @@ type Findings = Result<Vec<String>, Problem>;
 /// The name of a case, and the function that finds its verdict.
 type Case = (&'static str, fn() -> Findings);
 
-const CASES: [Case; 8] = [
+const CASES: [Case; 9] = [
     ("bench", || page("docs/timing.md")),
     ("bench-mcu", || page("docs/timing-mcu.md")),
     ("bench-worlds", || page("docs/timing-worlds.md")),
     ("bench-x86", || page("docs/timing-x86.md")),
     ("bench-ppc", || page("docs/timing-ppc405.md")),
+    ("bench-calibrate", || {
+        calibrate::undercharged("qemu-virt-aarch64", 50)
+    }),
     ("bench-linux", || operations("qemu-virt-aarch64")),
     ("bench-linux-x86", || operations("qemu-q35-x86_64")),
     ("bench-linux-ppc", || operations("ref405ep")),

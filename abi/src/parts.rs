@@ -39,11 +39,11 @@ macro_rules! parts {
         pub const PARTS: Parts = Parts::NONE$(.with_if(cfg!(feature = $name), Part::$part))*;
 
         impl Parts {
-            /// Returns the name of the first part of the set that this build lacks, if it is one that class
-            /// binaries are built ahead with. A build has the names of no other parts.
+            /// Returns the name of the first part of the set that this build lacks, if it is one that a build
+            /// has the name of.
             #[must_use]
             pub const fn first_lacking(self) -> Option<&'static str> {
-                $(if !cfg!(feature = $name) && BUILT_AHEAD.has(Part::$part) && self.has(Part::$part) {
+                $(if !cfg!(feature = $name) && NAMED.has(Part::$part) && self.has(Part::$part) {
                     return Some($name);
                 })*
                 None
@@ -95,6 +95,8 @@ parts! {
     SecondPcpu = 19, "second-pcpu";
     /// Interrupts of devices that a task reaches by itself; class armv8m.
     TaskLines = 20, "task-lines";
+    /// The check who has made the system image. No variant has it.
+    Signature = 21, "signature";
 }
 
 impl Part {
@@ -213,9 +215,14 @@ pub const VARIANTS: [Variant; 3] = [
     },
 ];
 
-/// All parts but those that are only in a class binary for one system: the policy of the user's own, and the
-/// second pCPU of a microcontroller.
-const BUILT_AHEAD: Parts = Parts::ALL.without(Parts::of(&[Part::OwnPolicy, Part::SecondPcpu]));
+/// All parts but those that are only in a class binary for one system: the policy of the user's own, the
+/// second pCPU of a microcontroller, and the keys of the system's owner.
+const BUILT_AHEAD: Parts =
+    Parts::ALL.without(Parts::of(&[Part::OwnPolicy, Part::SecondPcpu, Part::Signature]));
+
+/// The parts of which each build has the names. A board may get an image that needs one of them, and the
+/// class binary of another system.
+const NAMED: Parts = BUILT_AHEAD.with(Part::Signature);
 
 /// VMs and tasks beside each other, with memory that they share.
 const STATIC: Parts = Parts::of(&[Part::Channels, Part::Functions, Part::Flash, Part::Text]);
@@ -253,7 +260,11 @@ mod tests {
             smaller = variant.parts;
         }
         let left_out = Parts::ALL.without(smaller);
-        assert!(left_out.iter().eq([Part::OwnPolicy, Part::SecondPcpu]));
+        assert!(
+            left_out
+                .iter()
+                .eq([Part::OwnPolicy, Part::SecondPcpu, Part::Signature])
+        );
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! | file | |
 //! |---|---|
 //! | `command` | the command line |
+//! | `calibrate` | `bulkhead calibrate`: the costs on a machine |
 //! | `class` | the differences between classes: page and measurement |
 //! | `page` | the pages with blessed figures, one for each class |
 //! | `latency` | the experiment of a serial receive |
@@ -36,6 +37,7 @@ use bulkhead::problem::Problem;
 use bulkhead::ui::progress::Progress;
 use bulkhead_manifest::Board;
 
+pub mod calibrate;
 mod cells;
 mod class;
 pub mod command;

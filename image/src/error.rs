@@ -5,7 +5,9 @@
 //! than the short sentence that fits on a lockdown line.
 
 use crate::layout::Name;
+use crate::refused::Refused;
 use Phrase::{Byte, Number, Text};
+use bulkhead_abi::parts::{PARTS, Part};
 use core::fmt::{self, Write};
 
 /// Why an image is refused.
@@ -59,6 +61,8 @@ pub enum ImageError {
     Lengths,
     /// The tables are not what was built.
     TablesDigest,
+    /// The image is not damaged, but the hypervisor has keys, and does not run it.
+    Refused(Refused),
     /// A payload is not what was built.
     PayloadDigest {
         /// Index of the payload.
@@ -387,7 +391,12 @@ impl ImageError {
             Self::Lacks { part } => ("lacking part @", [Text(part), NOTHING]),
             Self::Elsewhere => ("built for another class binary", NOTHINGS),
             Self::Lengths => ("header: bad lengths", NOTHINGS),
-            Self::TablesDigest => ("tables: digest mismatch", NOTHINGS),
+            // Only a class binary with keys refuses, and only it has the words.
+            Self::Refused(why) if PARTS.has(Part::Signature) => {
+                let (words, numbers) = why.sentence();
+                (words, numbers.map(Number))
+            }
+            Self::TablesDigest | Self::Refused(_) => ("tables: digest mismatch", NOTHINGS),
             Self::PayloadDigest { index, name: ref own } => (
                 "payload @ \"@\": digest mismatch",
                 [Number(index.into()), name(own)],

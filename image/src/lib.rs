@@ -28,6 +28,7 @@
 extern crate std;
 
 mod check;
+mod claimed;
 mod digest;
 mod error;
 pub mod layout;
@@ -35,8 +36,10 @@ mod limits;
 mod name;
 mod number;
 mod reader;
+mod refused;
 mod span;
 mod tables;
+mod trust;
 #[cfg(feature = "writer")]
 #[expect(
     clippy::arithmetic_side_effects,
@@ -47,6 +50,7 @@ mod writer;
 
 #[cfg(feature = "writer")]
 pub use check::guards::has_gates;
+pub use claimed::claimed_console;
 pub use digest::{BLOCK, LANES, Portable, Sha256};
 pub use error::{Fault, ImageError, Phrase, Table};
 pub use limits::{
@@ -59,8 +63,11 @@ pub use limits::{
     MESSAGE_HEADER_WORDS, MESSAGE_WORDS, MessageLimits, PAGE_SIZE, PcpuLimits, channel_limits,
 };
 pub use name::NameError;
-pub use reader::{HEADER_LEN, Image, claimed_console, claimed_length};
+pub use reader::{HEADER_LEN, Image, claimed_length};
+pub use refused::Refused;
+pub use trust::{Open, Trust};
 #[cfg(feature = "writer")]
 pub use writer::{
-    ImageBuilder, Payload, claim_twice, move_base, move_controller, name_policy, need_part, sign_tables,
+    ImageBuilder, Payload, claim_twice, move_base, move_controller, name_policy, need_part, seal,
+    set_version, sign_tables,
 };

@@ -14,7 +14,7 @@
 use crate::dispatch::Pcpu;
 use crate::parts::{PartOf, Rest, TASK_LINES};
 use bulkhead_arch_api::{Arch, Drivers, Line, PartitionId, PartitionKind, VcpuId};
-use bulkhead_image::layout::InterruptRecord;
+use bulkhead_image::layout::{InterruptRecord, TRIGGER_EDGE};
 use bulkhead_sched::{PcpuPolicy, Slot};
 
 /// The lines of tasks, on a pCPU.
@@ -49,7 +49,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> TaskLines<'_, '_, '_, A, D, P> {
         for record in interrupts.filter(|record| owner_of(record) == partition) {
             let line = Line(record.line.get());
             if are_open {
-                self.pcpu.machine.enable(line, false);
+                self.pcpu
+                    .machine
+                    .enable(line, record.trigger.get() == TRIGGER_EDGE);
             } else {
                 self.pcpu.machine.disable(line);
             }

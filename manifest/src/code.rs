@@ -141,6 +141,7 @@ codes! {
     NoGate = "E108", "A device of a partition cannot be kept from the others: the board file gives no gate of it.";
     HexDamaged = "E109", "A file of Intel HEX is truncated or damaged.";
     NotMovable = "E110", "A program cannot be moved to another address.";
+    BadKey = "E111", "Images cannot be signed for a key, or no image could ever be run.";
     IdlePcpu = "W101", "A pCPU is configured, but no vCPU uses it.";
     UnusedAction = "W102", "A health action can never be taken.";
     NeverStarted = "W103", "A partition is not started at boot, and no partition can start it.";

@@ -7,8 +7,9 @@ mod support;
 use bulkhead_abi::hypercall::DEVICE_EVENT;
 use bulkhead_arch_api::class::ARMV8M;
 use bulkhead_image::layout::{
-    CONTROLLER_ARM_MPC, CONTROLLER_IOTKIT_SECURITY, MEMORY_CLEAR, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE,
-    REGISTERS_GATED, REGISTERS_QUIESCED, ROLE_PROCESSORS, ROLE_SECURITY,
+    CONTROLLER_ARM_MPC, CONTROLLER_IOTKIT_SECURITY, MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ,
+    MEMORY_SHARED, MEMORY_WRITE, REGISTERS_GATED, REGISTERS_QUIESCED, ROLE_PROCESSORS, ROLE_SECURITY,
+    SIDE_DEVICE, SIDE_HELD, SIDE_WRITES,
 };
 use bulkhead_image::{Image, Portable};
 use bulkhead_manifest::parts::Part;
@@ -86,7 +87,20 @@ fn the_image_says_what_guards_memory_and_devices() {
             (record.host.get(), record.gate_offset.get(), record.gate_bit.get())
         })
         .collect();
-    assert_eq!(gates, [(0x4020_1000, 0x84, 6), (0x4000_1000, 0x70, 1)]);
+    // Two registers of each device are written at the end of the VM: one stops the device, one clears it.
+    let expected = [
+        (0x4020_1000, 0x84, 6),
+        (0x4020_100c, 0x84, 6),
+        (0x4000_1000, 0x70, 1),
+        (0x4000_100c, 0x70, 1),
+    ];
+    assert_eq!(gates, expected);
+    let writes = image.registers().iter().map(|record| {
+        let register = record.host.get() + u64::from(record.quiesce_offset.get());
+        (register & 0xfff, record.size.get(), record.quiesce_value.get())
+    });
+    let expected = [(8, 0xc, 0), (0xc, 0xff4, 0xf), (0, 0xc, 0), (0xc, 0xff4, 1)];
+    assert!(writes.eq(expected));
     // The registers of the hypervisor's own devices are in the memory map, and what they guard is not.
     let rows = system.memory_map();
     assert_eq!(rows.iter().filter(|row| row.what == "security").count(), 5);
@@ -99,10 +113,11 @@ fn a_task_has_a_device_by_its_own_gate_and_one_event() {
     let system = system_of(&manifest, "driver", &firmware_at(CODE, RAM + 0x400)).expect("a system");
     let bytes = image(&system);
     let image = Image::check(&bytes, &ARMV8M, &Portable).expect("checked");
-    let [record] = image.registers() else {
-        panic!("one window of registers")
-    };
-    assert_eq!((record.gate_offset.get(), record.gate_bit.get()), (0x84, 7));
+    let mut gates = image
+        .registers()
+        .iter()
+        .map(|record| (record.gate_offset.get(), record.gate_bit.get()));
+    assert!(gates.len() == 2 && gates.all(|gate| gate == (0x84, 7)));
     let lines = image.interrupts().iter();
     let lines: Vec<_> = lines
         .map(|record| (record.line.get(), record.virtual_line.get()))
@@ -117,6 +132,36 @@ fn a_task_has_a_device_by_its_own_gate_and_one_event() {
     let page = image.residents().iter().map(|resident| resident.size.get()).max();
     let list = size_of::<bulkhead_abi::startup::StartupDevice>() + 16;
     assert!(page.is_some_and(|bytes| bytes >= list as u64));
+}
+
+#[test]
+fn a_device_that_is_lent_has_a_gate_for_tasks_and_no_rights() {
+    let lent = r#"line = { interrupt = "clock" }
+[channel.clock]
+device = "timer0"
+side = [{ partition = "driver" }]
+"#;
+    let manifest = format!("{TASK}{lent}");
+    let system = system_of(&manifest, "driver", &firmware_at(CODE, RAM + 0x400)).expect("a system");
+    let bytes = image(&system);
+    let image = Image::check(&bytes, &ARMV8M, &Portable).expect("checked");
+    let [record] = image.registers() else {
+        panic!("one window of registers")
+    };
+    assert_eq!(
+        record.flags.get(),
+        REGISTERS_GATED,
+        "the hypervisor writes nothing there"
+    );
+    assert_eq!((record.gate_offset.get(), record.gate_bit.get()), (0x70, 0));
+    let window = image
+        .memory_of(0)
+        .find(|mapping| mapping.guest.get() == 0x4000_0000);
+    let flags = window.map(|mapping| (mapping.size.get(), mapping.flags.get()));
+    assert_eq!(flags, Some((0x1000, MEMORY_SHARED | MEMORY_DEVICE)));
+    let [side] = image.sides() else { panic!("one side") };
+    assert_eq!(side.flags.get(), SIDE_DEVICE | SIDE_HELD | SIDE_WRITES);
+    assert_eq!(side.line.get(), 3 + 1);
 }
 
 #[test]

@@ -16,6 +16,8 @@ const RULES: &[(&str, &[&str])] = &[
     ("sched/remote", &["sched"]),
     // The facts of each class.
     ("image", &["abi", "arch/api"]),
+    // The check of signatures, with its cryptography.
+    ("trust", &["image"]),
     ("devices", &["abi", "arch/api"]),
     ("kernel", &["abi", "sched", "image", "arch/api", "devices"]),
     (
@@ -34,7 +36,15 @@ const RULES: &[(&str, &[&str])] = &[
     // The facts of each class.
     (
         "cli",
-        &["manifest", "image", "sched", "sched/remote", "abi", "arch/api"],
+        &[
+            "manifest",
+            "image",
+            "trust",
+            "sched",
+            "sched/remote",
+            "abi",
+            "arch/api",
+        ],
     ),
     // An instrument of the hypervisor's developers: no user's tool depends on it.
     ("bench", &["cli", "image", "manifest", "sched", "arch/api"]),
@@ -48,12 +58,21 @@ const RULES: &[(&str, &[&str])] = &[
     // The halves that twins share. The system image says where the console is, and how long the image is.
     (
         "arch/one-pcpu",
-        &["abi", "image", "arch/api", "arch/support", "drivers"],
+        &[
+            "abi",
+            "image",
+            "arch/api",
+            "arch/support",
+            "arch/trust",
+            "drivers",
+        ],
     ),
     (
         "arch/translating",
         &["abi", "image", "arch/api", "arch/support", "arch/paging"],
     ),
+    // The record with the keys of the owner, and the first look at the system image.
+    ("arch/trust", &["image", "trust", "arch/api"]),
     ("arch/paging", &["arch/api"]),
     ("arch/vgic", &["arch/api"]),
     ("arch/regions", &["arch/api"]),
@@ -71,6 +90,7 @@ const RULES: &[(&str, &[&str])] = &[
             "arch/api",
             "arch/translating",
             "arch/support",
+            "arch/trust",
             "arch/paging",
             "arch/vgic",
             "arch/aarch64/core",
@@ -86,6 +106,7 @@ const RULES: &[(&str, &[&str])] = &[
             "arch/api",
             "arch/one-pcpu",
             "arch/support",
+            "arch/trust",
             "arch/regions",
             "arch/armv7m/core",
             "drivers",
@@ -101,6 +122,7 @@ const RULES: &[(&str, &[&str])] = &[
             "arch/api",
             "arch/one-pcpu",
             "arch/support",
+            "arch/trust",
             "arch/regions",
             "arch/armv7m/core",
             "arch/armv8m/core",
@@ -115,6 +137,7 @@ const RULES: &[(&str, &[&str])] = &[
             "arch/api",
             "arch/translating",
             "arch/support",
+            "arch/trust",
             "arch/paging",
             "arch/x86_64/core",
         ],
@@ -128,6 +151,7 @@ const RULES: &[(&str, &[&str])] = &[
             "arch/api",
             "arch/one-pcpu",
             "arch/support",
+            "arch/trust",
             "arch/ppc405/core",
             "drivers",
         ],
@@ -151,6 +175,7 @@ const RULES: &[(&str, &[&str])] = &[
     ("apex/c", &["apex", "guest"]),
     // It measures what the policies cost, apart from the rest of the hypervisor.
     ("guests/bench/bench", &["abi", "guest", "sched"]),
+    ("guests/bench/calibrate", &["abi", "guest", "sched"]),
     // Back ends, and the registers that a later life finds.
     ("guests/serve/*", &["abi", "devices", "guest", "services/virtio"]),
     (

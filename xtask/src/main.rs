@@ -113,6 +113,9 @@ enum Command {
         /// Measure on this class only
         #[arg(long, requires = "measure")]
         class: Option<String>,
+        /// Measure this part only
+        #[arg(long, requires = "measure")]
+        part: Option<String>,
         /// Lower the limits of the variants to what is measured
         #[arg(long, conflicts_with = "measure")]
         lower: bool,
@@ -168,7 +171,7 @@ fn main() -> ExitCode {
         } => size::check(elf.as_deref(), *small, *functions),
         Command::Parts { lower: true, .. } => parts::lower(),
         Command::Parts { measure: false, .. } => parts::check(),
-        Command::Parts { class, .. } => parts::measure(class.as_deref()),
+        Command::Parts { class, part, .. } => parts::measure(class.as_deref(), part.as_deref()),
         Command::Lines => size::lines(),
         Command::Stack {
             elf: Some(elf),

@@ -81,8 +81,8 @@ pub fn fits(name: &str, bytes: &[u8]) -> Outcome {
     Ok(findings)
 }
 
-/// Counts and measures everything, on one class or on all of them, and writes it into the file.
-pub fn measure(only: Option<&str>) -> Outcome {
+/// Counts and measures everything, or one part, on one class or on all of them, and writes it into the file.
+pub fn measure(only: Option<&str>, only_part: Option<&str>) -> Outcome {
     let mut costs = read()?;
     for cost in costs.part.values_mut() {
         cost.lines = lines(&cost.files)?;
@@ -93,8 +93,11 @@ pub fn measure(only: Option<&str>) -> Outcome {
         if only.is_some_and(|only| only != name) {
             continue;
         }
-        lower_variants(&mut costs, &board, &mut Findings::new())?;
-        for part in measured(&board).iter() {
+        if only_part.is_none() {
+            lower_variants(&mut costs, &board, &mut Findings::new())?;
+        }
+        let is_wanted = |part: &Part| only_part.is_none_or(|only| only == part.name());
+        for part in measured(&board).iter().filter(is_wanted) {
             let bytes = part_bytes(&board, part)?;
             println!("{name} {part}: {bytes} bytes");
             if let Some(cost) = costs.part.get_mut(part.name()) {
@@ -241,11 +244,19 @@ fn measured(board: &Board) -> Parts {
     of_class(board.class).without(Parts::of(&[Part::OwnPolicy, Part::SecondPcpu]))
 }
 
-/// Returns the bytes that a part adds to the others, but for those that are built on it.
+/// Returns the bytes that a part adds to the others, but for those that are built on it. The part `signature`
+/// is measured beside the smallest variant: with all other parts it does not fit a microcontroller.
 fn part_bytes(board: &Board, part: Part) -> Result<u64, String> {
     let built_on = |user: &Part| user.needs().has(part);
     let users: Vec<Part> = Part::ALL.iter().copied().filter(built_on).collect();
-    let with = measured(board).without(Parts::of(&users));
+    let signature = Parts::of(&[Part::Signature]);
+    let with = if part == Part::Signature {
+        let [smallest, ..] = VARIANTS;
+        let lacked = Parts::ALL.without(of_class(board.class));
+        smallest.parts.without(lacked).and(signature)
+    } else {
+        measured(board).without(signature).without(Parts::of(&users))
+    };
     let without = with.without(Parts::of(&[part]));
     Ok(own_bytes(board, with)?.saturating_sub(own_bytes(board, without)?))
 }

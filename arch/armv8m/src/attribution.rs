@@ -40,6 +40,11 @@ const BLOCK_BYTES: u32 = 1024;
 /// code (Arm DDI 0571G, section 3.9.1).
 const UNPRIVILEGED: usize = 0x40;
 
+/// The register that makes controllers of DMA Non-secure, and the bits of all of them (NSMSCEXP; Arm
+/// ECM0601256, section 4.4.2). After a reset their transfers to the Secure world are Secure.
+const MASTERS: usize = 0xD0;
+const ALL_MASTERS: u32 = 0xFFFF_0000;
+
 /// SAU_CTRL.ENABLE; without it all memory is Secure (D1.2.220).
 const ENABLE: u32 = 1;
 
@@ -47,6 +52,7 @@ const ENABLE: u32 = 1;
 const BLK_CFG: usize = 0x14;
 const BLK_IDX: usize = 0x18;
 const BLK_LUT: usize = 0x1C;
+const INT_EN: usize = 0x28;
 
 /// A memory protection controller.
 #[derive(Clone, Copy)]
@@ -153,29 +159,38 @@ impl Attribution {
         }
     }
 
-    /// Gives devices to the worlds of their partitions, for good. `vms` has the partitions that are VMs, and
-    /// `gates` are the registers that say who reaches a device. Requires: records of a checked image.
+    /// Gives devices to the worlds of their partitions, and all controllers of DMA to the Non-secure world,
+    /// for good. `vms` has the partitions that are VMs, and `gates` are the registers that say who reaches a
+    /// device. Requires: records of a checked image.
     pub(crate) fn give_devices(&mut self, devices: &'static [RegistersRecord], vms: u32, gates: Mmio) {
         (self.devices, self.vms) = (devices, vms);
+        gates.write32(MASTERS, ALL_MASTERS);
         for record in devices {
             if record.flags.get() & REGISTERS_GATED == 0 {
                 continue;
             }
-            let unprivileged = if self.is_of_vm(record) { 0 } else { UNPRIVILEGED };
+            let unprivileged = if self.is_vm(record.partition.get()) {
+                0
+            } else {
+                UNPRIVILEGED
+            };
             let register = record.gate_offset.get() as usize + unprivileged;
             let bit = 1_u32.wrapping_shl(record.gate_bit.get());
             gates.write32(register, gates.read32(register) | bit);
         }
     }
 
-    fn is_of_vm(&self, record: &RegistersRecord) -> bool {
-        self.vms & 1_u32.wrapping_shl(record.partition.get()) != 0
+    /// Tells whether a partition is a VM.
+    pub(crate) fn is_vm(&self, partition: u32) -> bool {
+        self.vms & 1_u32.wrapping_shl(partition) != 0
     }
 
     /// Adds a controller with these registers, which guards this memory. Returns false if there is no room.
     pub(crate) fn add(&mut self, registers: Mmio, memory: RangeInclusive<u32>) -> bool {
         let slot = self.controllers.iter_mut().find(|slot| slot.is_none());
         let has_room = slot.is_some();
+        // A refused transfer of a DMA controller has no owner. Its interrupt would be pending for any VM.
+        registers.write32(INT_EN, 0);
         if let Some(slot) = slot {
             *slot = Some(Controller {
                 registers,
@@ -209,14 +224,25 @@ impl Attribution {
     /// Makes the share of a partition, or `None` if it has more runs of blocks than a VM can have.
     pub(crate) fn share(&self, stretches: Stretches) -> Option<Share> {
         let mut share = Share::of_task(stretches);
+        self.find_runs(&mut share).then_some(share)
+    }
+
+    /// Finds the runs of blocks of the stretches with rights. Returns false if there are more than a VM can
+    /// have.
+    pub(crate) fn find_runs(&self, share: &mut Share) -> bool {
+        share.count = 0;
         for (number, controller) in (0..).zip(self.controllers.iter().flatten()) {
-            let memory = stretches.as_slice().iter().filter(|stretch| !stretch.is_device);
+            let open = share.stretches.as_slice().iter();
+            let memory = open.filter(|stretch| !stretch.is_device);
             for run in memory.filter_map(|stretch| controller.blocks(stretch.first, stretch.last)) {
-                *share.runs.get_mut(share.count)? = (number, run);
+                let Some(slot) = share.runs.get_mut(share.count) else {
+                    return false;
+                };
+                *slot = (number, run);
                 share.count += 1;
             }
         }
-        Some(share)
+        true
     }
 
     /// Makes the blocks of a VM Non-secure, or Secure.
@@ -313,7 +339,7 @@ impl Attribution {
             address.wrapping_sub(start) < size && record.flags.get() & REGISTERS_GATED != 0
         };
         let found = self.devices.iter().find(|record| holds(record))?;
-        self.is_of_vm(found).then(|| {
+        self.is_vm(found.partition.get()).then(|| {
             let control = sysreg::read(SAU_CTRL);
             set_region(BLOCK_REGION, [page, (page + (PAGE - 32)) | 1]);
             sysreg::write(SAU_CTRL, ENABLE);

@@ -11,6 +11,7 @@ use crate::protection::{self, Space, SpaceTable};
 use crate::sysreg::{self, AIRCR, ICSR, MPU_TYPE, SAU_TYPE, SCR, SHPR1, SHPR3, SYST_CSR};
 use crate::{fp, log};
 use bulkhead_abi::lockdown;
+use bulkhead_abi::parts::{PARTS, Part};
 use bulkhead_arch_api::{Exit, MAX_PARTITIONS, MAX_PCPUS, Ticks, VcpuSet, class};
 use bulkhead_arch_one_pcpu::cmsdk as console;
 use bulkhead_arch_one_pcpu::flash::{check_residents, system_image};
@@ -103,7 +104,7 @@ impl Machine {
     pub fn image() -> Result<Image<'static>, ImageError> {
         let bytes = system_image();
         console::find(bytes);
-        Image::check_here(bytes, &class::ARMV8M, &Portable)
+        bulkhead_arch_trust::check(bytes, &class::ARMV8M, &Portable)
     }
 
     /// Returns the machine of this board. Called once, by `entry_point`.
@@ -170,6 +171,15 @@ impl Machine {
         let interrupts = image.interrupts().iter();
         for record in interrupts.filter(|record| is_of_task(record.partition.get())) {
             self.irq.reserve(record.line.get());
+        }
+        if PARTS.has(Part::Lent) {
+            for line in image
+                .sides()
+                .iter()
+                .filter_map(|side| side.line.get().checked_sub(1))
+            {
+                self.irq.reserve(line);
+            }
         }
         self.attribution
             .give_devices(image.registers(), vms, window(security, 0));

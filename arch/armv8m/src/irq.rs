@@ -4,7 +4,7 @@
 use crate::line_set::{Lines, WORDS, has};
 use crate::lines::{Route, strike};
 use crate::machine::Machine;
-use crate::sysreg::{self, NVIC_ICER, NVIC_ISER};
+use crate::sysreg::{self, NVIC_ICER, NVIC_ICPR, NVIC_ISER};
 use bulkhead_arch_api::{Exit, Irqs, Line, LineRoute, PartitionId, VcpuSet};
 
 impl Machine {
@@ -43,7 +43,13 @@ impl Irqs for Machine {
         self.irq.give(line.0, Route { partition, critical });
     }
 
-    fn enable(&mut self, line: Line, _edge: bool) {
+    /// Opens a line. A level that is high when the handler of the line ends makes the masked line pending.
+    /// The device has been served since, so that is forgotten. A level that is still high keeps the line
+    /// pending (Arm DDI 0553B, R_CVJS).
+    fn enable(&mut self, line: Line, edge: bool) {
+        if !edge {
+            strike(NVIC_ICPR, line.0);
+        }
         self.irq.own(line.0);
     }
 

@@ -76,9 +76,9 @@ impl SpaceTable {
     /// Returns a table of the same spaces, for the second pCPU.
     ///
     /// # Safety
-    /// From now on no space is set in either table.
+    /// From now on no space is set in either table, and none changes.
     pub(crate) const unsafe fn shared(&self) -> Self {
-        // SAFETY: the caller's; a space never changes.
+        // SAFETY: the caller's.
         Self(unsafe { self.0.shared() })
     }
 
@@ -86,6 +86,11 @@ impl SpaceTable {
     #[inline]
     pub(crate) fn get(&self, partition: PartitionId) -> Option<&Space> {
         self.0.get(partition.0)
+    }
+
+    /// Returns a space that can change. Requires: there is one table.
+    pub(crate) fn get_mut(&mut self, partition: PartitionId) -> Option<&mut Space> {
+        self.0.get_mut(partition.0)
     }
 
     pub(crate) fn set(&mut self, partition: PartitionId, space: Space, pool: &mut Pool) -> bool {

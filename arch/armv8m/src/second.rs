@@ -149,7 +149,8 @@ impl Machine {
         let routes = pool.table(None, lines() as usize)?;
         pair.pcpu = SECOND;
         Some(Self {
-            // SAFETY: all spaces are built, and neither machine builds any more.
+            // SAFETY: all spaces are built, no machine builds any more, and `protect`
+            // leaves the spaces of a pair alone.
             spaces: unsafe { self.spaces.shared() },
             attribution: self.attribution_of_second(),
             irq: self.lines_of_second(routes),

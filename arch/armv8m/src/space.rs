@@ -5,11 +5,11 @@ use crate::attribution::Share;
 use crate::lines;
 use crate::machine::Machine;
 use crate::pair::IS_PAIR;
-use crate::protection::Space;
+use crate::protection::{self, Space};
 use crate::view::View;
 use bulkhead_arch_api::{
-    AccessKind, BuildError, CopyError, GuestPhys, HostPhys, PartitionId, SpacePlan, Spaces, VirtualDevice,
-    class,
+    AccessKind, BuildError, CopyError, GuestPhys, HostPhys, PartitionId, Permissions, SpacePlan, Spaces,
+    VirtualDevice, class,
 };
 use bulkhead_arch_armv8m_core::Stretches;
 use bulkhead_arch_one_pcpu::clear;
@@ -83,6 +83,38 @@ impl Spaces for Machine {
         }
     }
 
+    fn protect(&mut self, partition: PartitionId, guest: GuestPhys, _size: u64, permissions: Permissions) {
+        if IS_PAIR {
+            // The other CPU may use the space now, so a window stays closed. The tool refuses such a system.
+            return;
+        }
+        let is_vm = self.attribution.is_vm(partition.0.into());
+        let Permissions { read, write, .. } = permissions;
+        // The SAU knows no rights: what a VM may load, it could write.
+        let is_open = read && (write || !is_vm);
+        let rights = Rights {
+            read: is_open,
+            write: is_open && write,
+            execute: false,
+        };
+        let holder = self.first_of(partition);
+        if is_vm && holder.is_some() && self.tenant == holder {
+            self.evict();
+            // So the VM gets its world anew when it runs next.
+            self.current = self.current.filter(|current| Some(*current) != holder);
+        }
+        let Some(space) = self.spaces.get_mut(partition) else {
+            return;
+        };
+        space.share.stretches.set_rights(guest.0 as u32, rights);
+        if is_vm {
+            // There is room: `build` has counted the windows.
+            let _fits = self.attribution.find_runs(&mut space.share);
+        } else if self.current == holder {
+            protection::load(&space.share.stretches, &mut self.loaded);
+        }
+    }
+
     fn copy_in(&self, partition: PartitionId, guest: GuestPhys, bytes: &mut [u8]) -> Result<(), CopyError> {
         let from = self.checked(partition, guest, bytes.len() as u64, |rights| rights.read)?;
         let _view = self.view(partition);
@@ -93,7 +125,7 @@ impl Spaces for Machine {
     }
 
     fn copy_out(&mut self, partition: PartitionId, guest: GuestPhys, bytes: &[u8]) -> Result<(), CopyError> {
-        let to = self.checked(partition, guest, bytes.len() as u64, |rights| !rights.is_none())?;
+        let to = self.checked(partition, guest, bytes.len() as u64, |_| true)?;
         let _view = self.view(partition);
         // SAFETY: memory of the partition, to which no Rust reference exists; the protection unit is off, so
         // privileged code may write all RAM.
@@ -112,7 +144,7 @@ impl Spaces for Machine {
     }
 
     fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<u64, CopyError> {
-        let to = self.checked(partition, guest, length, |rights| !rights.is_none())?;
+        let to = self.checked(partition, guest, length, |_| true)?;
         let _view = self.view(partition);
         // SAFETY: as for `copy_out`.
         Ok(unsafe { clear(to, length as usize, lines::is_pending) } as u64)
@@ -120,7 +152,7 @@ impl Spaces for Machine {
 
     fn clean(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError> {
         // A Cortex-M33 has no cache, and the hypervisor switches no cache of the board on.
-        self.checked(partition, guest, length, |rights| !rights.is_none())?;
+        self.checked(partition, guest, length, |_| true)?;
         Ok(())
     }
 

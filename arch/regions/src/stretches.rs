@@ -89,7 +89,7 @@ impl Stretches {
 }
 
 /// Returns the stretch that two requests are together: the end of one is the start of the other, and both
-/// have the same rights.
+/// have the same rights. A request without rights stays alone, because it gets some one day.
 fn joined(one: Request, other: Request) -> Option<Request> {
     let (low, high) = if one.start < other.start {
         (one, other)
@@ -97,7 +97,7 @@ fn joined(one: Request, other: Request) -> Option<Request> {
         (other, one)
     };
     let touches = end(&low) == u64::from(high.start);
-    let is_alike = low.rights == high.rights && low.memory == high.memory;
+    let is_alike = low.rights == high.rights && !low.rights.is_none() && low.memory == high.memory;
     (touches && is_alike).then(|| Request {
         bytes: low.bytes.saturating_add(high.bytes),
         ..low

@@ -101,6 +101,12 @@ pub(super) fn publish_instruction(address: usize) {
     }
 }
 
+/// Empties the instruction caches of this CPU (IC IALLU: Arm DDI 0487 D8.11).
+pub fn forget_instructions() {
+    // SAFETY: the CPU fetches its instructions again.
+    unsafe { asm!("dsb sy", "ic iallu", "dsb sy", "isb", options(nostack)) }
+}
+
 /// Cleans and invalidates the first data cache by set and way, line by line, as old boot code does.
 pub fn flush_by_set_and_way() {
     for way in 0..4_u64 {

@@ -43,6 +43,7 @@ impl Class for Armv8m {
             Need::Resets => Some("a VM's request of a reset has no effect"),
             // Arm DDI 0553B, B8.3.
             Need::Constants => Some("the SAU knows no rights"),
+            Need::Protection => Some("only a window that is held changes its rights"),
             Need::SwitchingOff => Some("a microcontroller has nothing to ask for that"),
             _ => None,
         }

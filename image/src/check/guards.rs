@@ -3,7 +3,10 @@
 
 use super::{earlier, require};
 use crate::error::{Fault, Table};
-use crate::layout::{CONTROLLER_IOTKIT_SECURITY, ControllerRecord, REGISTERS_GATED, RegistersRecord};
+use crate::layout::{
+    CONTROLLER_IOTKIT_SECURITY, ControllerRecord, MEMORY_SHARED, MemoryRecord, REGISTERS_GATED,
+    RegistersRecord,
+};
 use crate::reader::Image;
 use crate::span::Span;
 use bulkhead_arch_api::class;
@@ -47,6 +50,12 @@ fn memory_of(controller: &ControllerRecord) -> Result<Span, Fault> {
 /// Tells whether a gate decides who reaches the registers.
 pub(super) const fn is_gated(record: &RegistersRecord) -> bool {
     record.flags.get() & REGISTERS_GATED != 0
+}
+
+/// Tells whether a mapping is the window of a side. All sides of a device that is lent have its registers,
+/// and one record has its gate.
+pub(super) fn is_of_side(mapping: &MemoryRecord) -> bool {
+    GUARDED && mapping.flags.get() & MEMORY_SHARED != 0
 }
 
 /// Tells whether a register of the security controller, at this offset in bytes, has gates of VMs (Arm

@@ -72,8 +72,8 @@ fn mapped_or_not(image: &Image<'_>, record: &RegistersRecord) -> Result<(), Faul
     for (mapping, index) in image.memory().iter().zip(0..) {
         let own = mapping.partition == record.partition;
         let covers = mapping.flags.get() & MEMORY_DEVICE != 0 && host_span(image, mapping)?.covers(host);
-        if own && covers && !is_forwarded(record) {
-            mapped = true;
+        if (own || guards::is_of_side(mapping)) && covers && !is_forwarded(record) {
+            mapped |= own;
             continue;
         }
         let clash =

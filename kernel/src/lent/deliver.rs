@@ -162,12 +162,13 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Lending<'_, '_, '_, A, D, P> {
         })
     }
 
-    /// Takes the interrupt of a line that is lent, and masks the line. Another line is left alone.
+    /// Takes the interrupt of a line that is lent, and masks the line. Another line is left alone. Returns
+    /// something if this has ended the interrupt: where the kernel masks lines, their end opens them.
     #[inline(never)]
-    pub(super) fn take_line(&mut self, line: Line) {
+    pub(super) fn take_line(&mut self, line: Line) -> Option<()> {
         let mut sides = self.pcpu.system.image.sides().iter();
         let is_it = |side: &&SideRecord| lent_line(side).is_some_and(|(lent, _)| lent == line);
-        let Some(side) = sides.find(is_it) else { return };
+        let side = sides.find(is_it)?;
         let device = side.channel.get() as u8;
         self.pcpu.machine.disable(line);
         let mut woken = VcpuSet::EMPTY;
@@ -178,6 +179,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Lending<'_, '_, '_, A, D, P> {
             }
         });
         self.pcpu.wake_all(woken);
+        A::CAPS.masks_lines.then_some(())
     }
 
     /// Hands the message of a line to a vCPU that waits for one, or leaves it in the port. The vCPUs are

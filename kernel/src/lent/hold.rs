@@ -18,7 +18,7 @@ use crate::cap::Capability;
 use crate::lent::counted::Counted;
 use crate::parts::{Part, entries};
 
-/// Entries of the table: the sides of all channels. A small class has no windows of this kind.
+/// Entries of the table: the sides of all channels.
 const SIDES: usize = entries(Part::Lent, bulkhead_image::MAX_SIDES);
 
 /// The reason why a window is mapped.

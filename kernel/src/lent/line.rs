@@ -31,7 +31,7 @@ use bulkhead_image::MAX_CHANNELS;
 use core::sync::atomic::{AtomicU32, Ordering};
 use spin::RelaxStrategy;
 
-/// Entries of the table. A small class lends no lines.
+/// Entries of the table: each channel may be a device with a line.
 const LINES: usize = entries(Part::Lent, MAX_CHANNELS);
 
 /// A line that is bound to a port.

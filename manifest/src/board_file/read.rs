@@ -6,6 +6,7 @@ use std::path::Path;
 use bulkhead_image::has_gates;
 
 use super::keys::{ControllerKeys, MemoryController, SCHEMA, SecurityKeys, of_all_classes};
+use super::measurement;
 use crate::board::{Board, Class, Device, Gate};
 use crate::class;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
@@ -144,16 +145,25 @@ fn shifted(name: &str, row: &Device, index: u32) -> Option<Device> {
     Some(device)
 }
 
-/// Checks that the register that stops a device is one of the device's own.
+/// Checks that the registers that stop a device are the device's own, each written once.
 fn quiesce_is_inside(name: &str, device: &Device, refuse: &mut impl FnMut(String, &str)) {
-    let Some(quiesce) = device.quiesce else { return };
-    let offset = u64::from(quiesce.offset);
     let first = device.registers.first().map_or(0, |window| window.size);
-    if !offset.is_multiple_of(4) || offset.saturating_add(4) > first {
-        refuse(
-            format!("device `{name}` has no register at {offset:#x}"),
-            "`quiesce.offset` is that of a 32-bit register in the first window",
-        );
+    let offsets: Vec<u32> = device.writes().map(|write| write.offset).collect();
+    for (index, offset) in offsets.iter().enumerate() {
+        let is_inside = offset.is_multiple_of(4) && u64::from(*offset).saturating_add(4) <= first;
+        if !is_inside {
+            refuse(
+                format!("device `{name}` has no register at {offset:#x}"),
+                "give `quiesce` and `clear` offsets of 32-bit registers in the first window",
+            );
+        } else if offsets.iter().take(index).any(|other| other == offset) {
+            refuse(
+                format!(
+                    "the register at {offset:#x} of device `{name}` is written twice when its owner ends"
+                ),
+                "give `quiesce` and `clear` another register each",
+            );
+        }
     }
 }
 
@@ -325,6 +335,7 @@ fn check(board: &Board, table: &Table, top: Place, report: &mut Report) {
     check_own_devices(board, &mut refuse);
     check_devices(board, &mut refuse);
     check_gates(board, &mut refuse);
+    measurement::check(board, &mut refuse);
 }
 
 /// Checks that each gate is a bit of the board's security controller, and of one device only.

@@ -9,10 +9,11 @@ use bulkhead_image::layout::{
     VIRTUAL_CFI_FLASH, VIRTUAL_EVENT_GATE, VIRTUAL_LAN9118, VIRTUAL_PCI_BRIDGE, VirtualDeviceRecord,
 };
 
-use crate::board::Trigger;
+use crate::board::{Quiesce, Trigger};
 use crate::class::{self, VirtualController};
 use crate::model::devices::{owned, registers};
 use crate::model::machine::uart_size;
+use crate::model::side::lent;
 use crate::model::{Kind, network};
 use crate::place::channels::BRIDGE;
 use crate::system::System;
@@ -125,32 +126,89 @@ fn virtual_uart(system: &System, number: u32) -> VirtualDeviceRecord {
 /// Returns the windows of registers that the hypervisor helps with. It forwards them, or stops a device with
 /// them, or opens a gate to them.
 pub(super) fn register_records(system: &System, number: u32) -> impl Iterator<Item = RegistersRecord> {
+    own_records(system, number).chain(lent_records(system, number))
+}
+
+/// Returns the windows of the devices that a partition owns. A record has one register that is written at the
+/// end of the partition, so a window with several is several records, in the order of the writes.
+fn own_records(system: &System, number: u32) -> impl Iterator<Item = RegistersRecord> {
     let spec = &system.manifest.partitions[number as usize];
-    registers(spec, &system.board).filter_map(move |registers| {
+    registers(spec, &system.board).flat_map(move |registers| {
         let device = registers.device;
         let first = device.registers.first() == Some(&registers.window);
-        let quiesce = device.quiesce.filter(|_| first);
+        let writes: Vec<Quiesce> = device.writes().filter(|_| first).collect();
         // The gate of a device whose registers are not mapped stays closed.
         let gate = device.gate.filter(|_| !registers.forwarded);
-        let bits = [
+        let flags = [
             (registers.forwarded, REGISTERS_FORWARDED),
-            (quiesce.is_some(), REGISTERS_QUIESCED),
+            (!writes.is_empty(), REGISTERS_QUIESCED),
             (gate.is_some(), REGISTERS_GATED),
         ];
-        let flags = bits
-            .iter()
-            .filter(|(set, _)| *set)
-            .fold(0, |flags, (_, bit)| flags | bit);
-        let quiesce = quiesce.unwrap_or_default();
+        let flags = flags.iter().filter(|(set, _)| *set);
+        let flags = flags.fold(0, |flags, (_, bit)| flags | bit);
         let gate = gate.unwrap_or_default();
-        (flags != 0).then(|| RegistersRecord {
+        let pieces = pieces(registers.window, &writes).into_iter();
+        pieces
+            .filter(move |_| flags != 0)
+            .map(move |(window, write)| RegistersRecord {
+                partition: number.into(),
+                flags: flags.into(),
+                guest: window.base.into(),
+                host: window.base.into(),
+                size: window.size.into(),
+                quiesce_offset: write.offset.into(),
+                quiesce_value: write.value.into(),
+                gate_offset: gate.register.into(),
+                gate_bit: gate.bit.get().into(),
+            })
+    })
+}
+
+/// Divides a window of registers, so that each piece has one of the registers that are written. Its offset is
+/// the one in the piece.
+fn pieces(window: Window, writes: &[Quiesce]) -> Vec<(Window, Quiesce)> {
+    let ends = |offset: u32| {
+        let others = writes.iter().map(|write| write.offset);
+        let next = others.filter(|other| *other > offset).min();
+        next.map_or(window.size, u64::from)
+    };
+    let lowest = writes.iter().map(|write| write.offset).min();
+    let piece = |write: &Quiesce| {
+        let start = if Some(write.offset) == lowest {
+            0
+        } else {
+            write.offset
+        };
+        let piece = Window {
+            base: window.base.saturating_add(start.into()),
+            size: ends(write.offset).saturating_sub(start.into()),
+        };
+        let offset = write.offset.saturating_sub(start);
+        (piece, Quiesce { offset, ..*write })
+    };
+    if writes.is_empty() {
+        return vec![(window, Quiesce::default())];
+    }
+    writes.iter().map(piece).collect()
+}
+
+/// Returns the gates of the devices that are lent to a partition before all others. The hypervisor does no
+/// more for such a device.
+fn lent_records(system: &System, number: u32) -> impl Iterator<Item = RegistersRecord> {
+    let (manifest, board) = (&system.manifest, &system.board);
+    let spec = &manifest.partitions[number as usize];
+    manifest.channels.iter().filter_map(move |channel| {
+        let device = lent(channel, board)?;
+        let (window, gate) = (device.registers.first()?, device.gate?);
+        let first = channel.sides.first()?.partition.as_ref()?;
+        (first.value == spec.name.value).then(|| RegistersRecord {
             partition: number.into(),
-            flags: flags.into(),
-            guest: registers.window.base.into(),
-            host: registers.window.base.into(),
-            size: registers.window.size.into(),
-            quiesce_offset: quiesce.offset.into(),
-            quiesce_value: quiesce.value.into(),
+            flags: REGISTERS_GATED.into(),
+            guest: window.base.into(),
+            host: window.base.into(),
+            size: window.size.into(),
+            quiesce_offset: 0.into(),
+            quiesce_value: 0.into(),
             gate_offset: gate.register.into(),
             gate_bit: gate.bit.get().into(),
         })

@@ -158,6 +158,7 @@ pub(crate) fn place_channels(
         }
         for guest in &mut *guests {
             guest.move_area(AreaKind::Channel(number), window);
+            guest.move_area(AreaKind::Lent(number), window);
         }
     }
 }
@@ -309,6 +310,10 @@ fn check_area(
 ) {
     let Owned { owner: name, area } = owned;
     let board = input.board;
+    if matches!(area.kind, AreaKind::Lent(_)) {
+        // Registers are no memory.
+        return;
+    }
     let (stretches, own, _) = memory_for(board, area.kind);
     let what = noun(area.kind);
     let window = area.window;

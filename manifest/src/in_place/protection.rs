@@ -87,17 +87,16 @@ pub(crate) fn mapped(board: &Board, spec: &PartitionSpec, guest: &Guest) -> Vec<
         let what = match area.kind {
             AreaKind::Code => "code",
             AreaKind::Region | AreaKind::Flash => "a region",
-            AreaKind::Channel(_) | AreaKind::Lent(_) => "a channel",
+            AreaKind::Channel(_) => "a channel",
+            AreaKind::Lent(_) => "a device that is lent",
             AreaKind::Frames => "the ring of frames",
             AreaKind::Ram | AreaKind::Startup => "RAM",
         };
-        one(
-            what.to_owned(),
-            area.place,
-            area.window,
-            area.access,
-            Memory::NORMAL,
-        )
+        let memory = match area.kind {
+            AreaKind::Lent(_) => Memory::DEVICE,
+            _ => Memory::NORMAL,
+        };
+        one(what.to_owned(), area.place, area.window, area.access, memory)
     });
     let devices = registers(spec, board)
         .filter(|registers| !registers.forwarded)

@@ -12,7 +12,7 @@ tables! {
         /// bytes of the memory; a multiple of 4K, on class `armv7m` a power of two
         size "size": Option<Placed<Size>>, otherwise("required, but not with `device`");
         /// a device of the board, whose registers are the memory: each side is held, and has no doorbell;
-        /// class `aarch64`
+        /// classes `aarch64` and `armv8m`
         device "device": Option<Placed<String>>, optional;
         /// address of the memory on the board; without this key the tool finds a place
         at "place": Option<Placed<Address>>, optional;
@@ -30,7 +30,8 @@ tables! {
         /// with INTx on the line `interrupt`; VM of class `aarch64` only
         pci "pci": Given<bool>, default(false);
         /// true if the partition sees the memory only while it holds it, by a capability for the channel that
-        /// the manifest or another partition gives it. Then the channel has 256K at most; class `aarch64`
+        /// the manifest or another partition gives it. Then the channel has 256K at most; classes `aarch64`
+        /// and `armv8m`
         held "held": Given<bool>, default(false);
         /// line (INTID) that the doorbell makes pending at the partition, for a moment, as an edge does; VM
         /// only

@@ -24,6 +24,7 @@ mod own_policy;
 mod ports;
 mod scheduling;
 mod services;
+mod signature;
 mod surprises;
 mod tasks;
 mod timing;
@@ -38,6 +39,7 @@ pub(crate) use emulator::disks_are_files;
 pub(crate) use memory::virtual_areas;
 pub(crate) use own_policy::own_policies;
 pub(crate) use scheduling::BUDGET;
+pub(crate) use signature::keys_are_keys;
 
 /// Runs all rules. Rules about hardware run only if the board is known.
 pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {

@@ -32,7 +32,7 @@ pub const FACTS: ClassFacts = ClassFacts {
     guest_address_limit: 1 << 32,
     translates: false,
     replaces_instructions: false,
-    protects: false,
+    protects: true,
     // Bit 0 says T32, the only instruction set; the instruction is at the even address.
     entry_bits: 1,
     programs: &[ProgramFacts {

@@ -3,9 +3,10 @@
 //!
 //! It takes a message from the port `loans`, with a capability for a channel, and holds the channel's memory.
 //! The first byte of the message is its manner: 0 stores into all words for ever, 1 loads them for ever, 2
-//! stores where it may only load, 3 holds and releases for ever. Before that it tries what a hold must
-//! refuse, and copies the capability as often as it can. Each loan but the last kind ends with a fault of its
-//! own; the manifest lets it restart then. See the guest `lender`.
+//! stores where it may only load, 3 holds and releases for ever, 4 stores after it has released. Before that
+//! it tries what a hold must refuse, and copies the capability as often as it can. Each manner but
+//! the one with number 3 ends with a fault of its own; the manifest lets it restart then. See the guest
+//! `lender`.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -41,7 +42,8 @@ fn main(page: StartupPage<'static>) {
             0 => write(loans, memory),
             1 => read(memory),
             2 => write_wrongly(memory),
-            _ => hold_and_release(memory),
+            3 => hold_and_release(memory),
+            _ => write_late(memory),
         }
     }
 }
@@ -103,6 +105,16 @@ fn write_wrongly(memory: Handle) {
     };
     store(&channel, ANSWER, 2);
     println!("FAIL it wrote where it may only read");
+}
+
+fn write_late(memory: Handle) {
+    let Ok(channel) = Channel::hold(memory) else {
+        return;
+    };
+    if channel.release().is_ok() {
+        store(&channel, ANSWER, 2);
+    }
+    println!("FAIL it wrote what it had released");
 }
 
 fn hold_and_release(memory: Handle) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A task that drives a PL031 real-time clock (Arm DDI 0224) as long as a keeper (guest `device-keeper`)
-//! lends the registers and the line to the task.
+//! A task that drives a clock of the board as long as a keeper (guest `device-keeper`) lends the registers
+//! and the line to the task.
 //!
 //! The task gets both with messages at the port `requests`, where the interrupts come as well, and needs a
 //! console. At last the task touches the registers that were taken back, which is a fault of its own.
@@ -16,21 +16,14 @@ use bulkhead_guest::println;
 use bulkhead_guest::report::Report;
 use bulkhead_guest::startup_page::StartupPage;
 
+#[cfg_attr(target_arch = "arm", path = "cmsdk.rs")]
+#[cfg_attr(not(target_arch = "arm"), path = "pl031.rs")]
+mod clock;
+
 bulkhead_guest::task_main!(main);
 
 const LOANS: u32 = 3;
 const INTERRUPTS: u32 = 100;
-
-/// The time in seconds.
-const DATA: usize = 0;
-/// The time of the interrupt.
-const MATCH: usize = 4;
-/// The mask of the interrupt.
-const MASK: usize = 0x10;
-/// The interrupt without the mask.
-const RAW: usize = 0x14;
-/// Ends the interrupt.
-const CLEAR: usize = 0x1C;
 
 #[derive(Default)]
 struct Counts {
@@ -59,7 +52,7 @@ fn main(page: StartupPage<'static>) {
         for _ in 0..INTERRUPTS {
             serve(requests, device, line, &mut counts);
         }
-        device.store(MASK, 0);
+        clock::stop(device);
         // The keeper says that it has taken both back.
         let told = receive(requests).is_ok_and(|(received, _)| !received.is_interrupt);
         let gone = [line.done(), line.done(), device.release(), device.release()];
@@ -87,24 +80,23 @@ fn main(page: StartupPage<'static>) {
     );
     report.finish();
     if let Some(device) = last {
-        device.store(MASK, 1);
+        clock::start(device);
         println!("FAIL the registers are still there");
     }
 }
 
 /// Lets the clock interrupt, and serves the interrupt.
 fn serve(requests: Handle, device: Device, line: Line, counts: &mut Counts) {
-    device.store(MASK, 1);
-    device.store(MATCH, device.load(DATA));
+    clock::start(device);
     let Ok((received, word)) = receive(requests) else {
         return;
     };
-    let is_it = received.is_interrupt && word != 0 && device.load(RAW) == 1;
+    let is_it = received.is_interrupt && word != 0 && clock::has_rung(device);
     counts.interrupts += u32::from(is_it);
     // The level is still high.
     let mut message = Message::<8>::new();
     counts.early += u32::from(port::try_receive(requests, &mut message).is_ok());
-    device.store(CLEAR, 1);
+    clock::clear(device);
     if line.done().is_err() {
         counts.early += 1;
     }

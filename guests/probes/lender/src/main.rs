@@ -21,9 +21,10 @@ bulkhead_guest::task_main!(main);
 
 const MICROSECOND: u64 = 1_000;
 /// Loans: a few of each manner of the borrower.
-const LOANS: u8 = 24;
-/// Manners of the borrower: it stores, loads, stores where it may only load, and holds and releases.
-const MANNERS: u8 = 4;
+const LOANS: u8 = 25;
+/// Manners of the borrower: it stores, loads, stores where it may only load, holds and releases, and stores
+/// after it has released.
+const MANNERS: u8 = 5;
 /// The word in which the borrower says that it did what it had to.
 const ANSWER: usize = 1;
 
@@ -47,7 +48,7 @@ fn main(page: StartupPage<'static>) {
         let mut message = Message::<8>::new();
         message.0[0] = manner;
         let rights = match manner {
-            0 | 3 => Rights::READ.union(Rights::WRITE),
+            0 | 3 | 4 => Rights::READ.union(Rights::WRITE),
             _ => Rights::READ,
         };
         if port::send(loans, &message, 1, Some((memory, rights))).is_err() {

@@ -8,6 +8,7 @@ use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::devices::owned;
 use crate::model::machine::{uart_lines, uart_lines_from};
+use crate::model::side::lent;
 use crate::model::{Kind, Manifest, PartitionSpec};
 use crate::place::channels::sides_of;
 
@@ -83,6 +84,11 @@ fn obstacle(line: u32, vm: &PartitionSpec, manifest: &Manifest, board: &Board) -
     let own = board.hypervisor_lines();
     if let Some((_, name)) = own.iter().find(|(own, _)| *own == line) {
         return Some(format!("belongs to the hypervisor: {name}"));
+    }
+    let mut lenders = manifest.channels.iter();
+    let device = lenders.find_map(|channel| lent(channel, board).filter(|device| device.has_line(line)));
+    if let Some(device) = device {
+        return Some(format!("belongs to device `{}`, which is lent", device.name));
     }
     let mut others = manifest.partitions.iter();
     others.find_map(|other| {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The rules for boards of class `armv8m`: controllers say which world reaches memory and devices.
 
-use crate::board::Board;
+use crate::board::{Board, Device};
 use crate::class::Refuse;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::driver::Role;
 use crate::model::devices::owned;
-use crate::model::{Kind, Manifest, PartitionSpec, Placed};
+use crate::model::side::lent;
+use crate::model::{CapabilitySpec, ChannelSpec, Kind, Manifest, PartitionSpec, Placed};
 use crate::place::channels::sides_of;
 use crate::window::Window;
-use bulkhead_abi::HealthClass;
+use bulkhead_abi::{HealthClass, Rights};
 use bulkhead_image::layout::HealthAction;
 
 /// The address bit that makes an address one of the secure world (Arm ECM0601256, section 3.2).
@@ -75,12 +76,40 @@ fn guarded_memory(board: &Board, refuse: &mut Refuse<'_>) {
 /// Checks that each device that a partition has can be kept from the others, and that VMs may write their
 /// memory.
 pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
+    for channel in &manifest.channels {
+        lent_device_is_for_tasks(channel, manifest, board, report);
+    }
     for partition in &manifest.partitions {
         devices_have_gates(partition, board, report);
+        tasks_do_no_dma(partition, board, report);
     }
     for vm in manifest.partitions.iter().filter(|spec| spec.kind == Kind::Vm) {
         memory_is_writable(vm, manifest, report);
+        holds_are_for_stores(vm, manifest, report);
         lock_ups_end(vm, report);
+    }
+}
+
+/// Checks that a VM that holds the memory of a channel by a capability of the manifest may write it. Nothing
+/// is mapped for another one.
+fn holds_are_for_stores(vm: &PartitionSpec, manifest: &Manifest, report: &mut Report) {
+    let sides = sides_of(manifest, &vm.name.value);
+    for side in sides.iter().filter(|side| *side.spec.held) {
+        let channel = &side.channel.name.value;
+        let is_it = |own: &&CapabilitySpec| own.channel.as_ref().is_some_and(|name| name.value == *channel);
+        let own = vm.capabilities.iter().filter(is_it);
+        let reads = own.filter_map(|own| own.rights.as_ref().filter(|_| !own.gives(Rights::WRITE)));
+        for rights in reads {
+            let message = format!(
+                "`{}` is a VM that could write channel `{channel}`, which it may hold for loads alone",
+                vm.name.value
+            );
+            report.push(
+                Diagnostic::at(Code::NotForClass, rights.place, message)
+                    .label("no hardware of this class stops the stores of a VM to memory that it reads")
+                    .help("give the right \"write\" too, or make the holder a task"),
+            );
+        }
     }
 }
 
@@ -102,18 +131,63 @@ fn lock_ups_end(vm: &PartitionSpec, report: &mut Report) {
 }
 
 fn devices_have_gates(partition: &PartitionSpec, board: &Board, report: &mut Report) {
-    for (name, _) in owned(partition, board).filter(|(_, device)| device.gate.is_none()) {
+    for (name, device) in owned(partition, board) {
+        has_gate(name, device, board, report);
+    }
+}
+
+fn has_gate(name: &Placed<String>, device: &Device, board: &Board, report: &mut Report) {
+    if device.gate.is_some() {
+        return;
+    }
+    let message = format!(
+        "the device `{}` has no gate on board `{}`",
+        name.value, board.name
+    );
+    report.push(
+        Diagnostic::at(Code::NoGate, name.place, message)
+            .label("nothing would keep it from the VMs that do not have it")
+            .help(
+                "remove it, or give it a `gate` in the board file: the bit of the security controller \
+                 that lets non-secure software reach it",
+            ),
+    );
+}
+
+/// Checks that a device that is lent has a gate, and that only tasks can hold it. The gate is open for tasks
+/// or for VMs, and stays as it is.
+fn lent_device_is_for_tasks(channel: &ChannelSpec, manifest: &Manifest, board: &Board, report: &mut Report) {
+    let (Some(name), Some(device)) = (&channel.device, lent(channel, board)) else {
+        return;
+    };
+    has_gate(name, device, board, report);
+    for side in channel.sides.iter().filter_map(|side| side.partition.as_ref()) {
+        let mut specs = manifest.partitions.iter();
+        let spec = specs.find(|spec| spec.name.value == side.value);
+        if spec.is_none_or(|spec| spec.kind == Kind::Task) {
+            continue;
+        }
         let message = format!(
-            "the device `{}` has no gate on board `{}`",
-            name.value, board.name
+            "device `{}` cannot be lent to `{}`, which is a VM",
+            name.value, side.value
         );
         report.push(
-            Diagnostic::at(Code::NoGate, name.place, message)
-                .label("nothing would keep it from the VMs that do not have it")
-                .help(
-                    "remove it, or give it a `gate` in the board file: the bit of the security controller \
-                     that lets non-secure software reach it",
-                ),
+            Diagnostic::at(Code::NotForClass, side.place, message)
+                .label("the gate of a device that is lent is open for tasks")
+                .help("make the holder a task, or give the device to the VM for good, by its `devices`"),
+        );
+    }
+}
+
+/// Refuses a DMA controller of a task: all controllers are Non-secure, and a task's memory never is.
+fn tasks_do_no_dma(partition: &PartitionSpec, board: &Board, report: &mut Report) {
+    let with_dma = owned(partition, board).find(|(_, device)| device.dma);
+    if let Some((name, _)) = with_dma.filter(|_| partition.kind == Kind::Task) {
+        let message = format!("the task `{}` cannot have `{}`", partition.name.value, name.value);
+        report.push(
+            Diagnostic::at(Code::NotForTask, name.place, message)
+                .label("its transfers are Non-secure, and the memory of a task is Secure")
+                .help("remove it, or make the partition a VM: kind = \"vm\""),
         );
     }
 }
