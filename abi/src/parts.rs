@@ -95,6 +95,8 @@ parts! {
     SecondPcpu = 19, "second-pcpu";
     /// Interrupts of devices that a task reaches by itself; class armv8m.
     TaskLines = 20, "task-lines";
+    /// Floating point of tasks; class armv8m. No variant has it.
+    TaskFloats = 21, "task-floats";
 }
 
 impl Part {
@@ -213,9 +215,12 @@ pub const VARIANTS: [Variant; 3] = [
     },
 ];
 
-/// All parts but those that are only in a class binary for one system: the policy of the user's own, and the
-/// second pCPU of a microcontroller.
-const BUILT_AHEAD: Parts = Parts::ALL.without(Parts::of(&[Part::OwnPolicy, Part::SecondPcpu]));
+/// The parts that are only in a class binary for one system: the policy of the user's own, and on a
+/// microcontroller the second pCPU and floating point of tasks.
+pub const TAILORED: Parts = Parts::of(&[Part::OwnPolicy, Part::SecondPcpu, Part::TaskFloats]);
+
+/// All parts but those.
+const BUILT_AHEAD: Parts = Parts::ALL.without(TAILORED);
 
 /// VMs and tasks beside each other, with memory that they share.
 const STATIC: Parts = Parts::of(&[Part::Channels, Part::Functions, Part::Flash, Part::Text]);
@@ -242,7 +247,7 @@ pub fn variant_for(parts: Parts) -> Option<Variant> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Part, Parts, VARIANTS, variant_for};
+    use super::{Part, Parts, TAILORED, VARIANTS, variant_for};
 
     #[test]
     fn each_variant_has_what_its_parts_need_and_is_within_the_next() {
@@ -252,8 +257,7 @@ mod tests {
             assert!(variant.parts.covers(smaller), "{}", variant.name);
             smaller = variant.parts;
         }
-        let left_out = Parts::ALL.without(smaller);
-        assert!(left_out.iter().eq([Part::OwnPolicy, Part::SecondPcpu]));
+        assert_eq!(Parts::ALL.without(smaller), TAILORED);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 #![deny(clippy::arithmetic_side_effects)]
 
 use bulkhead_abi::Rights;
-pub use bulkhead_abi::parts::{FULL, Part, Parts, VARIANTS, Variant, variant_for};
+pub use bulkhead_abi::parts::{FULL, Part, Parts, TAILORED, VARIANTS, Variant, variant_for};
 use bulkhead_abi::size::Tables;
 use bulkhead_arch_api::class::DeviceRole;
 use bulkhead_arch_api::class::driver::Role;
@@ -48,6 +48,7 @@ pub fn of_class(class: Class) -> Parts {
         (Part::FrameRing, has(DeviceRole::Network)),
         (Part::SecondPcpu, has_second(class)),
         (Part::TaskLines, facts.guards_memory()),
+        (Part::TaskFloats, facts.guards_memory()),
     ];
     let lacked = limited.into_iter().filter(|(_, can)| !can);
     Parts::ALL.without(lacked.fold(Parts::NONE, |set, (part, _)| set.with(part)))

@@ -238,7 +238,7 @@ fn variant_binary(board: &Board, variant: &str) -> Result<Vec<u8>, String> {
 /// Returns the parts that are measured: all that a board can have, but for a user's own policy, whose bytes
 /// belong to the user's crate, and for the second pCPU, which changes all other code.
 fn measured(board: &Board) -> Parts {
-    of_class(board.class).without(Parts::of(&[Part::OwnPolicy, Part::SecondPcpu]))
+    of_class(board.class).without(TAILORED)
 }
 
 /// Returns the bytes that a part adds to the others, but for those that are built on it.

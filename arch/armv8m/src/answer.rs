@@ -330,6 +330,10 @@ impl Machine {
             return trapped.hypercall(0);
         }
         let cause = Cause::take(number);
+        if is_task && cause.status & NOCP != 0 && self.borrow_floats(vcpu) {
+            return None;
+        }
+        let mut trapped = self.trapped(vcpu)?;
         if number == SUPERVISOR_CALL {
             // No VM has Secure code that could call. It was pending for another partition.
             return None;

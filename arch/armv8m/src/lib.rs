@@ -36,6 +36,7 @@ mod cpu;
 mod crash;
 mod enter;
 mod entry;
+mod floats;
 mod fp;
 mod hard_fault;
 mod irq;

@@ -4,6 +4,7 @@
 
 use crate::attribution::Attribution;
 use crate::context::{ContextTable, Registers};
+use crate::floats::{self, Loan};
 use crate::lines::Interrupts;
 use crate::pair::{PLACES, Pair};
 use crate::protection::SpaceTable;
@@ -62,6 +63,8 @@ pub struct Machine {
     pub(crate) idle: Registers,
     /// Address and records of the trace.
     pub(crate) trace: (usize, usize),
+    /// The floating-point registers, while a task has them.
+    pub(crate) loan: [Option<Loan>; floats::PLACES],
     /// The facts of two pCPUs, if there are two.
     pub(crate) pair: [Pair; PLACES],
 }
