@@ -7,7 +7,9 @@
 //! - A line that is piped into `bulkhead run` reaches a Linux that has to boot first.
 //! - A guest that prints the name of another console ends no run that waits for that console, and `explain`
 //!   explains no line of it, on any class.
-//! - The file of commands that `bulkhead run --gdb` writes for a debugger is gone afterwards.
+//! - The file of commands that `bulkhead run --gdb` writes for a debugger has the symbols of hypervisor and
+//!   guest, on any class, and is gone afterwards.
+//! - The system that `bulkhead new` makes for a board of any class runs as it is.
 
 use bulkhead::build::artifacts::Workspace;
 use bulkhead::build::prepare::{Options, prepare_text};
@@ -51,7 +53,8 @@ fn main() -> ExitCode {
     let mut failed = 0;
     for (name, result) in [
         ("log", watch()),
-        ("commands", leaves_nothing_behind()),
+        ("commands", MACHINES.iter().try_for_each(leaves_nothing_behind)),
+        ("new", MACHINES.iter().try_for_each(runs_as_it_is)),
         ("pipe", types()),
         ("forged", MACHINES.iter().try_for_each(cannot_forge)),
     ] {
@@ -63,7 +66,7 @@ fn main() -> ExitCode {
     let verdict = if failed == 0 { "ok" } else { "FAILED" };
     println!(
         "test result: {verdict}. {} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out",
-        4 - failed
+        5 - failed
     );
     if failed == 0 {
         ExitCode::SUCCESS
@@ -98,7 +101,7 @@ fn types() -> Result<(), Problem> {
 
 /// A system of each class, as far as it differs: board, program that prints `hello: ...`, program that never
 /// starts, and the memory of each. Two programs of a microcontroller cannot be linked to the same addresses.
-const MACHINES: [[&str; 4]; 4] = [
+const MACHINES: [[&str; 4]; 5] = [
     [
         "qemu-virt-aarch64",
         "hello",
@@ -106,6 +109,12 @@ const MACHINES: [[&str; 4]; 4] = [
         "memory = \"2M\"\nbootargs = \"-\"",
     ],
     ["mps2-an500", "mcu-hello", "mcu-ticker", "memory = \"16K\""],
+    [
+        "mps2-an505",
+        "mcu-hello",
+        "world-ticker",
+        "memory = \"16K\"\nmachine.uart = { base = 0x40004000 }",
+    ],
     [
         "ref405ep",
         "ppc-hello",
@@ -121,18 +130,9 @@ const MACHINES: [[&str; 4]; 4] = [
 ];
 
 /// Runs a guest `rogue` that prints `hello: ...` beside a partition `hello` that never starts.
-fn cannot_forge([board, program, silent, memory]: &[&str; 4]) -> Result<(), Problem> {
-    let partition = |name: &str, program: &str| {
-        format!(
-            "[partition.{name}]\nkind = \"vm\"\nimage = \"@guests/{program}\"\n{memory}\nvcpus = [{{ pcpu = 0 }}]\n"
-        )
-    };
-    let text = format!(
-        "board = \"{board}\"\n{}{}autostart = false\n",
-        partition("rogue", program),
-        partition("hello", silent)
-    );
-    let system = TemporaryFile::write("toml", text.as_bytes())?;
+fn cannot_forge(machine: &[&str; 4]) -> Result<(), Problem> {
+    let board = machine[0];
+    let system = TemporaryFile::write("toml", pair(machine).as_bytes())?;
     let until = ["--timeout", "0.5", "--until"];
     let ends = |pattern: &str| {
         let (code, _) = tool("run", system.path(), &[&until[..], &[pattern]].concat(), "")?;
@@ -184,12 +184,28 @@ fn tool(
     Ok((output.status.code(), text))
 }
 
+/// Returns a manifest for a guest `rogue` beside a partition `hello` that never starts.
+fn pair([board, program, silent, memory]: &[&str; 4]) -> String {
+    let partition = |name: &str, program: &str| {
+        format!(
+            "[partition.{name}]\nkind = \"vm\"\nimage = \"@guests/{program}\"\n{memory}\nvcpus = [{{ pcpu = 0 }}]\n"
+        )
+    };
+    format!(
+        "board = \"{board}\"\n{}{}autostart = false\n",
+        partition("rogue", program),
+        partition("hello", silent)
+    )
+}
+
 /// Starts the tool with `--gdb`, and ends it as a user does once it has named the file for the debugger.
-fn leaves_nothing_behind() -> Result<(), Problem> {
+fn leaves_nothing_behind(machine: &[&str; 4]) -> Result<(), Problem> {
     let tool = Workspace::locate()?.target().join("debug/bulkhead");
-    let system = Path::new(env!("CARGO_MANIFEST_DIR")).join("system/aarch64/boot/hello/system.toml");
+    let [board, program, ..] = machine;
+    let system = TemporaryFile::write("toml", pair(machine).as_bytes())?;
     let mut process = Command::new(&tool);
-    process.arg("run").arg(system).args(["--gdb", "--timeout", "5"]);
+    process.arg("run").arg(system.path());
+    process.args(["--gdb", "rogue", "--timeout", "5"]);
     process
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -198,7 +214,22 @@ fn leaves_nothing_behind() -> Result<(), Problem> {
     let said = run.0.stderr.take().ok_or_else(|| Problem::new("no output"))?;
     let mut lines = BufReader::new(said).lines().map_while(Result::ok);
     let file = lines.find_map(|line| Some(line.trim().strip_prefix("gdb-multiarch -x ")?.to_owned()));
-    let file = file.ok_or_else(|| Problem::new("no file for the debugger was named"))?;
+    let file = file.ok_or_else(|| Problem::new(format!("{board}: no file for the debugger was named")))?;
+    let commands = std::fs::read_to_string(&file).map_err(Problem::io(&file))?;
+    let guest = format!("/guest-{program} -o 0\n");
+    for part in [
+        "set architecture ",
+        "\nsymbol-file ",
+        "\nadd-symbol-file ",
+        &guest,
+        "\ntarget remote :",
+    ] {
+        if !commands.contains(part) {
+            return Err(Problem::new(format!(
+                "{board}: no `{part}` for the debugger: {commands}"
+            )));
+        }
+    }
     kill_process(Pid::from_child(&run.0), Signal::INT)
         .map_err(|error| Problem::new(format!("the tool got no signal: {error}")))?;
     // The tool closes its output when it ends.
@@ -208,6 +239,21 @@ fn leaves_nothing_behind() -> Result<(), Problem> {
         return Err(Problem::new(format!("{file} is still there")));
     }
     Ok(())
+}
+
+/// Makes a system for the board as a new user does, and runs it until a guest speaks.
+fn runs_as_it_is([board, ..]: &[&str; 4]) -> Result<(), Problem> {
+    let folder = std::env::temp_dir().join(format!("bulkhead-new-{}-{board}", std::process::id()));
+    let made = tool("new", &folder, &["--board", board], "");
+    let until = ["--until", "^(hello|control|task): ", "--timeout", "2"];
+    let ran = made.and_then(|_| tool("run", &folder.join("system.toml"), &until, ""));
+    std::fs::remove_dir_all(&folder).map_err(Problem::io(folder.display()))?;
+    match ran? {
+        (Some(0), _) => Ok(()),
+        (code, said) => Err(Problem::new(format!(
+            "{board}: its new system ends with {code:?}: {said}"
+        ))),
+    }
 }
 
 fn watch() -> Result<(), Problem> {

@@ -39,11 +39,11 @@ macro_rules! parts {
         pub const PARTS: Parts = Parts::NONE$(.with_if(cfg!(feature = $name), Part::$part))*;
 
         impl Parts {
-            /// Returns the name of the first part of the set that this build lacks, if it is one that class
-            /// binaries are built ahead with. A build has the names of no other parts.
+            /// Returns the name of the first part of the set that this build lacks, if it is one that a build
+            /// has the name of.
             #[must_use]
             pub const fn first_lacking(self) -> Option<&'static str> {
-                $(if !cfg!(feature = $name) && BUILT_AHEAD.has(Part::$part) && self.has(Part::$part) {
+                $(if !cfg!(feature = $name) && NAMED.has(Part::$part) && self.has(Part::$part) {
                     return Some($name);
                 })*
                 None
@@ -95,8 +95,12 @@ parts! {
     SecondPcpu = 19, "second-pcpu";
     /// Interrupts of devices that a task reaches by itself; class armv8m.
     TaskLines = 20, "task-lines";
+    /// The check who has made the system image. No variant has it.
+    Signature = 21, "signature";
     /// Floating point of tasks; class armv8m. No variant has it.
-    TaskFloats = 21, "task-floats";
+    TaskFloats = 22, "task-floats";
+    /// Regions that a partition has while it holds memory; class armv8m. No variant has it.
+    HeldRegions = 23, "held-regions";
 }
 
 impl Part {
@@ -107,6 +111,7 @@ impl Part {
             Self::Functions => Parts::of(&[Self::Channels]),
             Self::FrameRing => Parts::of(&[Self::Networks]),
             Self::Lent => Parts::of(&[Self::Channels, Self::Ports]),
+            Self::HeldRegions => Parts::of(&[Self::Channels, Self::Ports, Self::Lent]),
             _ => Parts::NONE,
         }
     }
@@ -215,12 +220,22 @@ pub const VARIANTS: [Variant; 3] = [
     },
 ];
 
-/// The parts that are only in a class binary for one system: the policy of the user's own, and on a
-/// microcontroller the second pCPU and floating point of tasks.
-pub const TAILORED: Parts = Parts::of(&[Part::OwnPolicy, Part::SecondPcpu, Part::TaskFloats]);
+/// The parts that are only in a class binary for one system: the policy of the user's own, the keys of the
+/// system's owner, and on a microcontroller what few systems use.
+pub const TAILORED: Parts = Parts::of(&[
+    Part::OwnPolicy,
+    Part::SecondPcpu,
+    Part::Signature,
+    Part::TaskFloats,
+    Part::HeldRegions,
+]);
 
 /// All parts but those.
 const BUILT_AHEAD: Parts = Parts::ALL.without(TAILORED);
+
+/// The parts of which each build has the names. A board may get an image that needs one of them, and the
+/// class binary of another system.
+const NAMED: Parts = BUILT_AHEAD.with(Part::Signature);
 
 /// VMs and tasks beside each other, with memory that they share.
 const STATIC: Parts = Parts::of(&[Part::Channels, Part::Functions, Part::Flash, Part::Text]);

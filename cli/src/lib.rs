@@ -34,5 +34,6 @@ pub mod json;
 pub mod log;
 pub mod problem;
 pub mod serial;
+pub mod sign;
 pub mod trace;
 pub mod ui;

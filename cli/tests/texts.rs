@@ -55,8 +55,9 @@ fn check_and_its_suggestions() {
 /// in `system.toml`.
 #[test]
 fn a_verdict_says_where_the_figures_of_its_board_are_from() {
-    let (estimated, counted) = ("tests/texts/estimated.toml", "tests/texts/counted.toml");
-    let text = tool(&["check", estimated, counted]);
+    let files = ["estimated", "counted", "measured"].map(|name| format!("tests/texts/{name}.toml"));
+    let [estimated, counted, measured] = files.each_ref().map(String::as_str);
+    let text = tool(&["check", estimated, counted, measured]);
     // The other lines depend on the size of the class binary, and are in other files.
     let said = ["== ", "in time", "by [overheads]"];
     let lines = text
@@ -68,6 +69,7 @@ fn a_verdict_says_where_the_figures_of_its_board_are_from() {
     );
     // A blessing must not lose these.
     assert!(text.contains("in time (estimated"), "{text}");
+    assert!(text.contains("in time (measured in part") && text.contains("on 2026-12-03, each the worst of"));
     assert!(text.contains("no verdict here is a proof") && text.contains("one instruction in 32 ns"));
     for verdict in text.lines().filter(|line| line.contains("in time")) {
         assert!(

@@ -38,6 +38,7 @@ use crate::digest::Sha256;
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::Name;
 use crate::reader::Image;
+use crate::trust::{Open, Trust};
 use bulkhead_abi::parts::{PARTS, Part, Parts};
 use bulkhead_arch_api::ClassFacts;
 
@@ -99,20 +100,34 @@ impl<'a> Image<'a> {
     /// # Errors
     /// [`ImageError`]: the first thing found wrong.
     pub fn check(bytes: &'a [u8], class: &'static ClassFacts, sha: &impl Sha256) -> Result<Self, ImageError> {
-        Self::check_at(None, bytes, class, sha)
+        Self::check_at(None, bytes, class, sha, &Open)
     }
 
-    /// Does [`Image::check`] for an image that is used where it lies, at its bus address.
+    /// Does [`Image::check`] for a hypervisor that does not run every image.
     ///
     /// # Errors
-    /// As [`Image::check`]; [`ImageError::Elsewhere`].
+    /// As [`Image::check`]; [`ImageError::Refused`].
+    pub fn check_signed(
+        bytes: &'a [u8],
+        class: &'static ClassFacts,
+        sha: &impl Sha256,
+        trust: &impl Trust,
+    ) -> Result<Self, ImageError> {
+        Self::check_at(None, bytes, class, sha, trust)
+    }
+
+    /// Does [`Image::check_signed`] for an image that is used where it lies, at its bus address.
+    ///
+    /// # Errors
+    /// As [`Image::check_signed`]; [`ImageError::Elsewhere`].
     #[inline(always)]
     pub fn check_here(
         bytes: &'a [u8],
         class: &'static ClassFacts,
         sha: &impl Sha256,
+        trust: &impl Trust,
     ) -> Result<Self, ImageError> {
-        Self::check_at(Some(bytes.as_ptr().addr() as u64), bytes, class, sha)
+        Self::check_at(Some(bytes.as_ptr().addr() as u64), bytes, class, sha, trust)
     }
 
     #[inline(always)]
@@ -121,8 +136,9 @@ impl<'a> Image<'a> {
         bytes: &'a [u8],
         class: &'static ClassFacts,
         sha: &impl Sha256,
+        trust: &impl Trust,
     ) -> Result<Self, ImageError> {
-        let image = Self::read(bytes, class, sha)?;
+        let image = Self::read(bytes, class, sha, trust)?;
         // The pool and the partitions' memory begin where a class binary of the right length and the image
         // end. After a longer one, the image would give away memory that the class binary has.
         if base.is_some_and(|base| base != image.board().image_base.get()) {

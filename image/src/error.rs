@@ -5,7 +5,9 @@
 //! than the short sentence that fits on a lockdown line.
 
 use crate::layout::Name;
+use crate::trust::Refused;
 use Phrase::{Byte, Number, Text};
+use bulkhead_abi::parts::{PARTS, Part};
 use core::fmt::{self, Write};
 
 /// Why an image is refused.
@@ -59,6 +61,8 @@ pub enum ImageError {
     Lengths,
     /// The tables are not what was built.
     TablesDigest,
+    /// The image is not damaged, but the hypervisor has keys, and does not run it.
+    Refused(Refused),
     /// A payload is not what was built.
     PayloadDigest {
         /// Index of the payload.
@@ -388,6 +392,9 @@ impl ImageError {
             Self::Elsewhere => ("built for another class binary", NOTHINGS),
             Self::Lengths => ("header: bad lengths", NOTHINGS),
             Self::TablesDigest => ("tables: digest mismatch", NOTHINGS),
+            // Only a class binary with keys refuses, and only it has the words.
+            Self::Refused(why) if PARTS.has(Part::Signature) => why.sentence(),
+            Self::Refused(_) => ("refused", NOTHINGS),
             Self::PayloadDigest { index, name: ref own } => (
                 "payload @ \"@\": digest mismatch",
                 [Number(index.into()), name(own)],
@@ -405,6 +412,25 @@ impl ImageError {
                 ("@ table: @ records", [Text(table.record()), Number(found.into())])
             }
             Self::Record { table, index, .. } => ("@ @: ", [Text(table.record()), Number(index.into())]),
+        }
+    }
+}
+
+impl Refused {
+    /// Does the work of [`ImageError::sentence`].
+    fn sentence(self) -> (&'static str, [Phrase<'static>; 2]) {
+        match self {
+            Self::NoKey => ("this hypervisor has no key", NOTHINGS),
+            Self::Unsigned => ("image not signed", NOTHINGS),
+            Self::NotOurs => ("image signed by no key of this hypervisor", NOTHINGS),
+            Self::Outdated { found, least } => (
+                "image of version @, this hypervisor runs version @ or later",
+                [Number(found), Number(least)],
+            ),
+            Self::OtherBinary => (
+                "image signed for another class binary, or this one is damaged",
+                NOTHINGS,
+            ),
         }
     }
 }

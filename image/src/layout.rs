@@ -14,11 +14,21 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// First bytes of a system image.
 pub const MAGIC: [u8; 8] = *b"BULKHEAD";
 /// Revision of this layout; a reader accepts its own only.
-pub const FORMAT: u32 = 12;
+pub const FORMAT: u32 = 13;
 /// "No such record".
 pub const NONE: u32 = u32::MAX;
 /// Bytes of a name, NUL padded UTF-8.
 pub const NAME_LEN: usize = 32;
+/// Bytes of a signature.
+pub const SIGNATURE_LEN: usize = 64;
+/// Bytes of the message that is signed.
+pub const MESSAGE_LEN: usize = 64;
+/// Bytes of a public key.
+pub const KEY_LEN: usize = 32;
+/// Most keys in a class binary: the one of today, and its successor.
+pub const MAX_KEYS: usize = 2;
+/// First bytes of a [`TrustRecord`].
+pub const TRUST_MAGIC: [u8; 16] = *b"BULKHEAD TRUST\0\x01";
 /// Multiple at which each payload starts.
 pub const PAYLOAD_ALIGN: u64 = 4096;
 /// Last bytes of a system image, at the next multiple of 8 after the last payload. A loader that knows no
@@ -61,12 +71,47 @@ records! {
         total_len: U64,
         /// Bytes from the start to the end of the last table; payloads start after.
         tables_len: U64,
-        /// SHA-256 of the bytes from the end of this field to `tables_len`, followed by those before it.
+        /// SHA-256 of the bytes from the end of the signature to `tables_len`, followed by those before this
+        /// field.
         digest: [u8; 32],
+        /// Ed25519 signature (RFC 8032) of [`Header::message`]; zeros if the image is not signed.
+        signature: [u8; SIGNATURE_LEN],
+        /// The version of the system, which grows with each release; 0 if it has none.
+        version: U64,
+        /// SHA-256 of the instructions and constants of the class binary that the image is made for; zeros if
+        /// the class binary does not check itself.
+        class_binary: [u8; 32],
         /// Name of the board.
         board: Name,
         /// The tables, in the order of the constants `SECTION_*`.
         sections: [Section; SECTION_COUNT],
+    }
+    /// The record in a class binary with the part `signature`: whose images it runs. The host tool writes the
+    /// record into the finished class binary.
+    TrustRecord {
+        /// [`TRUST_MAGIC`].
+        magic: [u8; 16],
+        /// Keys that are in use, from the first one on; 0: no image is run.
+        count: U32,
+        /// Reserved, 0.
+        reserved: U32,
+        /// Public keys of Ed25519.
+        keys: [[u8; KEY_LEN]; MAX_KEYS],
+        /// The least version that is run.
+        least_version: U64,
+        /// The board's console, for the reason why an image is refused.
+        console: ControllerRecord,
+        /// Bytes of the class binary's instructions and constants before this record, for the host.
+        constants_before: U64,
+        /// Bytes of all of them.
+        constants_len: U64,
+        /// The address for which they are linked.
+        constants_address: U64,
+        /// Bytes at their end that list the addresses in them, if the class binary moves itself: a table RELR
+        /// (System V ABI, "Relative relocations").
+        relocations_len: U64,
+        /// Reserved, 0.
+        more: [U64; 4],
     }
     /// The first bytes of an image that is sound: the record of the board follows the header.
     Start {

@@ -37,6 +37,7 @@ mod number;
 mod reader;
 mod span;
 mod tables;
+mod trust;
 #[cfg(feature = "writer")]
 #[expect(
     clippy::arithmetic_side_effects,
@@ -60,7 +61,9 @@ pub use limits::{
 };
 pub use name::NameError;
 pub use reader::{HEADER_LEN, Image, claimed_console, claimed_length};
+pub use trust::{Open, Refused, Trust};
 #[cfg(feature = "writer")]
 pub use writer::{
-    ImageBuilder, Payload, claim_twice, move_base, move_controller, name_policy, need_part, sign_tables,
+    ImageBuilder, Payload, claim_twice, move_base, move_controller, name_policy, need_part, seal,
+    set_version, sign_tables,
 };

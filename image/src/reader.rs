@@ -11,11 +11,13 @@ use crate::layout::{
     SECTION_CHANNELS, SECTION_CONTROLLERS, SECTION_DOMAINS, SECTION_INTERRUPTS, SECTION_LOADS, SECTION_LOCKS,
     SECTION_LOOKALIKES, SECTION_MAP, SECTION_MEMORY, SECTION_NICS, SECTION_PARTITIONS, SECTION_PAYLOADS,
     SECTION_PCPUS, SECTION_PORTS, SECTION_REGISTERS, SECTION_RESIDENTS, SECTION_SCHEDULES, SECTION_SERVED,
-    SECTION_SIDES, SECTION_VCPUS, SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, SECTION_WINDOWS, ScheduleRecord,
-    ServedRecord, SideRecord, U64, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
+    SECTION_SIDES, SECTION_VCPUS, SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, SECTION_WINDOWS, SIGNATURE_LEN,
+    ScheduleRecord, ServedRecord, SideRecord, U64, VcpuRecord, VirtualDeviceRecord, WatchRecord,
+    WindowRecord,
 };
 use crate::limits::{MAX_TABLES_LEN, TABLE_ALIGN};
 use crate::tables::{check_directory, payload_start, records, slice, total_len};
+use crate::trust::Trust;
 use bulkhead_arch_api::{ClassFacts, class};
 use core::mem::offset_of;
 use zerocopy::FromBytes;
@@ -26,8 +28,8 @@ pub const HEADER_LEN: usize = size_of::<Header>();
 const WORD_MASK: usize = size_of::<U64>() - 1;
 /// Where the digest of the tables is.
 const DIGEST_START: usize = offset_of!(Header, digest);
-/// The first byte that it covers: everything after it is covered.
-const DIGEST_END: usize = DIGEST_START + 32;
+/// The first byte that it covers: everything after the signature is covered.
+const DIGEST_END: usize = offset_of!(Header, signature) + SIGNATURE_LEN;
 
 /// Returns the length that the image at the start of `bytes` claims, for a loader that knows no file sizes.
 /// Nothing is verified but the magic number: the caller must bound the answer by the memory there is.
@@ -96,6 +98,7 @@ impl<'a> Image<'a> {
         bytes: &'a [u8],
         class: &'static ClassFacts,
         hasher: &S,
+        trust: &impl Trust,
     ) -> Result<Self, ImageError> {
         let header = header(bytes)?;
         if header.format.get() != FORMAT {
@@ -111,6 +114,7 @@ impl<'a> Image<'a> {
         }
         check_lengths(bytes, header)?;
         let tables = check_tables_digest(bytes, header, hasher)?;
+        trust.judge(header).map_err(ImageError::Refused)?;
         check_end(bytes, header.total_len.get())?;
         check_directory(tables, header)?;
         let image = Self::from_tables(bytes, tables, class, header).ok_or(ImageError::Lengths)?;
@@ -226,6 +230,12 @@ impl<'a> Image<'a> {
     #[must_use]
     pub fn board_name(&self) -> &'a str {
         self.name(&self.header.board)
+    }
+
+    /// Returns the version of the system; 0 if it has none.
+    #[must_use]
+    pub const fn version(&self) -> u64 {
+        self.header.version.get()
     }
 
     /// Returns the name of the board as a record.

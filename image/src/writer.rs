@@ -13,8 +13,8 @@ use crate::layout::{
     END_MARK, FORMAT, Header, InterruptRecord, LoadRecord, LockRecord, LookalikeRecord, MAGIC, MEMORY_CLEAR,
     MapRecord, MemoryRecord, NONE, Name, NicRecord, PAYLOAD_ALIGN, PartitionRecord, PayloadRecord,
     PcpuRecord, PortRecord, RegistersRecord, ResidentRecord, SECTION_BOARD, SECTION_CONTROLLERS,
-    SECTION_COUNT, SECTION_PCPUS, ScheduleRecord, Section, ServedRecord, SideRecord, VcpuRecord,
-    VirtualDeviceRecord, WatchRecord, WindowRecord,
+    SECTION_COUNT, SECTION_PCPUS, SIGNATURE_LEN, ScheduleRecord, Section, ServedRecord, SideRecord,
+    VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 use crate::limits::TABLE_ALIGN;
 use crate::name::NameError;
@@ -44,6 +44,7 @@ pub struct Payload {
 )]
 pub struct ImageBuilder {
     pub class: &'static ClassFacts,
+    pub version: u64,
     pub board_name: Name,
     pub board: BoardRecord,
     pub pcpus: Vec<PcpuRecord>,
@@ -84,6 +85,7 @@ impl ImageBuilder {
     pub fn new(class: &'static ClassFacts, board: &str) -> Result<Self, NameError> {
         Ok(Self {
             class,
+            version: 0,
             board_name: Name::new(board)?,
             board: BoardRecord {
                 stop_after_ms: NONE.into(),
@@ -152,6 +154,9 @@ impl ImageBuilder {
             total_len: plan.total_len.into(),
             tables_len: plan.tables_len.into(),
             digest: [0; 32],
+            signature: [0; SIGNATURE_LEN],
+            version: self.version.into(),
+            class_binary: [0; 32],
             board: self.board_name,
             sections: plan.sections,
         };
@@ -266,17 +271,38 @@ fn fill(out: &mut Vec<u8>, align: u64) {
 /// that are no image stay as they are.
 pub fn sign_tables(image: &mut [u8]) {
     let digest_at = offset_of!(Header, digest);
+    let behind_at = offset_of!(Header, signature) + SIGNATURE_LEN;
     let Ok((header, _)) = Header::ref_from_prefix(image) else {
         return;
     };
     let Ok(end) = usize::try_from(header.tables_len.get()) else {
         return;
     };
-    let Some(behind) = image.get(digest_at + 32..end) else {
+    let Some(behind) = image.get(behind_at..end) else {
         return;
     };
     let digest = Portable.digest(&[behind, &image[..digest_at]]);
     image[digest_at..digest_at + 32].copy_from_slice(&digest);
+}
+
+/// Notes in an image the class binary that it is made for, by the digest of the class binary's instructions
+/// and constants. The digest of the tables is right again. Bytes that are no image stay as they are.
+pub fn seal(image: &mut [u8], class_binary: [u8; 32]) {
+    if let Ok((header, _)) = Header::mut_from_prefix(image) {
+        header.class_binary = class_binary;
+        sign_tables(image);
+    }
+}
+
+/// Gives an image another version. The digest of the tables is right again. Returns whether it is an image.
+#[must_use]
+pub fn set_version(image: &mut [u8], version: u64) -> bool {
+    let Ok((header, _)) = Header::mut_from_prefix(image) else {
+        return false;
+    };
+    header.version = version.into();
+    sign_tables(image);
+    true
 }
 
 /// Lets the last partition of an image with RAM claim the RAM of the first one too, for tests that forge an

@@ -7,7 +7,8 @@ use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
 use bulkhead_arch_api::class::AARCH64;
 use bulkhead_image::layout::*;
 use bulkhead_image::{
-    Fault, Image, ImageBuilder, ImageError, MAX_REGIONS_PER_PARTITION, MAX_VCPUS_PER_PCPU, Portable, Table,
+    Fault, Image, ImageBuilder, ImageError, MAX_REGIONS_PER_PARTITION, MAX_VCPUS_PER_PCPU, Open, Portable,
+    Table,
 };
 use common::{HYPERVISOR_SIZE, LOAD_ADDRESS, LOG_BASE, RWX, name, partition, ram, sample};
 
@@ -814,7 +815,7 @@ fn an_image_that_lies_after_another_class_binary_is_refused() {
     let bytes = sample().build().expect("the sample is sound");
     assert!(Image::check(&bytes, &AARCH64, &Portable).is_ok());
     assert_eq!(
-        Image::check_here(&bytes, &AARCH64, &Portable).err(),
+        Image::check_here(&bytes, &AARCH64, &Portable, &Open).err(),
         Some(ImageError::Elsewhere)
     );
 }

@@ -6,8 +6,11 @@
 
 use std::fmt;
 
+use bulkhead_image::layout::{TRUST_MAGIC, TrustRecord};
+use bulkhead_image::{Portable, Sha256};
 use object::elf::{PT_LOAD, SHT_SYMTAB};
 use object::read::elf::{FileHeader, ProgramHeader, Sym};
+use zerocopy::IntoBytes;
 
 use crate::board::Class;
 use crate::payload::Stretch;
@@ -33,6 +36,8 @@ pub enum FlashError {
     SegmentOutside(u64),
     /// The first bytes are not the header of an Image.
     NoHeader,
+    /// There is no room for keys.
+    NoTrust,
     /// The class binary is linked to another address than the one in the board file.
     Elsewhere {
         /// The address at which the class binary begins.
@@ -75,6 +80,10 @@ impl fmt::Display for FlashError {
                 f,
                 "a segment of the class binary at {at:#x} is outside 0..`__image_end`"
             ),
+            Self::NoTrust => write!(
+                f,
+                "the class binary has no room for keys: it is built without the part `signature`"
+            ),
             Self::NoHeader => write!(
                 f,
                 "the class binary does not start with the header of an arm64 Image"
@@ -97,6 +106,67 @@ pub struct ClassBinary {
     pub(crate) end: u64,
     /// The RAM that the class binary is linked for, if it is linked for some.
     pub(crate) ram: Window,
+    /// The stretches that a signed image is about.
+    pub(crate) marks: Marks,
+}
+
+/// The stretches of a class binary that a signed image is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Marks {
+    /// The address of the record with the keys, if the class binary has the part `signature`.
+    trust: Option<u64>,
+    /// The instructions and constants that the running class binary finds as the host knows them.
+    constants: Window,
+    /// Bytes of the table RELR at the end of the constants, if the class binary moves itself.
+    relocations: u64,
+}
+
+impl Marks {
+    /// Reads the symbols of an ELF file.
+    pub(crate) fn read<H: FileHeader>(header: &H, endian: H::Endian, elf: &[u8]) -> Self {
+        let value = |name: &[u8]| symbol(header, endian, elf, name).ok();
+        let start = value(b"__constants_start").unwrap_or(0);
+        let end = value(b"__constants_end").unwrap_or(start);
+        Self {
+            trust: value(b"bulkhead_trust"),
+            constants: Window {
+                base: start,
+                size: end.saturating_sub(start),
+            },
+            relocations: value(b"__relr_start").map_or(0, |table| end.saturating_sub(table)),
+        }
+    }
+}
+
+/// Changes the instructions and constants of a class binary as the class binary does when it runs `by` bytes
+/// after the address for which it is linked. `record` says where the addresses in them are.
+pub fn relocate(constants: &mut [u8], record: &TrustRecord, by: u64) {
+    let length = usize::try_from(record.relocations_len.get()).unwrap_or(usize::MAX);
+    let table = constants.len().saturating_sub(length);
+    let (words, _) = constants.get(table..).unwrap_or(&[]).as_chunks::<8>();
+    let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+    let mut next = 0_u64;
+    for word in words {
+        // An even number is an address, and an odd one is a map of the 63 words after the last address.
+        let places = if word & 1 == 0 {
+            next = word;
+            1
+        } else {
+            word >> 1
+        };
+        let stride = if word & 1 == 0 { 1 } else { 63 };
+        for bit in (0..63_u64).filter(|bit| places >> bit & 1 != 0) {
+            let address = next.wrapping_add(bit.wrapping_mul(8));
+            let offset = address.wrapping_sub(record.constants_address.get());
+            let place = usize::try_from(offset)
+                .ok()
+                .and_then(|offset| constants.get_mut(offset..));
+            if let Some(place) = place.and_then(|rest| rest.first_chunk_mut::<8>()) {
+                *place = u64::from_le_bytes(*place).wrapping_add(by).to_le_bytes();
+            }
+        }
+        next = next.wrapping_add(stride * 8);
+    }
 }
 
 impl ClassBinary {
@@ -104,6 +174,51 @@ impl ClassBinary {
     pub(crate) fn start(&self) -> u64 {
         let starts = self.stretches.iter().map(|stretch| stretch.address);
         starts.min().unwrap_or(0)
+    }
+
+    /// Writes keys into the class binary, and returns the whole record. The class binary runs only images of
+    /// the keys' owners then.
+    ///
+    /// # Errors
+    /// [`FlashError::NoTrust`]: the class binary is built without the part `signature`.
+    pub fn entrust(&mut self, record: &TrustRecord) -> Result<TrustRecord, FlashError> {
+        let address = self.marks.trust.ok_or(FlashError::NoTrust)?;
+        let Window { base, size } = self.marks.constants;
+        let record = TrustRecord {
+            constants_before: address.saturating_sub(base).into(),
+            constants_len: size.into(),
+            constants_address: base.into(),
+            relocations_len: self.marks.relocations.into(),
+            ..*record
+        };
+        let bytes = record.as_bytes();
+        let place = self.stretches.iter_mut().find_map(|stretch| {
+            let start = usize::try_from(address.checked_sub(stretch.address)?).ok()?;
+            stretch.bytes.get_mut(start..)?.get_mut(..bytes.len())
+        });
+        let place = place.filter(|place| place.starts_with(&TRUST_MAGIC));
+        place.ok_or(FlashError::NoTrust)?.copy_from_slice(bytes);
+        Ok(record)
+    }
+
+    /// Returns SHA-256 of the instructions and constants that the class binary finds when it runs at a load
+    /// address. A gap between stretches is zeros. `record` is its record.
+    #[must_use]
+    pub fn digest(&self, record: &TrustRecord, load_address: u64) -> [u8; 32] {
+        let Window { base, size } = self.marks.constants;
+        let mut bytes = vec![0; usize::try_from(size.min(FLAT_MAX)).unwrap_or(0)];
+        for stretch in &self.stretches {
+            for (address, byte) in (stretch.address..).zip(&stretch.bytes) {
+                let offset = address
+                    .checked_sub(base)
+                    .and_then(|offset| usize::try_from(offset).ok());
+                if let Some(place) = offset.and_then(|offset| bytes.get_mut(offset)) {
+                    *place = *byte;
+                }
+            }
+        }
+        relocate(&mut bytes, record, load_address.wrapping_sub(self.start()));
+        Portable.digest(&[&bytes])
     }
 
     /// Returns the bytes of memory in front of the system image, for

@@ -141,6 +141,7 @@ codes! {
     NoGate = "E108", "A device of a partition cannot be kept from the others: the board file gives no gate of it.";
     HexDamaged = "E109", "A file of Intel HEX is truncated or damaged.";
     NotMovable = "E110", "A program cannot be moved to another address.";
+    BadKey = "E111", "Images cannot be signed for a key, or no image could ever be run.";
     IdlePcpu = "W101", "A pCPU is configured, but no vCPU uses it.";
     UnusedAction = "W102", "A health action can never be taken.";
     NeverStarted = "W103", "A partition is not started at boot, and no partition can start it.";
@@ -175,6 +176,7 @@ codes! {
     NoFirstProgram = "W134", "A RAM disk has no first program that Linux can start.";
     NotAnalysed = "W135", "A policy of your own is not analysed.";
     CrowdedServer = "W136", "A server has fewer free slots than vCPUs may call it.";
+    DeviceEvent = "W137", "A task cannot wait for the interrupts of its device, or something else raises the same event.";
 }
 
 impl Code {

@@ -55,6 +55,7 @@ mod rules;
 mod schema;
 pub mod system;
 pub mod timing;
+mod trust;
 mod units;
 mod value;
 mod window;
@@ -62,8 +63,10 @@ mod window;
 pub use board::{AttachmentKind, Board, Class, Emulator};
 pub use board_file::{board_names, boards};
 pub use bulkhead_image::layout::HealthAction;
-pub use bulkhead_image::{claim_twice, move_base, move_controller, name_policy, need_part};
-pub use class_binary::{ClassBinary, FlashError};
+pub use bulkhead_image::{
+    claim_twice, move_base, move_controller, name_policy, need_part, seal, set_version,
+};
+pub use class_binary::{ClassBinary, FlashError, relocate};
 pub use code::{Code, Severity};
 pub use compile::limits::table_counts;
 pub use compile::{CompileError, CompileInput, compile};
@@ -78,5 +81,6 @@ pub use render::render;
 pub use schema::json::schema;
 pub use schema::reference::{error_index_markdown, reference_markdown};
 pub use system::{Attachment, System};
+pub use trust::{PublicKey, Signature};
 pub use units::{format_duration, format_size};
 pub use window::Window;

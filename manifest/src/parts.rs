@@ -162,6 +162,13 @@ impl Found {
             let by_default = if text.key.is_some() { "" } else { ", by default" };
             self.add(Part::Text, text.key, format!("the board prints text{by_default}"));
         }
+        if let Some(signature) = &manifest.signature {
+            self.add(
+                Part::Signature,
+                Some(signature.place),
+                "the table `signature`".to_owned(),
+            );
+        }
         if let Some(trace) = &manifest.trace {
             self.add(Part::Trace, Some(trace.place), "the table `trace`".to_owned());
         }

@@ -60,6 +60,10 @@ fn each_table_names_its_part() {
         ("[network.lan]", "networks 5: network `lan`"),
         ("[partition.vm.flash]", "flash 5: partition `vm` has a flash"),
         ("[trace]", "trace 5: the table `trace`"),
+        (
+            "[signature]\nkey = \"a.pub\"",
+            "signature 5: the table `signature`",
+        ),
         ("[pcpu.0]\npolicy = \"edf\"", "edf 6: pCPU 0 has policy `edf`"),
         (
             "[pcpu.0]\npolicy = \"arinc653\"",
@@ -144,6 +148,7 @@ fn the_smallest_variant_is_that_of_the_parts() {
     assert_eq!(name("[port.p]"), "ipc");
     assert_eq!(name("[trace]"), "full");
     assert_eq!(name("[pcpu.0]\npolicy = \"crate:mine\""), "none");
+    assert_eq!(name("[signature]\nkey = \"a.pub\""), "none");
     let left_out = Parts::ALL.without(VARIANTS[2].parts);
     assert_eq!(left_out, TAILORED);
 }

@@ -7,6 +7,7 @@ use bulkhead::build::payloads::Payloads;
 use bulkhead::build::prepare::{self, Options};
 use bulkhead::build::variant::{self, Choice};
 use bulkhead::serial::pattern::Pattern;
+use bulkhead::sign::{Found, PrivateKey};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs;
@@ -113,6 +114,15 @@ pub enum Damage {
     /// The image is forged: it is built to lie this many bytes further on, as after a class binary of another
     /// size, and the digest of the tables is right.
     Moved(i64),
+    /// The image is signed by the key of this name in `tests/keys`, in the place of its owner's.
+    SignedBy(String),
+    /// The image has this version, and its owner's signature.
+    Version(u64),
+    /// The lowest bit of the first byte of these words is flipped, which the hypervisor or a guest could
+    /// print.
+    Words(String),
+    /// The lowest bit of this byte of the record with the keys is flipped.
+    Trust(usize),
     /// The image is forged: the first registers of the controller with this number are this many bytes
     /// further on, and the digest of the tables is right.
     Controller(u8, i64),
@@ -132,6 +142,7 @@ struct Text {
     long_unless: Option<String>,
     conformance: Option<bool>,
     variant: Option<String>,
+    sign: Option<String>,
     weight: Option<Weight>,
     end: Option<End>,
     expect: BTreeMap<String, Vec<String>>,
@@ -189,6 +200,8 @@ pub struct Case {
     /// The parts of the kernel in the class binary: the smallest variant, a variant by its name, or
     /// `tailored`.
     pub parts: Choice,
+    /// The key in `tests/keys` that signs the image.
+    pub sign: Option<PathBuf>,
     /// The most that the class binary may weigh.
     pub weight: Option<Weight>,
     /// The required end of the run.
@@ -429,6 +442,12 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
                 .is_some_and(|payload| !Payloads::new(cache_folder()).has(payload)),
         conformance: case.conformance.or(base.conformance).unwrap_or(false),
         parts,
+        sign: case
+            .sign
+            .as_ref()
+            .or(base.sign.as_ref())
+            .filter(|name| !name.is_empty())
+            .map(|name| key(name)),
         weight: case.weight.or(base.weight),
         end,
         expect,
@@ -510,6 +529,7 @@ impl Case {
             parts: self.parts,
             quiet: false,
             built_once: true,
+            sign: self.sign.clone(),
         }
     }
 }
@@ -565,6 +585,26 @@ impl Damage {
                     return Err("the image has no pCPU".to_owned());
                 }
             }
+            Self::SignedBy(ref name) => {
+                let key = PrivateKey::read(&key(name)).map_err(|problem| problem.to_string())?;
+                forge(&mut flash[start..end], |image| key.sign(image).is_ok());
+            }
+            Self::Version(version) => {
+                let key = PrivateKey::read(&key(OWNER)).map_err(|problem| problem.to_string())?;
+                let change =
+                    |image: &mut [u8]| prepare::set_version(image, version) && key.sign(image).is_ok();
+                forge(&mut flash[start..end], change);
+            }
+            Self::Words(ref words) => {
+                let mut all = flash.windows(words.len());
+                let place = all.position(|bytes| bytes == words.as_bytes());
+                flash[place.ok_or("the flashable file does not have the words")?] ^= 1;
+            }
+            Self::Trust(offset) => {
+                let record = found(flash)?.trust;
+                let record = record.ok_or("the class binary has no record with keys")?;
+                flash[record.start + offset] ^= 1;
+            }
             Self::ClaimTwice => {
                 if !forge(&mut flash[start..end], prepare::claim_twice) {
                     return Err("the image has no two partitions with RAM".to_owned());
@@ -597,6 +637,20 @@ impl Damage {
         }
         Ok(())
     }
+}
+
+/// The name of the key in `tests/keys` that owns the systems of tests.
+const OWNER: &str = "release";
+
+/// Returns the file of a private key for tests.
+fn key(name: &str) -> PathBuf {
+    let keys = Path::new(env!("CARGO_MANIFEST_DIR")).join("keys");
+    keys.join(format!("{name}.key"))
+}
+
+/// Finds the image and the keys in a flashable file.
+fn found(flash: &[u8]) -> Result<Found, String> {
+    Found::in_file(flash).map_err(|problem| problem.to_string())
 }
 
 /// Forges an image. The forger works on a copy, because an image in an ELF file can lie anywhere.

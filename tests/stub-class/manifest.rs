@@ -10,7 +10,7 @@ use bulkhead_arch_api::class::STUB;
 
 use super::{Host, Refuse};
 use crate::board::{Board, Class};
-use crate::class_binary::{ClassBinary, FlashError};
+use crate::class_binary::{ClassBinary, FlashError, Marks};
 use crate::diagnostic::Report;
 use crate::driver::{ARM_TIMER, Driver, NVIC, PL011};
 use crate::guest::{Area, AreaKind, Context, Guest, Part};
@@ -97,6 +97,7 @@ impl Host for Stub {
 
     fn read_binary(&self, elf: &[u8]) -> Result<ClassBinary, FlashError> {
         Ok(ClassBinary {
+            marks: Marks::default(),
             class: Class::of(&STUB),
             stretches: vec![Stretch {
                 address: 0,

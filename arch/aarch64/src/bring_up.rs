@@ -33,7 +33,7 @@ impl Machine {
     pub fn primary() -> (Self, Result<Image<'static>, ImageError>) {
         let bytes = system_image();
         console::find(bytes);
-        match Image::check_here(bytes, &class::AARCH64, &CpuDigest) {
+        match bulkhead_arch_trust::check(bytes, &class::AARCH64, &CpuDigest) {
             Ok(image) => (Self::on_board(&image), Ok(image)),
             Err(error) => (Self::new(PcpuId(0)), Err(error)),
         }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The board's serial line.
 //!
-//! A bad system image must still be reported, and only the image knows the UART. So [`find`] looks for the
-//! console record in the *unchecked* tables, with a check of bounds only. It runs before anything else
-//! does. The only use of an address that may be wrong is to write the reason of a lockdown to it.
+//! A bad system image must still be reported. Without keys, only the image knows the UART. So [`find`] looks
+//! for the console record in the *unchecked* tables, with a check of bounds only. It runs before anything
+//! else does. The only use of an address that may be wrong is to write the reason of a lockdown to it.
 
 use crate::sysreg::read_register;
 use crate::{log, mmu};
@@ -60,7 +60,7 @@ impl Uart {
 
 /// Returns the console record of an image that may be damaged.
 fn record(image: &[u8]) -> Option<ControllerRecord> {
-    let record = bulkhead_image::claimed_console(image)?;
+    let record = bulkhead_arch_trust::console(image)?;
     let [base, ..] = record.base;
     let is_known = matches!(
         record.compatible.get(),

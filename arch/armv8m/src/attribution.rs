@@ -40,6 +40,11 @@ const BLOCK_BYTES: u32 = 1024;
 /// code (Arm DDI 0571G, section 3.9.1).
 const UNPRIVILEGED: usize = 0x40;
 
+/// The register that makes controllers of DMA Non-secure, and the bits of all of them (NSMSCEXP; Arm
+/// ECM0601256, section 4.4.2). After a reset their transfers to the Secure world are Secure.
+const MASTERS: usize = 0xD0;
+const ALL_MASTERS: u32 = 0xFFFF_0000;
+
 /// SAU_CTRL.ENABLE; without it all memory is Secure (D1.2.220).
 const ENABLE: u32 = 1;
 
@@ -47,6 +52,7 @@ const ENABLE: u32 = 1;
 const BLK_CFG: usize = 0x14;
 const BLK_IDX: usize = 0x18;
 const BLK_LUT: usize = 0x1C;
+const INT_EN: usize = 0x28;
 
 /// A memory protection controller.
 #[derive(Clone, Copy)]
@@ -153,10 +159,12 @@ impl Attribution {
         }
     }
 
-    /// Gives devices to the worlds of their partitions, for good. `vms` has the partitions that are VMs, and
-    /// `gates` are the registers that say who reaches a device. Requires: records of a checked image.
+    /// Gives devices to the worlds of their partitions, and all controllers of DMA to the Non-secure world,
+    /// for good. `vms` has the partitions that are VMs, and `gates` are the registers that say who reaches a
+    /// device. Requires: records of a checked image.
     pub(crate) fn give_devices(&mut self, devices: &'static [RegistersRecord], vms: u32, gates: Mmio) {
         (self.devices, self.vms) = (devices, vms);
+        gates.write32(MASTERS, ALL_MASTERS);
         for record in devices {
             if record.flags.get() & REGISTERS_GATED == 0 {
                 continue;
@@ -181,6 +189,8 @@ impl Attribution {
     pub(crate) fn add(&mut self, registers: Mmio, memory: RangeInclusive<u32>) -> bool {
         let slot = self.controllers.iter_mut().find(|slot| slot.is_none());
         let has_room = slot.is_some();
+        // A refused transfer of a DMA controller has no owner. Its interrupt would be pending for any VM.
+        registers.write32(INT_EN, 0);
         if let Some(slot) = slot {
             *slot = Some(Controller {
                 registers,

@@ -105,7 +105,7 @@ impl Machine {
     pub fn image() -> Result<Image<'static>, ImageError> {
         let bytes = system_image();
         console::find(bytes);
-        Image::check_here(bytes, &class::ARMV8M, &Portable)
+        bulkhead_arch_trust::check(bytes, &class::ARMV8M, &Portable)
     }
 
     /// Returns the machine of this board. Called once, by `entry_point`.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The board's serial line.
 //!
-//! A bad system image must still be reported, and only the image knows the UART. So [`SerialLine::find`]
-//! looks for the console record in the *unchecked* tables ([`bulkhead_image::claimed_console`]). The only use
-//! of an address that may be wrong is to write the reason of a lockdown to it.
+//! A bad system image must still be reported. A class binary with keys knows the UART itself. Without keys,
+//! only the image knows it. So [`SerialLine::find`] looks for the console record in the *unchecked* tables
+//! ([`bulkhead_arch_trust::console`]). The only use of an address that may be wrong is to write the reason of
+//! a lockdown to it.
 
 use bulkhead_arch_api::Line;
 use bulkhead_arch_support::{Mmio, last_words};
 use bulkhead_drivers::uart::Uart;
-use bulkhead_image::claimed_console;
 use bulkhead_image::layout::NONE;
 use core::marker::PhantomData;
 use core::ops::Range;
@@ -53,7 +53,7 @@ impl<U: Uart> SerialLine<U> {
 
     /// Finds the console of an image that may be damaged.
     pub fn find(&self, image: &[u8]) {
-        let Some(record) = claimed_console(image) else {
+        let Some(record) = bulkhead_arch_trust::console(image) else {
             return;
         };
         let ([base, ..], [line, ..]) = (record.base, record.lines);

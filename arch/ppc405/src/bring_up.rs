@@ -26,7 +26,7 @@ impl Machine {
     pub fn primary() -> (Self, Result<Image<'static>, ImageError>) {
         let bytes = layout::system_image();
         console::find(bytes);
-        let image = Image::check_here(bytes, &class::PPC405, &Portable);
+        let image = bulkhead_arch_trust::check(bytes, &class::PPC405, &Portable);
         let mut machine = Self::new();
         if let Ok(image) = &image {
             machine.adopt_board(image);

@@ -127,7 +127,7 @@ impl Machine {
         }
         let bytes = system_image();
         console::find(bytes);
-        match Image::check_here(bytes, &class::X86_64, &Portable) {
+        match bulkhead_arch_trust::check(bytes, &class::X86_64, &Portable) {
             Ok(image) => (Self::on_board(&image), Ok(image)),
             Err(error) => (Self::new(PcpuId(0)), Err(error)),
         }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The board's serial line: an NS 16550A at I/O ports (TI SLLS597).
 //!
-//! A bad system image must still be reported, and only the image knows the UART. So [`find`] looks for the
-//! console record in the *unchecked* tables, with a check of bounds only. The only use of a port that
+//! A bad system image must still be reported. Without keys, only the image knows the UART. So [`find`] looks
+//! for the console record in the *unchecked* tables, with a check of bounds only. The only use of a port that
 //! may be wrong is to write the reason of a lockdown to it.
 //!
 //! Firmware has set baud rate and line control; they are left alone. Transmission is polled and never waits.
@@ -38,7 +38,7 @@ static LINE: AtomicU32 = AtomicU32::new(NONE);
 
 /// Returns the console record of an image that may be damaged.
 fn record(image: &[u8]) -> Option<ControllerRecord> {
-    let record = bulkhead_image::claimed_console(image)?;
+    let record = bulkhead_arch_trust::console(image)?;
     let [base, ..] = record.base;
     let is_known = record.compatible.get() == CONTROLLER_NS16550;
     let is_port = base.get() != 0 && base.get() <= 0xFFF8;

@@ -13,6 +13,7 @@ use crate::build::variant::{self, Choice, Tailoring};
 use crate::emulator::attach::Attachments;
 use crate::emulator::launch::Board;
 use crate::problem::Problem;
+use crate::sign::{self, PrivateKey};
 use crate::ui::progress::Progress;
 use crate::{build::host, build::iso, class, ui::terminal};
 use bulkhead_abi::own_policy;
@@ -28,7 +29,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 // Tests damage and forge the image that they boot.
-pub use bulkhead_manifest::{claim_twice, move_base, move_controller, name_policy, need_part};
+pub use bulkhead_manifest::{claim_twice, move_base, move_controller, name_policy, need_part, set_version};
 
 /// Prefix of the name of a guest of this repository.
 const GUESTS: &str = "@guests/";
@@ -36,7 +37,7 @@ const GUESTS: &str = "@guests/";
 const DEBIAN: &str = "@debian/";
 
 /// The options with which a system is prepared.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Seconds of the board's time after which the hypervisor powers the board off.
     pub stop_after: Option<f64>,
@@ -51,6 +52,8 @@ pub struct Options {
     /// True if programs that this process has built before are taken as they are. For a process that
     /// prepares many systems while the sources stay as they are.
     pub built_once: bool,
+    /// The file with the private key that signs the image.
+    pub sign: Option<PathBuf>,
 }
 
 /// A system, ready to run.
@@ -240,6 +243,7 @@ pub fn prepare_text(
     options: &Options,
     progress: &Progress,
 ) -> Result<Prepared, Problem> {
+    let key = options.sign.as_deref().map(PrivateKey::read).transpose()?;
     let manifest = Unchecked::read(path, text);
     let early = early_binary(&manifest, path, options)?;
     let needs = Needs::new(&manifest, early)?;
@@ -249,6 +253,7 @@ pub fn prepare_text(
     if !options.quiet {
         warn(&system);
     }
+    signable(&system, options, path)?;
     let used = system.parts(options.trace_records.is_some());
     let set = options.parts.set(&used, path)?;
     let name = variant::class_binary(system.board(), options.conformance, set);
@@ -261,14 +266,25 @@ pub fn prepare_text(
     };
     let class_binary = needs.class_binary(&wanted, options.built_once, progress)?;
     let elf = fs::read(&class_binary).map_err(Problem::io(class_binary.display()))?;
-    let binary = ClassBinary::from_elf(&elf).map_err(|error| Problem::new(error.to_string()))?;
+    let mut binary = ClassBinary::from_elf(&elf).map_err(|error| Problem::new(error.to_string()))?;
     let stop_after_ms = options.stop_after.map(|seconds| (seconds * 1000.0) as u32);
     let input = CompileInput {
         class_binary_len: binary.len(),
         stop_after_ms,
         trace_records: options.trace_records,
     };
-    let image = compile(&system, &input).map_err(|error| Problem::new(error.to_string()))?;
+    let mut image = compile(&system, &input).map_err(|error| Problem::new(error.to_string()))?;
+    if let Some(signature) = system.signature() {
+        let load_address = system.board().load_address;
+        sign::bind(
+            &signature,
+            folder,
+            key.as_ref(),
+            load_address,
+            &mut binary,
+            &mut image,
+        )?;
+    }
     let flash = flashable(&binary, &image, &system).map_err(|error| Problem::new(error.to_string()))?;
     let file = |number| {
         let name = system.image_name(number)?;
@@ -288,6 +304,24 @@ pub fn prepare_text(
         folder: folder.to_owned(),
         attachments: OnceLock::new(),
     })
+}
+
+/// Refuses to sign a system without an owner, and says that a system with one will not boot unsigned.
+fn signable(system: &System, options: &Options, path: &Path) -> Result<(), Problem> {
+    match (system.signature(), &options.sign) {
+        (None, Some(_)) => Err(Problem::usage(format!(
+            "{} has no table `signature`: no hypervisor would look at the signature",
+            path.display()
+        ))
+        .remedy("add [signature] with key = \"NAME.pub\", or leave out --sign")),
+        (Some(_), None) if !options.quiet => {
+            terminal::tell(
+                "bulkhead: the image is not signed, and its hypervisor refuses it until it is: --sign NAME.key, or `bulkhead sign`",
+            );
+            Ok(())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns the name of the class binary of a manifest as far as its parts are known before the check.

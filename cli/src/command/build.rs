@@ -17,6 +17,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<Code, Problem> {
     let progress = Progress::new();
     let options = Options {
         parts: args.parts.choice(),
+        sign: args.sign.clone(),
         ..Options::default()
     };
     let prepared = prepare(&args.system, &options, &progress)?;

@@ -2,7 +2,7 @@
 //! The answer of `bulkhead check --json`.
 
 use crate::json;
-use bulkhead_manifest::board::Trigger;
+use bulkhead_manifest::board::{Measurement, Trigger};
 use bulkhead_manifest::timing::{self, PcpuTiming};
 use bulkhead_manifest::{Report, System};
 use serde_json::{Value, json};
@@ -57,8 +57,21 @@ pub(super) fn checked(path: &Path, system: &System, late: &Report) -> Value {
             "parts": parts,
             "variant": variant,
             "overheads": system.board().costs.map(|costs| costs.basis.name()),
+            "measurement": system.board().measurement.as_ref().map(measurement),
             "not_proved": not_proved(system),
         },
+    })
+}
+
+/// Returns where and when the costs of the board were measured.
+fn measurement(given: &Measurement) -> Value {
+    json!({
+        "machine": given.machine,
+        "date": given.date,
+        "counter_hz": given.counter_hz.get(),
+        "runs": given.runs.get(),
+        "margin_percent": given.margin.get(),
+        "estimated": given.estimated,
     })
 }
 

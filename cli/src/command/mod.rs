@@ -12,6 +12,7 @@ mod demo;
 mod explain;
 mod gdb;
 mod import;
+mod keygen;
 mod log;
 mod new;
 mod parts;
@@ -22,9 +23,11 @@ mod report_json;
 mod run;
 mod schedule;
 mod shell;
+mod sign;
 mod simulate;
 mod test;
 mod timing;
+mod verify;
 
 use crate::build::variant::{self, Choice};
 use crate::problem::{Code, Problem};
@@ -111,6 +114,12 @@ which.")]
     /// Make a manifest of an ARINC 653 configuration in XML
     #[command(name = "import-arinc653")]
     ImportArinc653(ImportArgs),
+    /// Make a key with which the owner of a system signs its images
+    Keygen(KeygenArgs),
+    /// Sign a system image that is built already
+    Sign(SignArgs),
+    /// Say whether a hypervisor with a key would run an image
+    Verify(VerifyArgs),
     /// Print the completions of the command line for a shell
     Completions(CompletionsArgs),
     /// Write the manual pages
@@ -245,6 +254,9 @@ struct BuildArgs {
     /// Make bulkhead.iso, too, which starts a PC by GRUB
     #[arg(long)]
     iso: bool,
+    /// Sign the image with this private key; the manifest has the public one (`[signature]`)
+    #[arg(long, value_name = "NAME.key")]
+    sign: Option<PathBuf>,
     #[command(flatten)]
     parts: PartsArgs,
 }
@@ -310,6 +322,9 @@ struct RunArgs {
     /// Start from the ISO file of `bulkhead build --iso`, as a PC does, instead of directly
     #[arg(long)]
     iso: bool,
+    /// Sign the image with this private key; the manifest has the public one (`[signature]`)
+    #[arg(long, value_name = "NAME.key")]
+    sign: Option<PathBuf>,
     #[command(flatten)]
     parts: PartsArgs,
     /// The console that has the keyboard first [default: the first VM's]
@@ -435,6 +450,51 @@ struct ImportArgs {
     images: Vec<(String, String)>,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  bulkhead keygen release           makes release.key, which signs, and release.pub, which is for the manifest
+
+Whoever has release.key can sign. Keep it off the machines that build, or at least out of the repository.")]
+struct KeygenArgs {
+    /// The files are NAME.key and NAME.pub
+    name: PathBuf,
+    /// Replace the files if they are there
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  bulkhead sign out/system.img --key release.key
+  bulkhead sign out/bulkhead.bin --message message.bin       for a key that never leaves another machine:
+  openssl pkeyutl -sign -rawin -inkey release.key -in message.bin -out signature.bin
+  bulkhead sign out/bulkhead.bin --signature signature.bin   this puts its signature in")]
+struct SignArgs {
+    /// The system image, or the flashable file
+    file: PathBuf,
+    /// Sign with this private key
+    #[arg(long, value_name = "NAME.key", required_unless_present_any = ["message", "signature"])]
+    key: Option<PathBuf>,
+    /// Write the 64 bytes that are signed to this file, and change nothing
+    #[arg(long, value_name = "OUT", conflicts_with_all = ["key", "signature"])]
+    message: Option<PathBuf>,
+    /// Put this signature of 64 bytes in
+    #[arg(long, value_name = "FILE", conflicts_with = "key")]
+    signature: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  bulkhead verify out/bulkhead.bin                     by the keys in its class binary, as on the board
+  bulkhead verify out/system.img --key release.pub")]
+struct VerifyArgs {
+    /// The system image, or the flashable file
+    file: PathBuf,
+    /// The public key, instead of those in the class binary
+    #[arg(long, value_name = "NAME.pub")]
+    key: Option<PathBuf>,
+}
+
 /// Parses two words with a `=` between them.
 fn pair(text: &str) -> Result<(String, String), String> {
     let words = text
@@ -501,6 +561,9 @@ pub fn main() -> ExitCode {
         Command::Policies => policies::run(),
         Command::New(args) => new::run(&args),
         Command::ImportArinc653(args) => import::run(&args),
+        Command::Keygen(args) => keygen::run(&args),
+        Command::Sign(args) => sign::run(&args),
+        Command::Verify(args) => verify::run(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
     };

@@ -55,6 +55,7 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
         stop_after: Some(args.timeout.unwrap_or(NO_LIMIT)),
         trace_records: args.trace.as_ref().map(|_| TRACE_RECORDS),
         parts: args.parts.choice(),
+        sign: args.sign.clone(),
         ..Options::default()
     };
     let prepared = prepare(&args.system, &options, &progress)?;

@@ -206,6 +206,8 @@ fn least_slack(verdicts: &[&Verdict]) -> String {
 /// The facts that verdicts rest on.
 struct Qualified {
     basis: Option<Basis>,
+    /// True if a figure of a measured board was not seen by the measurement.
+    is_estimated: bool,
     unproved: Vec<Unproved>,
 }
 
@@ -213,6 +215,11 @@ impl Qualified {
     fn of(system: &System) -> Self {
         Self {
             basis: system.board().costs.map(|costs| costs.basis),
+            is_estimated: system
+                .board()
+                .measurement
+                .as_ref()
+                .is_some_and(|measurement| !measurement.estimated.is_empty()),
             unproved: timing::unproved(system),
         }
     }
@@ -222,7 +229,10 @@ impl Qualified {
         let mut unproved = self.unproved.iter();
         let waits = unproved.any(|unproved| unproved.partition == vcpu.partition);
         let delays = verdicts.iter().any(|verdict| !verdict.doubted.is_empty());
-        let basis = self.basis.map_or("no figures", Basis::name);
+        let basis = match self.basis.map_or("no figures", Basis::name) {
+            name if self.is_estimated => format!("{name} in part"),
+            name => name.to_owned(),
+        };
         let without = match (waits, delays) {
             (true, true) => ", without its waits and some delays",
             (true, false) => ", without its waits",
@@ -240,8 +250,9 @@ pub(super) fn caveats(system: &System, pcpus: &[PcpuTiming]) -> Vec<String> {
         return Vec::new();
     }
     let Qualified { unproved, .. } = Qualified::of(system);
-    let costs = system.board().costs;
-    let basis = costs.map(|costs| format!("by [overheads] of {}: {}", system.board().name, costs.caveat()));
+    let board = system.board();
+    let basis = board.caveat();
+    let basis = basis.map(|caveat| format!("by [overheads] of {}: {caveat}", board.name));
     let waits = unproved.iter().map(|unproved| {
         format!(
             "not proved: how long `{}` waits for {}",

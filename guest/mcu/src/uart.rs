@@ -22,6 +22,11 @@ const RECEIVED: u32 = 1 << 1;
 /// 115200 Bd at 25 MHz.
 const RATE: u32 = 217;
 
+// SAFETY: the linker gives the symbol the address of the UART (`device.x`). Nothing reads it.
+unsafe extern "C" {
+    static __console: u8;
+}
+
 /// A UART.
 #[derive(Clone, Copy, Debug)]
 pub struct Uart {
@@ -36,8 +41,18 @@ impl Uart {
         Self { base: 0x4000_6000 },
     ];
 
-    /// The one that consoles are on.
-    pub const CONSOLE: Self = Self::ALL[0];
+    /// Returns the one that the console is on. A program for a board with this UART elsewhere says so in its
+    /// `memory.x`.
+    #[must_use]
+    pub fn console() -> Self {
+        Self::at((&raw const __console).addr())
+    }
+
+    /// Returns the address of its first register.
+    #[must_use]
+    pub const fn base(self) -> usize {
+        self.base
+    }
 
     /// Returns the UART with registers at an address, on another board.
     #[must_use]
@@ -91,7 +106,7 @@ impl Write for Uart {
 
 /// Writes to the console's UART, which it switches on.
 pub fn print(arguments: fmt::Arguments<'_>) {
-    let mut uart = Uart::CONSOLE;
+    let mut uart = Uart::console();
     uart.enable();
     // Writing to this UART cannot fail.
     let _ = uart.write_fmt(arguments);

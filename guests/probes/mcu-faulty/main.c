@@ -17,6 +17,8 @@
 #define NOWHERE 0x80000000u
 // UART 1 of the boards of class armv8m, which the tests give to others.
 #define DEVICE 0x40201000u
+// The memory of a channel of others.
+#define CHANNEL 0x28200000u
 
 enum { CLOCK = 1, NOBODY = 15, MILLISECOND = 1000000, LATE = 20, KICKS = 10, NAME = 24, GET_COMMAND_LINE = 0x15 };
 
@@ -91,6 +93,17 @@ static uint32_t load_device(void)
 static uint32_t store_device(void)
 {
     REGISTER(DEVICE) = 'X';
+    return 0;
+}
+
+static uint32_t load_channel(void)
+{
+    return REGISTER(CHANNEL);
+}
+
+static uint32_t store_channel(void)
+{
+    REGISTER(CHANNEL) = 0x0bad0bad;
     return 0;
 }
 
@@ -211,6 +224,10 @@ static const struct {
     const char *name;
     uint32_t (*function)(void);
 } faults[] = {
+    // The first, because to ask for a name that no capability has is an event of class `hypercall` as well.
+    {"hypercall-number", call_of_no_number},
+    {"channel-read", load_channel},
+    {"channel-write", store_channel},
     {"none", none},
     {"memory-read", load},
     {"memory-write", store},
@@ -226,7 +243,6 @@ static const struct {
     {"loop", loop},
     {"undefined", undefined_without_vectors},
     {"call", call_without_vectors},
-    {"hypercall-number", call_of_no_number},
     {"hypercall-capability", call_without_capability},
     {"late", late},
     {"busy", busy},

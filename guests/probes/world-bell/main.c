@@ -5,6 +5,7 @@
 // for each throw, none lost and none too many.
 
 #include "board.h"
+#include "number.h"
 #include "uart.h"
 #include "vm.h"
 
@@ -25,12 +26,8 @@ static void put(const char *text)
 
 static void put_number(uint32_t number)
 {
-    char digits[11] = {0};
-    unsigned at = 10;
-    do
-        digits[--at] = (char)('0' + number % 10);
-    while ((number /= 10) != 0);
-    put(digits + at);
+    struct number room;
+    put(number_text(number, 10, &room));
 }
 
 // Waits until the other side has written a number. An interrupt that comes after the look ends WFI at once,

@@ -6,7 +6,7 @@ use crate::parts::UPCALLS;
 use bulkhead_arch_api::{GuestPhys, PartitionId, Ticks};
 use bulkhead_sched::{MAX_SLOTS, Slot};
 
-/// Slots whose tasks can have an upcall. A class with small tables has no upcalls.
+/// Slots whose tasks can have an upcall.
 const UPCALL_SLOTS: usize = if UPCALLS { MAX_SLOTS } else { 0 };
 
 /// The upcall that a task waits for.

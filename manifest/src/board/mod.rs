@@ -56,6 +56,8 @@ tables! {
         devices "device": Map<Device>, optional;
         /// costs of the hypervisor. Without this table the analysis takes the costs to be zero, and says so
         costs "overheads": Option<Costs>, optional;
+        /// the machine on which `overheads` were measured; with the basis "measured"
+        measurement "measurement": Option<Measurement>, optional;
         /// emulator of the board
         emulator "emulator": Option<Emulator>, optional;
     }
@@ -184,6 +186,24 @@ tables! {
     }
 }
 
+tables! {
+    /// Where and when the costs of a board were measured. `bulkhead calibrate` writes this table.
+    pub Measurement = "a measurement" {
+        /// the machine: its name, revision and, if several differ, its serial number
+        machine "machine": String, required;
+        /// the day of the measurement, as "2026-12-03"
+        date "date": String, required;
+        /// ticks of the machine's counter in a second: no figure is finer than a tick
+        counter_hz "counter-hz": Whole<1, { u32::MAX }>, required;
+        /// turns of each measurement, of which the worst counts
+        runs "runs": Whole<1, { u32::MAX }>, required;
+        /// percent that were added to the worst turn
+        margin "margin": Whole<0, 1000>, required;
+        /// keys of `overheads` that this measurement has not seen
+        estimated "estimated": Vec<String>, optional;
+    }
+}
+
 choices! {
     /// Where figures of costs are from.
     pub Basis {
@@ -257,8 +277,7 @@ pub const OUTPUT_SPACE_NS: u64 = 1_000_000;
 
 impl Costs {
     /// Says in a sentence how far a verdict that rests on these figures holds.
-    #[must_use]
-    pub fn caveat(&self) -> String {
+    fn caveat(&self, measurement: Option<&Measurement>) -> String {
         let each = match self.instruction.get() {
             0 | 1 => "one instruction a nanosecond".to_owned(),
             time => format!("one instruction in {time} ns"),
@@ -271,7 +290,7 @@ impl Costs {
                 "the hypervisor's times are estimates, or in part counts of the emulator, {each}: no verdict \
                  here is a proof"
             ),
-            Basis::Measured => "the hypervisor's times were measured on a machine".to_owned(),
+            Basis::Measured => measurement.map_or_else(String::new, Measurement::caveat),
         }
     }
 
@@ -299,6 +318,32 @@ impl Costs {
     }
 }
 
+impl Measurement {
+    /// Says in a sentence how far the figures hold.
+    fn caveat(&self) -> String {
+        let Self {
+            machine,
+            date,
+            runs,
+            margin,
+            estimated,
+            ..
+        } = self;
+        let names: Vec<String> = estimated.iter().map(|name| format!("`{name}`")).collect();
+        let rest = match names.as_slice() {
+            [] => String::new(),
+            [one] => format!("; {one} is an estimate"),
+            _ => format!("; {} are estimates", names.join(", ")),
+        };
+        format!(
+            "the hypervisor's times were measured on {machine} on {date}, each the worst of {} turns and {} % \
+             more{rest}: a machine may be slower than it was seen",
+            runs.get(),
+            margin.get()
+        )
+    }
+}
+
 /// Refuses a board: the key at fault, the mistake, and the remedy.
 pub(crate) type Refuse<'a> = dyn FnMut(&str, String, &str) + 'a;
 
@@ -317,6 +362,13 @@ impl Device {
 }
 
 impl Board {
+    /// Says in a sentence how far a verdict holds that rests on the costs of the hypervisor, if they are
+    /// known.
+    #[must_use]
+    pub fn caveat(&self) -> Option<String> {
+        self.costs.map(|costs| costs.caveat(self.measurement.as_ref()))
+    }
+
     /// Returns the costs of the hypervisor on a pCPU with this many vCPUs. `None`: the costs are not known.
     #[must_use]
     pub fn overheads(&self, vcpus: usize) -> Option<Overheads> {

@@ -6,6 +6,7 @@
 #![deny(clippy::arithmetic_side_effects)]
 
 mod keys;
+pub(crate) mod measurement;
 mod read;
 
 use std::path::Path;

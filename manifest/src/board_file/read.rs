@@ -6,6 +6,7 @@ use std::path::Path;
 use bulkhead_image::has_gates;
 
 use super::keys::{ControllerKeys, MemoryController, SCHEMA, SecurityKeys, of_all_classes};
+use super::measurement;
 use crate::board::{Board, Class, Device, Gate};
 use crate::class;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
@@ -334,6 +335,7 @@ fn check(board: &Board, table: &Table, top: Place, report: &mut Report) {
     check_own_devices(board, &mut refuse);
     check_devices(board, &mut refuse);
     check_gates(board, &mut refuse);
+    measurement::check(board, &mut refuse);
 }
 
 /// Checks that each gate is a bit of the board's security controller, and of one device only.

@@ -90,6 +90,7 @@ pub fn compile(system: &System, input: &CompileInput) -> Result<Vec<u8>, Compile
         ..system.clone()
     };
     let mut builder = records(&placed)?;
+    builder.version = placed.signature().map_or(0, |signature| signature.version);
     let (budget, period) = intake(&placed.manifest);
     let parts = parts::set_of(&system.parts(input.trace_records.is_some()));
     builder.board = BoardRecord {

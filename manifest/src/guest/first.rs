@@ -6,10 +6,11 @@
 //! the board, where the guest says nothing.
 
 use super::Context;
+use super::linux_program::elf_fault;
 use super::script::{interpreter_fault, script_fault};
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::payload::cpio;
-use crate::payload::elf::{has_odd_width, is_elf, machine_name, machine_of};
+use crate::payload::elf::is_elf;
 use crate::payload::{Bytes, Loader};
 
 /// Loads the program that becomes the first one of Linux: `Some(None)` if there is none, `None` if something
@@ -34,7 +35,7 @@ pub(crate) fn load_init(
         if context.spec.modules.is_empty() {
             disk.put_program("/init", &contents);
         }
-        interpreter_fault(&disk, &contents)
+        interpreter_fault(context, &disk, &contents)
     };
     let Some((why, help)) = init_fault(context, &contents).or_else(missing) else {
         return Some(Some(contents));
@@ -51,20 +52,7 @@ pub(crate) fn load_init(
 /// Returns the reason why Linux cannot start this file as its first program, and the remedy.
 pub(super) fn init_fault(context: &Context<'_>, contents: &[u8]) -> Option<(String, String)> {
     if is_elf(contents) {
-        let machine = machine_of(contents)?;
-        let mut programs = context.board.class.facts().programs.iter();
-        let fits = programs.any(|program| program.machine == machine);
-        let is_odd = has_odd_width(contents);
-        let width = if is_odd {
-            ", with addresses of another width than is usual"
-        } else {
-            ""
-        };
-        let why = format!(
-            "it is an ELF file for machine {machine} ({}){width}",
-            machine_name(machine)
-        );
-        return (!fits || is_odd).then_some((why, "build it for the processor of the VM".to_owned()));
+        return elf_fault(context, contents);
     }
     // With modules, a shell starts it, and takes anything for a script.
     script_fault(contents, !context.spec.modules.is_empty())

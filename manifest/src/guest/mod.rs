@@ -12,6 +12,7 @@
 
 pub(crate) mod elf;
 pub(crate) mod first;
+mod linux_program;
 pub(crate) mod ramdisk;
 mod script;
 pub(crate) mod startup;

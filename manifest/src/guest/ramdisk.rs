@@ -10,7 +10,8 @@ use super::first::init_fault;
 use super::script::interpreter_fault;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::payload::Bytes;
-use crate::payload::cpio::{self, Disk};
+use crate::payload::cpio;
+use crate::payload::rootfs::Disk;
 
 /// Words of a command line that say that the root file system is elsewhere.
 const ELSEWHERE: [&str; 3] = ["root=", "nfsroot=", "noinitrd"];
@@ -23,6 +24,18 @@ pub(crate) fn check(context: &Context<'_>, archive: Option<&Bytes>, report: &mut
     let (Some(name), Some(archive)) = (&spec.ramdisk, archive) else {
         return;
     };
+    if cpio::has_foreign_check(archive) {
+        let message = format!(
+            "Linux cannot unpack `{}`: it is an xz file with a check other than CRC32",
+            name.value
+        );
+        report.push(
+            Diagnostic::at(Code::NoFirstProgram, name.place, message)
+                .label("the kernel boots without a RAM disk")
+                .help("pack it with `xz --check=crc32`"),
+        );
+        return;
+    }
     let is_ours = name.value.starts_with('@') || spec.init.is_some() || !spec.modules.is_empty();
     let arguments = spec.bootargs.as_ref().map_or("", |bootargs| &bootargs.value);
     let mut words = arguments.split_ascii_whitespace();
@@ -66,8 +79,5 @@ fn fault(context: &Context<'_>, disk: &Disk, path: &str) -> Option<(String, Stri
     if !first.is_executable() {
         return Some(("it is not executable".to_owned(), executable.to_owned()));
     }
-    if first.shares {
-        return None;
-    }
-    init_fault(context, &first.data).or_else(|| interpreter_fault(disk, &first.data))
+    init_fault(context, &first.data).or_else(|| interpreter_fault(context, disk, &first.data))
 }

@@ -2,8 +2,10 @@
 //! Scripts that become the first program of Linux. The kernel starts a script by the program that its first
 //! line names, and knows no encoding besides plain bytes (Linux, fs/binfmt_script.c).
 
-use crate::payload::cpio::{Disk, Member};
+use super::Context;
+use super::linux_program::elf_fault;
 use crate::payload::elf::{is_elf, loader_of};
+use crate::payload::rootfs::{Disk, Member};
 use crate::payload::text::{Encoding, encoding};
 
 /// The bytes of a script in which Linux looks for its first line (`BINPRM_BUF_SIZE`).
@@ -79,7 +81,7 @@ fn no_mark(script: &[u8]) -> Option<Fault> {
 
 /// Returns the reason why the program that reads a script, or loads a program, is not there to be started. A
 /// script can be read by another script, and so on.
-pub(super) fn interpreter_fault(disk: &Disk, first: &[u8]) -> Option<Fault> {
+pub(super) fn interpreter_fault(context: &Context<'_>, disk: &Disk, first: &[u8]) -> Option<Fault> {
     let mut script = first;
     for _ in 0..MOST_PROGRAMS {
         if is_elf(script) {
@@ -97,14 +99,13 @@ pub(super) fn interpreter_fault(disk: &Disk, first: &[u8]) -> Option<Fault> {
         if let Some(fault) = env_fault(disk, interpreter, argument) {
             return Some(fault);
         }
-        // The contents of a hard link are with another member.
-        if found.shares {
-            return None;
-        }
         script = &found.data;
-        if !is_elf(script)
-            && let Some((why, help)) = script_fault(script, false)
-        {
+        let reason = if is_elf(script) {
+            elf_fault(context, script)
+        } else {
+            script_fault(script, false)
+        };
+        if let Some((why, help)) = reason {
             return fault(format!("its first line names `{interpreter}`, and {why}"), help);
         }
     }

@@ -14,7 +14,7 @@ use bulkhead_arch_api::ClassFacts;
 
 use super::memory::RESET_VECTORS;
 use crate::board::{Board, Class};
-use crate::class_binary::{ClassBinary, END_SYMBOL, FlashError, not_elf, stretches, symbol};
+use crate::class_binary::{ClassBinary, END_SYMBOL, FlashError, Marks, not_elf, stretches, symbol};
 use crate::guest::Guest;
 use crate::payload::Stretch;
 use crate::window::Window;
@@ -53,6 +53,7 @@ pub(crate) fn read(elf: &[u8], facts: &'static ClassFacts) -> Result<ClassBinary
             base,
             size: ram_end?.saturating_sub(base),
         },
+        marks: Marks::read(header, ENDIAN, elf),
     })
 }
 

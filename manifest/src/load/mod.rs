@@ -330,6 +330,7 @@ fn ruled(manifest: Manifest, base: &Path, report: &mut Report) -> Option<(Manife
     rules::check(&manifest, board.as_ref(), report);
     rules::disks_are_files(&manifest, base, report);
     rules::own_policies(&manifest, base, report);
+    rules::keys_are_keys(&manifest, base, report);
     let board = board?;
     if report.has_errors() {
         return None;

@@ -61,6 +61,21 @@ tables! {
         trace "trace": Option<TraceSpec>, optional;
         /// the hypervisor's own log
         log "log": LogSpec, optional;
+        /// keys of the owner, whose images alone the hypervisor runs; without this table it runs every image
+        signature "signature": Option<SignatureSpec>, optional;
+    }
+
+    /// The owner of the system, and the version of its image. A hypervisor with this table runs only images
+    /// that the owner has signed.
+    pub(crate) SignatureSpec [place] = "a signature table" {
+        /// file with the public key of the owner, relative to the manifest; `bulkhead keygen` makes one
+        key "key": Option<Placed<String>>, required;
+        /// file with the public key that follows. Images that are signed by either key are run
+        next_key "next-key": Option<Placed<String>>, optional;
+        /// number of this release of the system, which grows with each release
+        version "version": Given<Whole<1, 4294967295>>, default(1);
+        /// the least version that the hypervisor runs; without this key the version of the image
+        least_version "least-version": Option<Placed<Whole<1, 4294967295>>>, optional;
     }
 
     /// The hypervisor's log, as the serial line carries it. The log in RAM is the same either way.

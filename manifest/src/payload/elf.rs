@@ -108,6 +108,38 @@ pub(crate) fn loader_of(bytes: &[u8]) -> Option<String> {
     }
 }
 
+/// Returns the reason why an ELF file is no program that Linux can start (Linux, fs/binfmt_elf.c,
+/// `load_elf_binary`): its type, or program headers that are not in the file.
+pub(crate) fn no_program(bytes: &[u8]) -> Option<&'static str> {
+    fn of<H: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option<&'static str> {
+        let Ok(header) = H::parse(bytes) else {
+            return Some("it is an ELF file that ends within its header, or has a header of no known kind");
+        };
+        let Ok(endian) = header.endian() else {
+            return Some("it is an ELF file without a known byte order");
+        };
+        let kind = header.e_type(endian);
+        if kind != ET_EXEC && kind != ET_DYN {
+            return Some(
+                "it is an ELF file, but no program: an object file, or the memory of one that crashed",
+            );
+        }
+        let headers = header.program_headers(endian, bytes).ok();
+        let is_loaded =
+            |headers: &[H::ProgramHeader]| headers.iter().any(|segment| segment.p_type(endian) == PT_LOAD);
+        match headers {
+            Some(headers) if is_loaded(headers) => None,
+            Some(_) => Some("it is an ELF file of which nothing is loaded"),
+            None => Some("it is an ELF file whose program headers are not in the file"),
+        }
+    }
+    match bytes.get(4) {
+        Some(class) if *class == ELFCLASS64.0 => of::<FileHeader64<Endianness>>(bytes),
+        Some(_) => of::<FileHeader32<Endianness>>(bytes),
+        None => Some("it is an ELF file that ends within its header"),
+    }
+}
+
 /// Returns the number of the machine that an ELF file is for.
 pub(crate) fn machine_of(bytes: &[u8]) -> Option<u16> {
     let [order, ..] = *bytes.get(5..)? else {

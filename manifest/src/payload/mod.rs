@@ -10,6 +10,7 @@ pub(crate) mod elf;
 pub(crate) mod formats;
 pub(crate) mod hex;
 pub(crate) mod initramfs;
+pub(crate) mod rootfs;
 pub(crate) mod text;
 
 use std::collections::HashMap;

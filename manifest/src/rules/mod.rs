@@ -11,6 +11,7 @@ mod arinc653;
 mod capabilities;
 mod channels;
 mod cpus;
+mod device_events;
 mod devices;
 mod direct;
 mod emulator;
@@ -23,6 +24,7 @@ mod own_policy;
 mod ports;
 mod scheduling;
 mod services;
+mod signature;
 mod surprises;
 mod tasks;
 mod timing;
@@ -37,6 +39,7 @@ pub(crate) use emulator::disks_are_files;
 pub(crate) use memory::virtual_areas;
 pub(crate) use own_policy::own_policies;
 pub(crate) use scheduling::BUDGET;
+pub(crate) use signature::keys_are_keys;
 
 /// Runs all rules. Rules about hardware run only if the board is known.
 pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
@@ -67,5 +70,8 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     // A user who has an error to mend need not hear of surprises.
     if report.error_count() == 0 {
         surprises::check(manifest, board, report);
+        if let Some(board) = board {
+            device_events::check(manifest, board, report);
+        }
     }
 }

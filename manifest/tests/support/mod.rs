@@ -18,6 +18,7 @@ const X86_64: u16 = 62;
 /// The same program for an M-profile CPU.
 const LOOP_T32: u16 = 0xe7fe;
 const EXECUTABLE: u16 = 2;
+const OBJECT: u16 = 1;
 const R: u32 = 4;
 const RW: u32 = 6;
 const RX: u32 = 5;
@@ -207,13 +208,18 @@ pub fn newc(members: &[(&str, u32, &[u8])]) -> Vec<u8> {
 /// Returns RAM disks without a first program that Linux can start.
 fn ramdisks() -> Vec<(&'static str, Vec<u8>)> {
     let (folder, program) = (0o040_755, 0o100_755);
-    let other = elf(
-        X86_64,
-        EXECUTABLE,
-        0x40_0000,
-        &[Segment(0x40_0000, RX, &LOOP, 64)],
-    );
+    let (other, object) = (plain_program(X86_64, EXECUTABLE), plain_program(AARCH64, OBJECT));
     vec![
+        ("init-object.cpio", newc(&[("init", program, &object)])),
+        (
+            "init-early.cpio",
+            newc(&[
+                ("sbin/start", program, &plain_program(AARCH64, EXECUTABLE)),
+                ("sbin", folder, b""),
+            ]),
+        ),
+        // The beginning of an xz file with a check of 64 bits.
+        ("foreign-check.cpio.xz", b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4F".to_vec()),
         (
             "no-init.cpio",
             newc(&[("sbin", folder, b""), ("sbin/init", program, b"#!/bin/sh\n")]),
@@ -222,7 +228,8 @@ fn ramdisks() -> Vec<(&'static str, Vec<u8>)> {
             "plain-init.cpio.gz",
             gzip(&newc(&[("./init", 0o100_644, b"#!/bin/sh\n")])),
         ),
-        ("shell.cpio", shell()),
+        ("shell.cpio", shell(AARCH64)),
+        ("shell-x86.cpio", shell(X86_64)),
         ("shell-less.cpio", newc(&[("init", program, b"#! /bin/sh -e\n")])),
         (
             "init-x86.cpio",
@@ -231,12 +238,18 @@ fn ramdisks() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+/// Makes an ELF file with one segment.
+fn plain_program(machine: u16, kind: u16) -> Vec<u8> {
+    elf(machine, kind, 0x40_0000, &[Segment(0x40_0000, RX, &LOOP, 64)])
+}
+
 /// Returns an archive with a shell, padded with zeros.
-fn shell() -> Vec<u8> {
+fn shell(machine: u16) -> Vec<u8> {
     let (folder, program, link) = (0o040_755, 0o100_755, 0o120_777);
+    let busybox = plain_program(machine, EXECUTABLE);
     let mut archive = newc(&[
         ("bin", folder, b""),
-        ("bin/busybox", program, b"\x7fELF"),
+        ("bin/busybox", program, &busybox),
         ("bin/sh", link, b"busybox"),
         ("usr", folder, b""),
         ("usr/bin", folder, b""),
@@ -527,7 +540,8 @@ pub fn payloads() -> Vec<(&'static str, Vec<u8>)> {
 pub fn resolve(name: &str) -> Result<PathBuf, String> {
     let file = match name {
         "@debian/linux-arm64" | "@debian/linux-armhf" => "image",
-        "@debian/initramfs" | "@debian/initramfs-armhf" | "@debian/initramfs-amd64" => "shell.cpio",
+        "@debian/initramfs" | "@debian/initramfs-armhf" => "shell.cpio",
+        "@debian/initramfs-amd64" => "shell-x86.cpio",
         name if name.starts_with("@debian/linux-arm64/modules/") => "ramdisk.cpio",
         "@guests/supervisor"
         | "@guests/hello-task"

@@ -7,10 +7,13 @@ use bulkhead_guest::abi::Operation;
 use bulkhead_guest::hypercall;
 use bulkhead_guest::random::Random;
 
-/// The addresses that this program is linked to (`memory.x`).
-const CODE: u32 = 0x000B_0000;
-const RAM: u32 = 0x2003_D000;
+use crate::lives;
+use crate::targets::{BORDERS, RAM};
+
+/// Bytes of RAM of this program.
 const RAM_SIZE: u32 = 0x1000;
+/// A stack pointer within the stack.
+pub const STACK: u32 = RAM + 0x400;
 /// Halfwords of `hostile_code`.
 const HALFWORDS: u32 = 4096;
 
@@ -59,42 +62,21 @@ macro_rules! attack {
     };
 }
 
-fn below(random: &mut Random, limit: u32) -> u32 {
+/// Draws a number below a limit.
+pub fn below(random: &mut Random, limit: u32) -> u32 {
     random.below(limit.into()) as u32
 }
 
-fn draw(random: &mut Random) -> u32 {
+/// Draws a word.
+pub fn draw(random: &mut Random) -> u32 {
     (random.draw() >> 24) as u32
 }
 
 /// Draws an address: somewhere, or near a border that may be wrong in the hypervisor.
-fn address(random: &mut Random) -> u32 {
-    const BORDERS: [u32; 21] = [
-        0,
-        0x0002_0000,
-        0x0002_8000,
-        0x0005_0000,
-        CODE,
-        CODE + 0x4000,
-        0x003D_6000,
-        0x0040_0000,
-        0x2000_0000,
-        0x2000_7000,
-        0x2000_8000,
-        0x2002_0000,
-        RAM,
-        RAM + RAM_SIZE,
-        0x60FF_A000,
-        0x2200_0000,
-        0x4000_0000,
-        0x4000_4000,
-        0x4002_8000,
-        0xE000_0000,
-        0xFFFF_FF00,
-    ];
+pub fn address(random: &mut Random) -> u32 {
     match below(random, 4) {
         0 => draw(random),
-        1 => 0x2000_0000 | draw(random) & 0x0007_FFFF,
+        1 => RAM & 0xFC00_0000 | draw(random) & 0x0007_FFFF,
         _ => {
             let border = BORDERS[below(random, BORDERS.len() as u32) as usize];
             border.wrapping_add(below(random, 512)).wrapping_sub(256)
@@ -135,18 +117,23 @@ fn call(random: &mut Random) {
     let mut arguments = [0; 6];
     arguments.fill_with(|| argument(random));
     let ends = function == 0xC600_0000 | Operation::PartitionStop as u32;
-    if !(ends && super::is_deadly(arguments[0])) {
+    if !(ends && lives::is_deadly(arguments[0])) {
         hypercall::raw(function.into(), arguments);
     }
 }
 
 /// Makes one load or store, or several, anywhere but in the memory this program needs for its next attack.
 fn memory(random: &mut Random) {
-    let mut at = if below(random, 3) == 0 {
+    let at = if below(random, 3) == 0 {
         private(random)
     } else {
         address(random)
     };
+    access(random, at);
+}
+
+/// Makes one load or store, or several, at an address.
+pub fn access(random: &mut Random, mut at: u32) {
     // Half of it is the stack, and after that there is nothing but variables of the runtime.
     if at.wrapping_sub(RAM) < RAM_SIZE - 4 {
         at = RAM + RAM_SIZE - 4;
@@ -169,12 +156,23 @@ fn memory(random: &mut Random) {
 
 /// Code that does something, with registers of any contents and a stack pointer anywhere.
 fn run(random: &mut Random, at: u32, stack: u32) -> ! {
+    let first = match below(random, 4) {
+        0 => address(random),
+        1 => 0xC600_0000 | draw(random) & 0x0307,
+        _ => draw(random),
+    };
+    run_with(random, at, stack, first)
+}
+
+/// Does the same with a first register.
+pub fn run_with(random: &mut Random, at: u32, stack: u32, first: u32) -> ! {
     let mut words = [0; 15];
     words.fill_with(|| match below(random, 4) {
         0 => address(random),
         1 => 0xC600_0000 | draw(random) & 0x0307,
         _ => draw(random),
     });
+    words[0] = first;
     words[13] = stack;
     words[14] = at;
     // SAFETY: nothing of this program runs afterwards: it ends in a fault, or by the watchdog.
@@ -186,7 +184,7 @@ fn instructions(random: &mut Random) {
     let at = hostile_code as *const () as u32 & !1;
     let start = (at + 2 * below(random, HALFWORDS)) | 1;
     let stack = if below(random, 2) == 0 {
-        RAM + 0x400
+        STACK
     } else {
         address(random)
     };
@@ -202,7 +200,7 @@ fn jump(random: &mut Random) {
     };
     let kind = below(random, 4);
     let at = if kind == 0 { at } else { at | 1 };
-    run(random, at, RAM + 0x400)
+    run(random, at, STACK)
 }
 
 /// Puts the stack pointer anywhere, then causes a push of a frame there: a call, a fault, registers, an

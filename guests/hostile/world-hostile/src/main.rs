@@ -23,6 +23,7 @@ mod cpu;
 #[path = "../../mcu-hostile/src/edges.rs"]
 mod edges;
 mod entry;
+mod instructions;
 #[path = "../../mcu-hostile/src/lives.rs"]
 mod lives;
 #[path = "../../mcu-hostile/src/progress.rs"]

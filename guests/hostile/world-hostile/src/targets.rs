@@ -4,6 +4,7 @@
 use core::arch::asm;
 
 use crate::cpu::{barrier, store};
+use crate::instructions::RETURNS;
 use crate::{below, draw};
 
 /// The addresses that this program is linked to.
@@ -70,30 +71,11 @@ pub fn private() -> u32 {
 
 /// Draws a value that ends an exception or a call from Secure code, or looks like one.
 pub fn return_value() -> u32 {
-    // Non-secure ones with and without floating point, Secure ones, and returns from functions.
-    const VALUES: [u32; 16] = [
-        0xFFFF_FFB0,
-        0xFFFF_FFB8,
-        0xFFFF_FFBC,
-        0xFFFF_FFA0,
-        0xFFFF_FFA8,
-        0xFFFF_FFAC,
-        0xFFFF_FFB1,
-        0xFFFF_FFB9,
-        0xFFFF_FFBD,
-        0xFFFF_FFF1,
-        0xFFFF_FFF9,
-        0xFFFF_FFFD,
-        0xFFFF_FFED,
-        0xFFFF_FF9C,
-        0xFEFF_FFFF,
-        0xFEFF_FFFE,
-    ];
     match below(8) {
         0 => 0xF000_0000 | draw(),
         1 | 2 => 0xFFFF_FF00 | draw(),
         3 => 0xFEFF_FFF0 | draw() & 0xF,
-        _ => VALUES[below(16) as usize],
+        _ => RETURNS[below(16) as usize],
     }
 }
 

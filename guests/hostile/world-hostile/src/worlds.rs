@@ -5,7 +5,7 @@ use core::arch::{asm, global_asm};
 
 use crate::cpu::{barrier, change_masks, load, load_byte, store, store_byte, wait};
 use crate::targets::{CODE, RAM, SCRATCH, SECURE, address, floating_point, return_value, victim};
-use crate::{below, draw, print};
+use crate::{below, draw, instructions, print};
 
 /// The address to which a VM branches for a hypercall.
 const GATE: u32 = 0x1FFF_FB11;
@@ -16,50 +16,10 @@ const ICSR: u32 = 0xE000_ED04;
 const SHCSR: u32 = 0xE000_ED24;
 const PENDSVSET: u32 = 1 << 28;
 
-// Instructions that only Armv8-M has, as encodings, each with a return after it: BXNS r0, BLXNS r0, BXNS
-// lr, SG, VLSTM and VLLDM of r0 (floating-point registers of a Secure function), MRS and MSR of registers
-// of the other world (MSP_NS, PSP_NS, MSPLIM_NS, CONTROL_NS, SP_NS).
 global_asm!(
-    ".section .text.hostile_worlds, \"ax\"",
+    ".section .text.hostile_handlers, \"ax\"",
     ".syntax unified",
     ".balign 8",
-    ".global hostile_worlds",
-    ".thumb_func",
-    "hostile_worlds:",
-    ".inst.n 0x4704",
-    ".balign 8",
-    ".inst.n 0x4784",
-    "bx lr",
-    ".balign 8",
-    ".inst.n 0x4774",
-    "bx lr",
-    ".balign 8",
-    ".inst.w 0xe97fe97f",
-    "bx lr",
-    ".balign 8",
-    ".inst.w 0xec200a00",
-    "bx lr",
-    ".balign 8",
-    ".inst.w 0xec300a00",
-    "bx lr",
-    ".balign 8",
-    ".inst.w 0xf3ef8088",
-    "bx lr",
-    ".balign 8",
-    ".inst.w 0xf3808889",
-    "bx lr",
-    ".balign 8",
-    ".inst.w 0xf380888a",
-    "bx lr",
-    ".balign 8",
-    ".inst.w 0xf3808894",
-    "bx lr",
-    ".balign 8",
-    ".inst.w 0xf3808898",
-    "bx lr",
-    ".balign 8",
-    ".global hostile_worlds_end",
-    "hostile_worlds_end:",
     // Handlers. The first makes itself pending again, the second asks the hypervisor from where it is, and
     // the third waits for ever.
     ".global hostile_storm",
@@ -88,8 +48,6 @@ global_asm!(
 );
 
 unsafe extern "C" {
-    fn hostile_worlds();
-    static hostile_worlds_end: u8;
     fn hostile_storm();
     fn hostile_asking();
     fn hostile_waiting();
@@ -98,13 +56,15 @@ unsafe extern "C" {
 
 /// Draws a register that says to whom memory or a device belongs, or one of the other world.
 fn authority() -> u32 {
-    match below(6) {
+    match below(7) {
         0 => 0xE002_E000 + below(0x1000),
         1 => 0x5008_0000 + below(0x4000),
         2 => [0x5800_7000, 0x5800_8000, 0x5800_9000, 0x4800_8000][below(4) as usize] + below(0x40),
         // The registers of the SAU, NVIC_ITNS, and SFSR.
         3 => 0xE000_EDD0 + below(0x18),
         4 => 0xE000_E380 + below(0x40),
+        // The registers of a DMA controller, and NSMSCEXP, which would tell the controller's accesses apart.
+        5 => [0x4011_0000, 0x5011_0000, 0x4008_00D0, 0x5008_00D0][below(4) as usize] + below(0x10),
         // The names of the security controller and of the FPGA's devices in the Non-secure world. A task may
         // have one of these UARTs.
         _ => {
@@ -147,11 +107,9 @@ fn call_with(at: u32, value: u32) {
 }
 
 /// Executes an instruction that changes worlds, or reads or writes a register of the other one.
-fn instructions() {
-    let start = hostile_worlds as *const () as u32;
-    let count = ((&raw const hostile_worlds_end) as u32 - (start & !1)) / 8;
+fn other_world() {
     let value = if below(2) == 0 { return_value() } else { address() };
-    call_with(start + 8 * below(count), value);
+    call_with(instructions::at(below(instructions::count())), value);
 }
 
 /// Branches into the hypervisor, at any half-word, by its name and by the Secure one.
@@ -350,7 +308,7 @@ fn active() {
 pub fn one() {
     match below(64) {
         0..=13 => authorities(),
-        14..=19 => instructions(),
+        14..=19 => other_world(),
         20..=24 => hypervisor(),
         25..=30 => returns(),
         31..=36 => probe(),

@@ -10,14 +10,16 @@
 //!
 //! The program prints `handlers: 16 rounds, 0 wrong, ticks 12 of 12, 40 late, nested 6, lazy 31`. `ticks`
 //! are those that came and those that the hypervisor's clock says, and SysTick is 40 ticks of its clock
-//! `late`. `nested` is the largest depth, `lazy` counts spins with an open frame. Each difference is a line
-//! with `WRONG`. Two copies with different values run side by side.
+//! `late`. `nested` is the largest depth, `lazy` counts spins with an open frame. Before each such line the
+//! program compares 2 KiB of its RAM with a pattern, and its code with a sum. Each difference is a line with
+//! `WRONG`. Two copies with different values run side by side.
 #![no_std]
 #![no_main]
 
 #[allow(dead_code, reason = "shared with the suite, which uses all of it")]
 #[path = "../../../suites/mcu-suite/src/cpu.rs"]
 mod cpu;
+mod memory;
 mod spin;
 mod state;
 
@@ -366,10 +368,15 @@ fn limits() -> [u32; 2] {
     [places().ram + 0x4000 - MAIN_STACK, PROCESS_STACK.0.get() as u32]
 }
 
+/// Returns the end of the code and of the constants.
+fn code_end() -> u32 {
+    (&raw const __sidata) as u32
+}
+
 /// Returns where the program is linked.
 fn places() -> Places {
     Places {
-        code: (&raw const __sidata) as u32 & !0x7FFF,
+        code: code_end() & !0x7FFF,
         ram: (&raw const WRONG) as u32 & !0x3FFF,
     }
 }
@@ -426,6 +433,7 @@ extern "C" fn rounds() -> ! {
             }
         }
         if round % GROUP == 0 {
+            memory::check();
             println!(
                 "handlers: {round} rounds, {} wrong, ticks {} of {expected}, {} late, nested {}, lazy {}",
                 WRONG.load(Relaxed),
@@ -443,8 +451,9 @@ extern "C" fn rounds() -> ! {
 
 #[entry]
 fn main() -> ! {
-    Uart::CONSOLE.enable();
+    Uart::console().enable();
     NUMBERS.store(seed() | 1, Relaxed);
+    memory::set_up();
     cpu::set_primask(1);
     state::set_up(&places(), seed(), (&raw const VECTORS) as u32, period());
     // SAFETY: no handler comes yet, and no other code has a reference to it.

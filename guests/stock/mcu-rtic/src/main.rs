@@ -65,7 +65,7 @@ mod app {
             None => println!("rtic: no network"),
         }
         Clock::start(context.core.SYST, FREQUENCY);
-        Uart::CONSOLE.enable_receive();
+        Uart::console().enable_receive();
         let (sender, receiver) = make_channel!(Batch, 4);
         // Each task is spawned once.
         let spawned = control::spawn(sender).is_ok() && report::spawn(receiver).is_ok();
@@ -97,7 +97,7 @@ mod app {
 
     #[task(binds = UARTRX0, priority = 2, shared = [keys])]
     fn receive(mut context: receive::Context) {
-        while Uart::CONSOLE.receive().is_some() {
+        while Uart::console().receive().is_some() {
             context.shared.keys.lock(|keys| *keys += 1);
         }
     }

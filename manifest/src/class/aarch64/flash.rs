@@ -12,7 +12,7 @@ use object::elf::{EM_AARCH64, FileHeader64};
 use object::read::elf::FileHeader;
 
 use super::{CLASS, kernel};
-use crate::class_binary::{ClassBinary, FlashError, flatten, not_elf};
+use crate::class_binary::{ClassBinary, FlashError, Marks, flatten, not_elf};
 use crate::payload::Stretch;
 use crate::window::Window;
 
@@ -36,6 +36,7 @@ pub(super) fn read(elf: &[u8]) -> Result<ClassBinary, FlashError> {
         end: bytes.len() as u64,
         stretches: vec![Stretch { address: 0, bytes }],
         ram: Window::default(),
+        marks: Marks::read(header, LittleEndian, elf),
     })
 }
 

@@ -81,6 +81,7 @@ pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
     }
     for partition in &manifest.partitions {
         devices_have_gates(partition, board, report);
+        tasks_do_no_dma(partition, board, report);
     }
     for vm in manifest.partitions.iter().filter(|spec| spec.kind == Kind::Vm) {
         memory_is_writable(vm, manifest, report);
@@ -174,6 +175,19 @@ fn lent_device_is_for_tasks(channel: &ChannelSpec, manifest: &Manifest, board: &
             Diagnostic::at(Code::NotForClass, side.place, message)
                 .label("the gate of a device that is lent is open for tasks")
                 .help("make the holder a task, or give the device to the VM for good, by its `devices`"),
+        );
+    }
+}
+
+/// Refuses a DMA controller of a task: all controllers are Non-secure, and a task's memory never is.
+fn tasks_do_no_dma(partition: &PartitionSpec, board: &Board, report: &mut Report) {
+    let with_dma = owned(partition, board).find(|(_, device)| device.dma);
+    if let Some((name, _)) = with_dma.filter(|_| partition.kind == Kind::Task) {
+        let message = format!("the task `{}` cannot have `{}`", partition.name.value, name.value);
+        report.push(
+            Diagnostic::at(Code::NotForTask, name.place, message)
+                .label("its transfers are Non-secure, and the memory of a task is Secure")
+                .help("remove it, or make the partition a VM: kind = \"vm\""),
         );
     }
 }

@@ -9,7 +9,7 @@ use object::read::elf::FileHeader;
 
 use super::CLASS;
 use crate::board::Board;
-use crate::class_binary::{ClassBinary, END_SYMBOL, FlashError, not_elf, stretches, symbol};
+use crate::class_binary::{ClassBinary, END_SYMBOL, FlashError, Marks, not_elf, stretches, symbol};
 use crate::payload::Stretch;
 use crate::units::PAGE;
 use crate::window::Window;
@@ -41,6 +41,7 @@ pub(super) fn read(elf: &[u8]) -> Result<ClassBinary, FlashError> {
         entry: header.e_entry(ENDIAN),
         end,
         ram: Window::default(),
+        marks: Marks::read(header, ENDIAN, elf),
     })
 }
 

@@ -13,7 +13,7 @@ use object::elf::{EM_X86_64, FileHeader64};
 use object::read::elf::FileHeader;
 
 use super::CLASS;
-use crate::class_binary::{ClassBinary, FlashError, flatten, not_elf};
+use crate::class_binary::{ClassBinary, FlashError, Marks, flatten, not_elf};
 use crate::units::PAGE;
 use crate::window::Window;
 
@@ -56,6 +56,7 @@ pub(super) fn read(elf: &[u8]) -> Result<ClassBinary, FlashError> {
         stretches: vec![flat],
         entry: u32::try_from(entry).map_err(|_| FlashError::SegmentOutside(entry))?,
         ram: Window::default(),
+        marks: Marks::read(header, LittleEndian, elf),
     })
 }
 
@@ -158,6 +159,7 @@ mod tests {
             entry: 0x20_0010,
             end: 0x20_1000,
             ram: Window::default(),
+            marks: Marks::default(),
         };
         let file = join(&binary, b"image");
         let header = FileHeader64::<LittleEndian>::parse(&*file).unwrap();
