@@ -2,7 +2,7 @@
 //! The parts of the kernel that a manifest uses, each with the line that needs it.
 
 use bulkhead_manifest::Unchecked;
-use bulkhead_manifest::parts::{Part, Parts, VARIANTS, set_of, variant_for};
+use bulkhead_manifest::parts::{Parts, TAILORED, VARIANTS, set_of, variant_for};
 use std::path::Path;
 
 /// Returns a system of one VM, and more.

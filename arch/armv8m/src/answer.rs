@@ -316,6 +316,10 @@ impl Machine {
 
     /// Handles an exception of a vCPU's own making.
     pub(crate) fn trap(&mut self, vcpu: VcpuId, number: u32) -> Option<Exit> {
+        if self.wants_floats(vcpu, number) && self.borrow_floats(vcpu) {
+            Cause::take(number);
+            return None;
+        }
         let mut trapped = self.trapped(vcpu)?;
         let is_task = trapped.context.is_task();
         if is_task && trapped.context.registers.exc_return & OF_SECURE == 0 {
@@ -330,10 +334,6 @@ impl Machine {
             return trapped.hypercall(0);
         }
         let cause = Cause::take(number);
-        if is_task && cause.status & NOCP != 0 && self.borrow_floats(vcpu) {
-            return None;
-        }
-        let mut trapped = self.trapped(vcpu)?;
         if number == SUPERVISOR_CALL {
             // No VM has Secure code that could call. It was pending for another partition.
             return None;

@@ -3,33 +3,27 @@
 //!
 //! The registers belong to the VM that has the Non-secure world, and a task *borrows* them. Its first
 //! floating-point instruction is a UsageFault, because CPACR lets privileged code alone use them. The
-//! hypervisor then keeps the VM's registers, gives the task its own, and the instruction is executed again. The
-//! registers stay with the task until a VM runs, or until another task borrows them. So tasks and VMs that use
-//! no floating point cost nothing.
+//! hypervisor then keeps the VM's registers, gives the task its own, and the instruction is executed again.
+//! The registers stay with the task until a VM runs, or until another task borrows them. So tasks and VMs
+//! that use no floating point cost nothing.
 //!
 //! **The room of a VM.** The CPU may owe the VM registers in a frame (FPCCR.LSPACT, see `fp`). The next
-//! floating-point instruction would pay, with the rights of the VM. So that note goes with the VM's registers.
+//! floating-point instruction would pay, with the rights of the VM. So that note goes with the VM's
+//! registers.
 //!
 //! **No frame of a task has registers.** FPCCR.ASPEN of the Secure world is clear, so the CPU neither notes
 //! that a task uses them (CONTROL.FPCA and SFPA) nor pushes them (B3.20).
 
 use crate::fp::{self, OWED};
+use crate::loan::{IS_THERE, Loan};
 use crate::machine::Machine;
-use crate::sysreg::{FPCCR, other_space};
-use bulkhead_abi::parts::{PARTS, Part};
+use crate::sysreg::{self, CFSR, FPCCR, other_space};
 use bulkhead_arch_api::VcpuId;
 
-/// True if tasks have floating point in this build.
-const IS_THERE: bool = PARTS.has(Part::TaskFloats);
-/// Places for a loan.
-pub(crate) const PLACES: usize = IS_THERE as usize;
-
-/// The registers while a task has them.
-pub(crate) struct Loan {
-    task: VcpuId,
-    /// The note of the VM's room.
-    owed: u32,
-}
+/// The number of the exception UsageFault.
+const USAGE_FAULT: u32 = 6;
+/// CFSR: an instruction of a coprocessor that may not be used (UFSR.NOCP, D1.2.271).
+const NOCP: u32 = 1 << 19;
 
 impl Machine {
     fn borrower(&self) -> Option<VcpuId> {
@@ -37,10 +31,19 @@ impl Machine {
         Some(loan.task)
     }
 
-    /// Gives the registers to a task that runs and has none. Returns false if the task has them already, or if
-    /// there are none.
+    /// Tells whether a task has met CPACR.
+    #[inline(always)]
+    pub(crate) fn wants_floats(&mut self, vcpu: VcpuId, number: u32) -> bool {
+        IS_THERE
+            && number == USAGE_FAULT
+            && sysreg::read(CFSR) & NOCP != 0
+            && self.contexts.get(vcpu).is_some_and(|context| context.is_task())
+    }
+
+    /// Gives the registers to a task that runs and has not got them. Returns false if the task has them
+    /// already, or if the CPU has no floating point.
     pub(crate) fn borrow_floats(&mut self, task: VcpuId) -> bool {
-        if !IS_THERE || !fp::exists() || self.borrower() == Some(task) {
+        if !fp::exists() || self.borrower() == Some(task) {
             return false;
         }
         let owed = match self.loan.first_mut().and_then(Option::take) {

@@ -44,7 +44,11 @@ pub(crate) const OWED: u32 = 1;
 
 /// Lets tasks use floating point, or not.
 pub(crate) fn admit_tasks(is_admitted: bool) {
-    let access = if is_admitted { ACCESS_ALL } else { ACCESS_PRIVILEGED };
+    let access = if is_admitted {
+        ACCESS_ALL
+    } else {
+        ACCESS_PRIVILEGED
+    };
     write(CPACR, access);
     synchronize();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The memory and devices of a partition, as stretches of addresses in ascending order.
+//! The memory and devices of a partition, as stretches of addresses.
 //!
 //! The security attribution unit (SAU) and the memory protection unit (MPU) describe a stretch by its first
 //! and its last 32 bytes (D1.2.222, D1.2.179). The plan of them is made in `bulkhead_arch_regions`, which the
@@ -69,7 +69,7 @@ impl Stretch {
     }
 }
 
-/// The stretches of a partition, in ascending order.
+/// The stretches of a partition.
 #[derive(Clone, Copy, Debug)]
 pub struct Stretches {
     list: [Stretch; MAX_STRETCHES],
@@ -103,6 +103,22 @@ impl Stretches {
     #[must_use]
     pub fn as_slice(&self) -> &[Stretch] {
         self.list.get(..self.count).unwrap_or(&[])
+    }
+
+    /// Adds a stretch, if there is room.
+    pub fn insert(&mut self, stretch: Stretch) {
+        if let Some(slot) = self.list.get_mut(self.count) {
+            *slot = stretch;
+            self.count = self.count.saturating_add(1);
+        }
+    }
+
+    /// Takes a stretch out, and puts the last one in its place.
+    pub fn remove(&mut self, index: usize) -> Option<Stretch> {
+        let last = self.count.checked_sub(1).filter(|last| index <= *last)?;
+        self.list.swap(index, last);
+        self.count = last;
+        self.list.get(last).copied()
     }
 
     /// Returns the stretch with this address. Bounded by [`MAX_STRETCHES`].
@@ -148,7 +164,10 @@ impl Stretches {
 #[cfg(test)]
 mod tests {
     use super::*;
+    extern crate std;
+
     use bulkhead_arch_regions::{Memory, stretches};
+    use std::vec::Vec;
 
     const DATA: Rights = Rights {
         read: true,
@@ -220,5 +239,32 @@ mod tests {
             all.first_refused(u64::MAX, 2, |rights| rights.read),
             Some(u64::MAX)
         );
+    }
+
+    #[test]
+    fn a_stretch_comes_and_goes() {
+        let mut all = planned(&[
+            request(0x1000, 0x400, CODE, Memory::NORMAL),
+            request(0x2000, 0x1000, Rights::NONE, Memory::NORMAL),
+            request(0x3000, 0x1000, Rights::NONE, Memory::NORMAL),
+        ]);
+        let firsts = |all: &Stretches| all.as_slice().iter().map(|own| own.first).collect::<Vec<u32>>();
+        assert_eq!(
+            firsts(&all),
+            [0x1000, 0x2000, 0x3000],
+            "without rights they are not joined"
+        );
+        let removed = all.remove(0).expect("the first one");
+        assert_eq!((removed.first, removed.rights), (0x1000, CODE));
+        assert_eq!(firsts(&all), [0x3000, 0x2000]);
+        assert!(all.remove(2).is_none() && all.at(0x1000).is_none());
+        all.insert(removed);
+        assert_eq!(firsts(&all), [0x3000, 0x2000, 0x1000]);
+        while all.remove(0).is_some() {}
+        assert!(all.as_slice().is_empty());
+        for _ in 0..=MAX_STRETCHES {
+            all.insert(removed);
+        }
+        assert_eq!(all.as_slice().len(), MAX_STRETCHES, "one more has no room");
     }
 }
