@@ -27,6 +27,8 @@ const MAX_RELOAD: u32 = 0xFF_FFFF;
 /// The least rest of a period that SysTick is started with, in cycles. The instructions that wait until
 /// SysTick has taken the rest look every few cycles, and must not miss it.
 const LEAST_REST: u32 = 64;
+/// The most cycles that a move can cost the timer.
+const LONGEST_MOVE: u32 = 256;
 /// FPCCR.ASPEN and LSPEN, which are set after a reset.
 const PRESERVED: u32 = 0xC000_0000;
 
@@ -63,6 +65,9 @@ pub(crate) struct World {
     pub(crate) lines: LineState,
     /// The time at which the world was left.
     left: u64,
+    /// The end of the timer's period as it was put into the hardware. It is 0 unless the timer goes on in real
+    /// time.
+    end: u64,
 }
 
 unsafe extern "C" {
@@ -79,6 +84,14 @@ unsafe extern "C" {
     fn bulkhead_clear_other();
     /// Reads CSR, RVR and CVR of the Non-secure SysTick.
     fn bulkhead_read_timer(to: *mut [u32; 3]);
+}
+
+/// Returns the rest of a division. Mostly the number is small.
+fn remainder(number: u64, divisor: u32) -> u32 {
+    match u32::try_from(number) {
+        Ok(number) => number.checked_rem(divisor).unwrap_or(0),
+        Err(_) => number.checked_rem(divisor.into()).unwrap_or(0) as u32,
+    }
 }
 
 /// Returns the cycles until a timer interrupts, if it runs with the clock of the hypervisor's counter.
@@ -125,6 +138,7 @@ impl World {
                 priorities: [0; 32],
             },
             left: 0,
+            end: 0,
         }
     }
 
@@ -134,6 +148,24 @@ impl World {
         // SAFETY: the function writes the words of `self` up to `timer`. The Non-secure block is open.
         unsafe { bulkhead_save_world(self) }
         self.left = now();
+        self.keep_time();
+    }
+
+    /// Takes away what the last move has cost the timer. Without this, each move would lose the cycles between
+    /// the stop of the timer and the look at the clock, and the program's time would be slow. Does nothing if
+    /// the program has started the timer anew since then: the phase is another one.
+    fn keep_time(&mut self) {
+        const COUNTS: u32 = ENABLE | CLKSOURCE;
+        let [control, reload, left] = self.timer;
+        if self.end == 0 || control & COUNTS != COUNTS {
+            return;
+        }
+        let period = (reload & MAX_RELOAD).wrapping_add(1);
+        let measured = self.left.wrapping_add(left.into());
+        let late = remainder(measured.wrapping_sub(self.end), period);
+        if late < LONGEST_MOVE && late < left {
+            self.timer = [control, reload, left.wrapping_sub(late)];
+        }
     }
 
     /// Takes the state of its lines out of the hardware, active handlers included.
@@ -161,8 +193,13 @@ impl World {
 
     /// Puts the world into the hardware at `now`, but for PRIMASK, lines and floating-point registers. With
     /// `real`, its own timer has run on meanwhile. Requires: as for [`World::save`], and [`World::clear`].
-    pub(crate) fn load(&self, now: u64, real: bool) {
+    pub(crate) fn load(&mut self, now: u64, real: bool) {
         let (rest, pended) = self.rest(now, real);
+        self.end = if real && rest != 0 {
+            now.wrapping_add((rest & MAX_RELOAD).into())
+        } else {
+            0
+        };
         let waiting = self.waiting & (PENDSVSET | PENDSTSET) | pended;
         // SAFETY: the function reads the words of `self`. The Non-secure block is open.
         unsafe { bulkhead_load_world(self, rest, waiting) }
@@ -194,11 +231,7 @@ impl World {
                 rest = left.wrapping_sub(passed as u32);
             } else {
                 let over = passed.wrapping_sub(u64::from(left));
-                let over = match u32::try_from(over) {
-                    Ok(over) => over % period,
-                    Err(_) => (over % u64::from(period)) as u32,
-                };
-                rest = period.wrapping_sub(over);
+                rest = period.wrapping_sub(remainder(over, period));
                 ended = true;
             }
         }

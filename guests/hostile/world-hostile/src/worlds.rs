@@ -12,6 +12,7 @@ const GATE: u32 = 0x1FFF_FB11;
 /// Hypercalls (abi/include/bulkhead.h).
 const FUNCTIONS: u32 = 0xC600_0000;
 const PARTITION_STOP: u32 = FUNCTIONS | 0x0102;
+const PARTITION_RESTART: u32 = FUNCTIONS | 0x0103;
 const ICSR: u32 = 0xE000_ED04;
 const SHCSR: u32 = 0xE000_ED24;
 const PENDSVSET: u32 = 1 << 28;
@@ -214,9 +215,10 @@ fn handlers() {
         store(0xE000_E010, 7);
     }
     store(ICSR, PENDSVSET);
-    // SAFETY: the handler may ask for anything but the end of this partition, whose number is another.
+    // SAFETY: the handler may ask for anything but the end of this partition or its cold restart, which have other
+    // numbers.
     unsafe {
-        asm!("svc #9", inout("r0") FUNCTIONS | below(7) << 8 | (3 + below(5)) => _, inout("r1") below(4) => _, out("r2") _, out("r3") _, out("r12") _)
+        asm!("svc #9", inout("r0") FUNCTIONS | below(7) << 8 | (4 + below(4)) => _, inout("r1") below(4) => _, out("r2") _, out("r3") _, out("r12") _)
     }
 }
 
@@ -264,7 +266,8 @@ fn gates() {
         1 => FUNCTIONS | draw() & 0xFFFF,
         _ => FUNCTIONS | below(16) << 8 | below(9),
     };
-    if function == PARTITION_STOP {
+    // One would be the end, and the other would forget the counts.
+    if matches!(function, PARTITION_STOP | PARTITION_RESTART) {
         return;
     }
     if below(3) == 0 {
