@@ -238,10 +238,10 @@ fn variant_binary(board: &Board, variant: &str) -> Result<Vec<u8>, String> {
     binary(&workspace, board, class_binary(board, false, variant))
 }
 
-/// Returns the parts that are measured: all that a board can have, but for the parts that no variant has. The
+/// Returns the parts that are measured: all that a board can have, but for most parts that no variant has. The
 /// bytes of a user's own policy belong to the user's crate, and a second pCPU changes all other code.
 fn measured(board: &Board) -> Parts {
-    ahead_of_class(board.class)
+    ahead_of_class(board.class).with(Part::Signature)
 }
 
 /// Returns the bytes that a part adds to the others, but for those that are built on it. The part `signature`
@@ -252,7 +252,7 @@ fn part_bytes(board: &Board, part: Part) -> Result<u64, String> {
     let signature = Parts::of(&[Part::Signature]);
     let with = if part == Part::Signature {
         let [smallest, ..] = VARIANTS;
-        let lacked = Parts::ALL.without(of_class(board.class));
+        let lacked = Parts::ALL.without(ahead_of_class(board.class));
         smallest.parts.without(lacked).and(signature)
     } else {
         measured(board).without(signature).without(Parts::of(&users))
