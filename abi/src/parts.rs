@@ -97,6 +97,10 @@ parts! {
     TaskLines = 20, "task-lines";
     /// The check who has made the system image. No variant has it.
     Signature = 21, "signature";
+    /// Floating point of tasks; class armv8m. No variant has it.
+    TaskFloats = 22, "task-floats";
+    /// Regions that a partition has while it holds memory; class armv8m. No variant has it.
+    HeldRegions = 23, "held-regions";
 }
 
 impl Part {
@@ -107,6 +111,7 @@ impl Part {
             Self::Functions => Parts::of(&[Self::Channels]),
             Self::FrameRing => Parts::of(&[Self::Networks]),
             Self::Lent => Parts::of(&[Self::Channels, Self::Ports]),
+            Self::HeldRegions => Parts::of(&[Self::Channels, Self::Ports, Self::Lent]),
             _ => Parts::NONE,
         }
     }
@@ -215,10 +220,18 @@ pub const VARIANTS: [Variant; 3] = [
     },
 ];
 
-/// All parts but those that are only in a class binary for one system: the policy of the user's own, the
-/// second pCPU of a microcontroller, and the keys of the system's owner.
-const BUILT_AHEAD: Parts =
-    Parts::ALL.without(Parts::of(&[Part::OwnPolicy, Part::SecondPcpu, Part::Signature]));
+/// The parts that are only in a class binary for one system: the policy of the user's own, the keys of the
+/// system's owner, and on a microcontroller what few systems use.
+pub const TAILORED: Parts = Parts::of(&[
+    Part::OwnPolicy,
+    Part::SecondPcpu,
+    Part::Signature,
+    Part::TaskFloats,
+    Part::HeldRegions,
+]);
+
+/// All parts but those.
+const BUILT_AHEAD: Parts = Parts::ALL.without(TAILORED);
 
 /// The parts of which each build has the names. A board may get an image that needs one of them, and the
 /// class binary of another system.
@@ -249,7 +262,7 @@ pub fn variant_for(parts: Parts) -> Option<Variant> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Part, Parts, VARIANTS, variant_for};
+    use super::{Part, Parts, TAILORED, VARIANTS, variant_for};
 
     #[test]
     fn each_variant_has_what_its_parts_need_and_is_within_the_next() {
@@ -259,12 +272,7 @@ mod tests {
             assert!(variant.parts.covers(smaller), "{}", variant.name);
             smaller = variant.parts;
         }
-        let left_out = Parts::ALL.without(smaller);
-        assert!(
-            left_out
-                .iter()
-                .eq([Part::OwnPolicy, Part::SecondPcpu, Part::Signature])
-        );
+        assert_eq!(Parts::ALL.without(smaller), TAILORED);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 #![deny(clippy::arithmetic_side_effects)]
 
 use bulkhead_abi::Rights;
-pub use bulkhead_abi::parts::{FULL, Part, Parts, VARIANTS, Variant, variant_for};
+pub use bulkhead_abi::parts::{FULL, Part, Parts, TAILORED, VARIANTS, Variant, variant_for};
 use bulkhead_abi::size::Tables;
 use bulkhead_arch_api::class::DeviceRole;
 use bulkhead_arch_api::class::driver::Role;
@@ -48,9 +48,27 @@ pub fn of_class(class: Class) -> Parts {
         (Part::FrameRing, has(DeviceRole::Network)),
         (Part::SecondPcpu, has_second(class)),
         (Part::TaskLines, facts.guards_memory()),
+        (Part::TaskFloats, facts.guards_memory()),
+        (Part::HeldRegions, holds_regions(class)),
     ];
     let lacked = limited.into_iter().filter(|(_, can)| !can);
     Parts::ALL.without(lacked.fold(Parts::NONE, |set, (part, _)| set.with(part)))
+}
+
+/// Returns the parts of a class that its class binaries have which are built ahead.
+#[must_use]
+pub fn ahead_of_class(class: Class) -> Parts {
+    let ahead = of_class(class).without(TAILORED);
+    if holds_regions(class) {
+        ahead.without(Parts::of(&[Part::Lent]))
+    } else {
+        ahead
+    }
+}
+
+/// Tells whether memory that is held is regions of a unit, for which few systems of a class have room.
+fn holds_regions(class: Class) -> bool {
+    class.facts().protects && class.facts().runs_in_place()
 }
 
 /// Tells whether a second pCPU is a part for a class, and not what its tables are for anyway.
@@ -151,6 +169,11 @@ impl Found {
                 let why = format!("partition `{}` has `frame-ring`", partition.name.value);
                 self.add(Part::FrameRing, Some(place), why);
             }
+            let floats = partition.floating_point.key.filter(|_| *partition.floating_point);
+            if let Some(place) = floats.filter(|_| class.is_some_and(|class| class.facts().guards_memory())) {
+                let why = format!("the task `{}` has floating point", partition.name.value);
+                self.add(Part::TaskFloats, Some(place), why);
+            }
             if let Some(flash) = &partition.flash {
                 let why = format!("partition `{}` has a flash", partition.name.value);
                 self.add(Part::Flash, Some(flash.place), why);
@@ -170,6 +193,11 @@ impl Found {
         }
         if let Some(trace) = &manifest.trace {
             self.add(Part::Trace, Some(trace.place), "the table `trace`".to_owned());
+        }
+        let lent = self.0.iter().find(|(part, ..)| *part == Part::Lent);
+        if let Some((_, place, why)) = lent.filter(|_| class.is_some_and(holds_regions)) {
+            let (place, why) = (*place, why.clone());
+            self.add(Part::HeldRegions, place, why);
         }
         let second = manifest.beyond_first_pcpu();
         if let Some(pcpu) = second.filter(|_| class.is_some_and(has_second)) {

@@ -442,12 +442,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
                 .is_some_and(|payload| !Payloads::new(cache_folder()).has(payload)),
         conformance: case.conformance.or(base.conformance).unwrap_or(false),
         parts,
-        sign: case
-            .sign
-            .as_ref()
-            .or(base.sign.as_ref())
-            .filter(|name| !name.is_empty())
-            .map(|name| key(name)),
+        sign: signing_key(base, case),
         weight: case.weight.or(base.weight),
         end,
         expect,
@@ -480,6 +475,12 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
             .or_else(|| base.bare.clone())
             .unwrap_or_default(),
     })
+}
+
+/// Returns the key that signs the image of a case. The empty name stands for no key.
+fn signing_key(base: &Text, case: &Text) -> Option<PathBuf> {
+    let name = case.sign.as_ref().or(base.sign.as_ref())?;
+    (!name.is_empty()).then(|| key(name))
 }
 
 /// Returns the class binary that a case asks for.
@@ -563,37 +564,14 @@ impl Damage {
                 let at = crate::function::offset_of_constant(flash, class_binary, name)?;
                 flash[at] ^= 1;
             }
-            Self::Needs(ref part) => {
-                if !forge(&mut flash[start..end], |image| prepare::need_part(image, part)) {
-                    return Err(format!("there is no part `{part}`"));
-                }
-            }
-            Self::Moved(bytes) => {
-                if !forge(&mut flash[start..end], |image| prepare::move_base(image, bytes)) {
-                    return Err("there is no system image".to_owned());
-                }
-            }
-            Self::Controller(index, bytes) => {
-                if !forge(&mut flash[start..end], |image| {
-                    prepare::move_controller(image, index, bytes)
-                }) {
-                    return Err("the image has no such controller".to_owned());
-                }
-            }
-            Self::Policy(ref name) => {
-                if !forge(&mut flash[start..end], |image| prepare::name_policy(image, name)) {
-                    return Err("the image has no pCPU".to_owned());
-                }
-            }
-            Self::SignedBy(ref name) => {
-                let key = PrivateKey::read(&key(name)).map_err(|problem| problem.to_string())?;
-                forge(&mut flash[start..end], |image| key.sign(image).is_ok());
-            }
-            Self::Version(version) => {
-                let key = PrivateKey::read(&key(OWNER)).map_err(|problem| problem.to_string())?;
-                let change =
-                    |image: &mut [u8]| prepare::set_version(image, version) && key.sign(image).is_ok();
-                forge(&mut flash[start..end], change);
+            Self::Needs(..)
+            | Self::Moved(..)
+            | Self::Controller(..)
+            | Self::Policy(..)
+            | Self::SignedBy(..)
+            | Self::Version(..)
+            | Self::ClaimTwice => {
+                self.forge(&mut flash[start..end])?;
             }
             Self::Words(ref words) => {
                 let mut all = flash.windows(words.len());
@@ -604,11 +582,6 @@ impl Damage {
                 let record = found(flash)?.trust;
                 let record = record.ok_or("the class binary has no record with keys")?;
                 flash[record.start + offset] ^= 1;
-            }
-            Self::ClaimTwice => {
-                if !forge(&mut flash[start..end], prepare::claim_twice) {
-                    return Err("the image has no two partitions with RAM".to_owned());
-                }
             }
             Self::Keep(length) => {
                 let end = place(length)?;
@@ -634,6 +607,49 @@ impl Damage {
                 let branch = 0x1400_0000 | words.cast_unsigned() & 0x03FF_FFFF;
                 flash[from..from + 4].copy_from_slice(&branch.to_le_bytes());
             }
+        }
+        Ok(())
+    }
+
+    /// Forges an image: whatever is changed, the digest of the tables is right.
+    fn forge(&self, image: &mut [u8]) -> Result<(), String> {
+        match *self {
+            Self::Needs(ref part) => {
+                if !forge(image, |image| prepare::need_part(image, part)) {
+                    return Err(format!("there is no part `{part}`"));
+                }
+            }
+            Self::Moved(bytes) => {
+                if !forge(image, |image| prepare::move_base(image, bytes)) {
+                    return Err("there is no system image".to_owned());
+                }
+            }
+            Self::Controller(index, bytes) => {
+                if !forge(image, |image| prepare::move_controller(image, index, bytes)) {
+                    return Err("the image has no such controller".to_owned());
+                }
+            }
+            Self::Policy(ref name) => {
+                if !forge(image, |image| prepare::name_policy(image, name)) {
+                    return Err("the image has no pCPU".to_owned());
+                }
+            }
+            Self::SignedBy(ref name) => {
+                let key = PrivateKey::read(&key(name)).map_err(|problem| problem.to_string())?;
+                forge(image, |image| key.sign(image).is_ok());
+            }
+            Self::Version(version) => {
+                let key = PrivateKey::read(&key(OWNER)).map_err(|problem| problem.to_string())?;
+                let change =
+                    |image: &mut [u8]| prepare::set_version(image, version) && key.sign(image).is_ok();
+                forge(image, change);
+            }
+            Self::ClaimTwice => {
+                if !forge(image, prepare::claim_twice) {
+                    return Err("the image has no two partitions with RAM".to_owned());
+                }
+            }
+            _ => return Err("this damage forges no image".to_owned()),
         }
         Ok(())
     }

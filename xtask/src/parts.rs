@@ -13,7 +13,7 @@ use bulkhead::class;
 use bulkhead::ui::progress::Progress;
 use bulkhead_bench::{Lines, Sizes, trusted_lines};
 use bulkhead_manifest::Board;
-use bulkhead_manifest::parts::{Part, Parts, VARIANTS, Variant, of_class};
+use bulkhead_manifest::parts::{Part, Parts, VARIANTS, Variant, ahead_of_class};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -238,10 +238,10 @@ fn variant_binary(board: &Board, variant: &str) -> Result<Vec<u8>, String> {
     binary(&workspace, board, class_binary(board, false, variant))
 }
 
-/// Returns the parts that are measured: all that a board can have, but for a user's own policy, whose bytes
-/// belong to the user's crate, and for the second pCPU, which changes all other code.
+/// Returns the parts that are measured: all that a board can have, but for the parts that no variant has. The
+/// bytes of a user's own policy belong to the user's crate, and a second pCPU changes all other code.
 fn measured(board: &Board) -> Parts {
-    of_class(board.class).without(Parts::of(&[Part::OwnPolicy, Part::SecondPcpu]))
+    ahead_of_class(board.class)
 }
 
 /// Returns the bytes that a part adds to the others, but for those that are built on it. The part `signature`

@@ -316,6 +316,10 @@ impl Machine {
 
     /// Handles an exception of a vCPU's own making.
     pub(crate) fn trap(&mut self, vcpu: VcpuId, number: u32) -> Option<Exit> {
+        if self.wants_floats(vcpu, number) && self.borrow_floats(vcpu) {
+            Cause::take(number);
+            return None;
+        }
         let mut trapped = self.trapped(vcpu)?;
         let is_task = trapped.context.is_task();
         if is_task && trapped.context.registers.exc_return & OF_SECURE == 0 {

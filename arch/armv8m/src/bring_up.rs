@@ -9,7 +9,7 @@ use crate::machine::Machine;
 use crate::pair::{PLACES, Pair, STACK_BYTES};
 use crate::protection::{self, Space, SpaceTable};
 use crate::sysreg::{self, AIRCR, ICSR, MPU_TYPE, SAU_TYPE, SCR, SHPR1, SHPR3, SYST_CSR};
-use crate::{fp, log};
+use crate::{fp, loan, log};
 use bulkhead_abi::lockdown;
 use bulkhead_abi::parts::{PARTS, Part};
 use bulkhead_arch_api::{Exit, MAX_PARTITIONS, MAX_PCPUS, Ticks, VcpuSet, class};
@@ -94,6 +94,7 @@ impl Machine {
             is_emulated: false,
             idle: Registers::NOTHING,
             trace: (0, 0),
+            loan: [const { None }; loan::PLACES],
             pair: [Pair::new(nothing, nothing, u32::MAX); PLACES],
         }
     }

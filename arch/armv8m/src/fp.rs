@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Floating-point registers of VMs.
+//! Floating-point registers of VMs, and of tasks if those have some (`floats`).
 //!
 //! Both worlds have the same registers. They move with the Non-secure world from VM to VM. A VM can use them
 //! and give up its right to before the hypervisor looks, so no register says whether they are in use.
@@ -24,6 +24,8 @@ pub(crate) struct FpRegisters {
 
 /// CPACR: CP10 and CP11 for privileged code only.
 const ACCESS_PRIVILEGED: u32 = 0x5 << 20;
+/// CPACR: the same for all code.
+const ACCESS_ALL: u32 = 0xF << 20;
 /// CPPWR: no state of a coprocessor may become unknown, and only Secure software decides about that (SUSn,
 /// D1.2.16).
 const SECURE_POWER: u32 = 0xAAAA_AAAA;
@@ -37,12 +39,26 @@ const READY: u32 = 1 << 4 | 1 << 6 | 1 << 7;
 /// FPCCR.ASPEN and LSPEN.
 const PRESERVED: u32 = 0xC000_0000;
 
+/// FPCCR.LSPACT: the CPU owes registers to a frame.
+pub(crate) const OWED: u32 = 1;
+
+/// Lets tasks use floating point, or not.
+pub(crate) fn admit_tasks(is_admitted: bool) {
+    let access = if is_admitted {
+        ACCESS_ALL
+    } else {
+        ACCESS_PRIVILEGED
+    };
+    write(CPACR, access);
+    synchronize();
+}
+
 /// Tells whether the CPU has floating point.
 pub(crate) fn exists() -> bool {
     read(MVFR0) != 0
 }
 
-/// Lets the Non-secure world use floating point if it wants to, and privileged Secure code. A task has none.
+/// Lets the Non-secure world use floating point if it wants to, and privileged Secure code.
 pub(crate) fn open() {
     write(CPPWR, SECURE_POWER);
     write(CPACR, ACCESS_PRIVILEGED);

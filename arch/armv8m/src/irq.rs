@@ -5,7 +5,11 @@ use crate::line_set::{Lines, WORDS, has};
 use crate::lines::{Route, strike};
 use crate::machine::Machine;
 use crate::sysreg::{self, NVIC_ICER, NVIC_ICPR, NVIC_ISER};
+use bulkhead_abi::parts::{PARTS, Part};
 use bulkhead_arch_api::{Exit, Irqs, Line, LineRoute, PartitionId, VcpuSet};
+
+/// True if lines of others than the hypervisor open after an interrupt that was masked.
+const HAS_OTHERS: bool = PARTS.has(Part::TaskLines) || PARTS.has(Part::Lent);
 
 impl Machine {
     /// Handles a Secure line that has interrupted, or was found pending. Tells whether this concerns the
@@ -47,7 +51,7 @@ impl Irqs for Machine {
     /// The device has been served since, so that is forgotten. A level that is still high keeps the line
     /// pending (Arm DDI 0553B, R_CVJS).
     fn enable(&mut self, line: Line, edge: bool) {
-        if !edge {
+        if HAS_OTHERS && !edge {
             strike(NVIC_ICPR, line.0);
         }
         self.irq.own(line.0);

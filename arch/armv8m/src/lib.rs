@@ -17,7 +17,8 @@
 //!   data.
 //! - **Machine**: `machine` (the struct), `enter` (what the assembly offers), `log`.
 //! - **Partition at a trap**: `live` (its registers and memory).
-//! - **Time, lines, worlds**: `clock`, `irq`, `passage` (out of handlers and into them), `switch`.
+//! - **Time, lines, worlds**: `clock`, `irq`, `passage` (out of handlers and into them), `floats` (of tasks),
+//!   `switch`, `held` (memory that a partition holds).
 //! - **Traps**: `answer` (the answers to a trap), `hard_fault` (the one that a VM is shown) -> `traps` (the
 //!   way of every trap) -> `entry` (assembly).
 //! - **The kernel's verbs**: `vcpu`, `cpu`, `space`; `crash` is the end.
@@ -36,13 +37,16 @@ mod cpu;
 mod crash;
 mod enter;
 mod entry;
+mod floats;
 mod fp;
 mod hard_fault;
+mod held;
 mod irq;
 mod late;
 mod line_set;
 mod lines;
 mod live;
+mod loan;
 mod log;
 mod machine;
 mod pair;
@@ -56,6 +60,7 @@ mod sysreg;
 mod traps;
 mod vcpu;
 mod view;
+mod windows;
 mod wish;
 mod world;
 

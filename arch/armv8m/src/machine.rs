@@ -5,6 +5,7 @@
 use crate::attribution::Attribution;
 use crate::context::{ContextTable, Registers};
 use crate::lines::Interrupts;
+use crate::loan::{self, Loan};
 use crate::pair::{PLACES, Pair};
 use crate::protection::SpaceTable;
 use bulkhead_abi::log::{RegisterFile, registers};
@@ -62,6 +63,8 @@ pub struct Machine {
     pub(crate) idle: Registers,
     /// Address and records of the trace.
     pub(crate) trace: (usize, usize),
+    /// The floating-point registers, while a task has them.
+    pub(crate) loan: [Option<Loan>; loan::PLACES],
     /// The facts of two pCPUs, if there are two.
     pub(crate) pair: [Pair; PLACES],
 }

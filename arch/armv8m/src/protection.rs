@@ -8,6 +8,7 @@
 
 use crate::attribution::Share;
 use crate::sysreg::{self, MPU_MAIR0, MPU_RBAR, MPU_RLAR, MPU_RNR};
+use crate::windows::Windows;
 use bulkhead_arch_api::{MAX_PARTITIONS, PartitionId};
 use bulkhead_arch_armv8m_core::Stretches;
 use bulkhead_arch_one_pcpu::{Pool, Slots};
@@ -16,6 +17,7 @@ use bulkhead_arch_regions::Rights;
 /// A partition's space.
 pub(crate) struct Space {
     pub(crate) share: Share,
+    pub(crate) windows: Windows,
 }
 
 impl Space {

@@ -5,8 +5,9 @@ use crate::attribution::Share;
 use crate::lines;
 use crate::machine::Machine;
 use crate::pair::IS_PAIR;
-use crate::protection::{self, Space};
+use crate::protection::Space;
 use crate::view::View;
+use crate::windows::{self, Windows};
 use bulkhead_arch_api::{
     AccessKind, BuildError, CopyError, GuestPhys, HostPhys, PartitionId, Permissions, SpacePlan, Spaces,
     VirtualDevice, class,
@@ -44,6 +45,22 @@ impl Machine {
     }
 }
 
+impl Machine {
+    /// Returns where memory of a partition is, which may be in a window that is closed.
+    #[inline(always)]
+    fn owned(&self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<usize, CopyError> {
+        let found = self.checked(partition, guest, length, |rights| !rights.is_none());
+        if windows::IS_THERE
+            && found.is_err()
+            && let Some(space) = self.spaces.get(partition)
+            && space.windows.has(guest, length)
+        {
+            return Ok(guest.0 as usize);
+        }
+        found
+    }
+}
+
 impl Spaces for Machine {
     fn build(
         &mut self,
@@ -64,7 +81,8 @@ impl Spaces for Machine {
             Unfit::Overlap { index, .. } => BuildError::Overlap(requests.address(index)),
             Unfit::TooMany { .. } => BuildError::TablesExhausted,
         })?;
-        let stretches = Stretches::of(&found);
+        let mut stretches = Stretches::of(&found);
+        let windows = Windows::of(&mut stretches);
         let share = match self.attribution.share(stretches) {
             Some(share) if IS_PAIR && is_vm => {
                 self.attribution.set_all(&share, true);
@@ -75,7 +93,7 @@ impl Spaces for Machine {
             None if is_vm => return Err(BuildError::TablesExhausted),
             None => Share::of_task(stretches),
         };
-        let space = Space { share };
+        let space = Space { share, windows };
         if self.spaces.set(partition, space, &mut self.pool) {
             Ok(())
         } else {
@@ -84,35 +102,7 @@ impl Spaces for Machine {
     }
 
     fn protect(&mut self, partition: PartitionId, guest: GuestPhys, _size: u64, permissions: Permissions) {
-        if IS_PAIR {
-            // The other CPU may use the space now, so a window stays closed. The tool refuses such a system.
-            return;
-        }
-        let is_vm = self.attribution.is_vm(partition.0.into());
-        let Permissions { read, write, .. } = permissions;
-        // The SAU knows no rights: what a VM may load, it could write.
-        let is_open = read && (write || !is_vm);
-        let rights = Rights {
-            read: is_open,
-            write: is_open && write,
-            execute: false,
-        };
-        let holder = self.first_of(partition);
-        if is_vm && holder.is_some() && self.tenant == holder {
-            self.evict();
-            // So the VM gets its world anew when it runs next.
-            self.current = self.current.filter(|current| Some(*current) != holder);
-        }
-        let Some(space) = self.spaces.get_mut(partition) else {
-            return;
-        };
-        space.share.stretches.set_rights(guest.0 as u32, rights);
-        if is_vm {
-            // There is room: `build` has counted the windows.
-            let _fits = self.attribution.find_runs(&mut space.share);
-        } else if self.current == holder {
-            protection::load(&space.share.stretches, &mut self.loaded);
-        }
+        self.change_window(partition, guest, permissions);
     }
 
     fn copy_in(&self, partition: PartitionId, guest: GuestPhys, bytes: &mut [u8]) -> Result<(), CopyError> {
@@ -125,7 +115,7 @@ impl Spaces for Machine {
     }
 
     fn copy_out(&mut self, partition: PartitionId, guest: GuestPhys, bytes: &[u8]) -> Result<(), CopyError> {
-        let to = self.checked(partition, guest, bytes.len() as u64, |_| true)?;
+        let to = self.owned(partition, guest, bytes.len() as u64)?;
         let _view = self.view(partition);
         // SAFETY: memory of the partition, to which no Rust reference exists; the protection unit is off, so
         // privileged code may write all RAM.
@@ -144,7 +134,7 @@ impl Spaces for Machine {
     }
 
     fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<u64, CopyError> {
-        let to = self.checked(partition, guest, length, |_| true)?;
+        let to = self.owned(partition, guest, length)?;
         let _view = self.view(partition);
         // SAFETY: as for `copy_out`.
         Ok(unsafe { clear(to, length as usize, lines::is_pending) } as u64)
@@ -152,7 +142,7 @@ impl Spaces for Machine {
 
     fn clean(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError> {
         // A Cortex-M33 has no cache, and the hypervisor switches no cache of the board on.
-        self.checked(partition, guest, length, |_| true)?;
+        self.checked(partition, guest, length, |rights| !rights.is_none())?;
         Ok(())
     }
 

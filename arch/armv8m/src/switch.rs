@@ -86,6 +86,7 @@ impl Machine {
     /// Takes the world of the tenant out of the hardware. Afterwards the Non-secure world is as after a
     /// reset.
     pub(crate) fn evict(&mut self) {
+        self.return_floats();
         self.park();
         let Some(tenant) = self.tenant.take() else { return };
         let Some(context) = self.contexts.get(tenant) else {
@@ -167,7 +168,9 @@ impl Machine {
             protection::load(&space.share.stretches, &mut self.loaded);
             self.park();
             self.cover();
+            self.show_floats(vcpu);
         } else {
+            self.return_floats();
             if self.tenant != Some(vcpu) {
                 self.evict();
                 self.move_in(vcpu);

@@ -285,6 +285,7 @@ impl Vcpus for Machine {
     }
 
     fn detach(&mut self, vcpu: VcpuId) {
+        self.return_floats();
         if self.tenant == Some(vcpu) {
             self.evict();
         }

@@ -10,6 +10,7 @@ mod command;
 mod figures;
 mod table;
 
+use crate::class;
 use bulkhead::build::prepare::{Options, Prepared, prepare_text};
 use bulkhead::problem::Problem;
 use bulkhead::ui::progress::Progress;
@@ -21,15 +22,12 @@ pub use command::main;
 const VCPUS: usize = 32;
 /// vCPUs of the guest.
 const OWN: usize = 2;
-/// The class whose guests can measure a machine.
-const CLASS: &str = "aarch64";
-
 /// Returns the manifest of the system that measures.
-fn manifest(board: &str, runs: u32) -> String {
+fn manifest(board: &str, guest: &str, runs: u32) -> String {
     let own = "{ pcpu = 0, priority = 20 }, { pcpu = 0, priority = 20 }";
     let mut text = format!(
         "board = {board:?}\n[pcpu.0]\npolicy = \"fixed-priority\"\n[partition.meter]\nkind = \"vm\"\n\
-         image = \"@guests/calibrate\"\nmemory = \"8M\"\nvcpus = [{own}]\nbootargs = \"runs={runs}\"\n"
+         image = {guest:?}\nmemory = \"8M\"\nvcpus = [{own}]\nbootargs = \"runs={runs}\"\n"
     );
     for number in 0..VCPUS.saturating_sub(OWN) {
         text.push_str(&format!(
@@ -72,19 +70,37 @@ fn prepare(board: &str, runs: u32, progress: &Progress) -> Result<Prepared, Prob
         quiet: true,
         ..Options::default()
     };
-    let prepared = prepare_text(
-        Path::new("calibrate.toml"),
-        &manifest(board, runs),
-        &options,
-        progress,
-    )?;
-    let class = prepared.system().board().class;
-    if class.name() == CLASS {
-        return Ok(prepared);
-    }
-    Err(Problem::usage(format!(
-        "`calibrate` has no guest for class `{}`, only for `{CLASS}`",
-        class.name()
-    ))
-    .remedy("give `basis = \"estimated\"` in the board file"))
+    let manifest = manifest(board, meter(board)?, runs);
+    prepare_text(Path::new("calibrate.toml"), &manifest, &options, progress)
+}
+
+/// Returns the guest that measures a machine of this board's class.
+fn meter(board: &str) -> Result<&'static str, Problem> {
+    let known = bulkhead_manifest::boards();
+    let class = match known.iter().find(|known| known.name == board) {
+        Some(board) => board.class.name().to_owned(),
+        None => class_in_file(Path::new(board))?,
+    };
+    let found = class::all().find(|one| one.facts().name == class);
+    found.and_then(class::Bench::meter).ok_or_else(|| {
+        let able = class::all().filter(|one| one.meter().is_some());
+        let able: Vec<String> = able.map(|one| format!("`{}`", one.facts().name)).collect();
+        Problem::usage(format!(
+            "no guest measures a machine of class `{class}` yet, only of {}",
+            able.join(", ")
+        ))
+        .remedy("give `basis = \"estimated\"` in the board file")
+    })
+}
+
+/// Returns the class that a board file names. All else in the file is checked when the system is built.
+fn class_in_file(path: &Path) -> Result<String, Problem> {
+    let text = std::fs::read_to_string(path).map_err(Problem::io(path.display()))?;
+    let table: toml::Table = text
+        .parse()
+        .map_err(|error: toml::de::Error| Problem::new(format!("{}: {}", path.display(), error.message())))?;
+    let class = table.get("class").and_then(toml::Value::as_str);
+    class
+        .map(str::to_owned)
+        .ok_or_else(|| Problem::new(format!("{} names no class", path.display())))
 }

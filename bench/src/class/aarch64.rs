@@ -26,6 +26,10 @@ impl Bench for Aarch64 {
         PAGE
     }
 
+    fn meter(&self) -> Option<&'static str> {
+        Some("@guests/calibrate")
+    }
+
     fn measure(&self, board: &Board, emulator: &Emulator, progress: &Progress) -> Result<Results, Problem> {
         let mut results = runs::measure_parts(board, emulator, progress)?;
         // These programs know the interrupt controller of this board.

@@ -32,6 +32,10 @@ pub(crate) trait Bench: Sync {
     fn facts(&self) -> &'static ClassFacts;
     /// Returns the page with its blessed figures.
     fn page(&self) -> Page;
+    /// Returns the guest that measures a machine, if the class has one yet.
+    fn meter(&self) -> Option<&'static str> {
+        None
+    }
     /// Measures the figures of that page on the emulator of a board.
     fn measure(&self, board: &Board, emulator: &Emulator, progress: &Progress) -> Result<Results, Problem>;
 }

@@ -71,6 +71,9 @@ tables! {
         /// true if the VM sees the 8K of memory in which its frames wait. A driver that knows Bulkhead then
         /// takes and gives frames there instead of a word at a time; others run as before
         frame_ring "frame-ring": Given<bool>, default(false);
+        /// true if the task uses floating point; class `armv8m`. A hypervisor is compiled for such a system
+        /// alone
+        floating_point "floating-point": Given<bool>, default(false);
         /// those devices of the partition whose interrupts are handled in the first domain of the pCPU,
         /// whichever domain has its turn, if the vCPU waits by a call; policy `domains`
         critical "critical": Vec<Placed<String>>, default([]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The keys that only VMs can have, and the keys that a VM needs to run.
 
-use crate::board::Board;
+use crate::board::{Board, Class};
 use crate::class;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{Kind, Manifest, PartitionSpec, Placed};
@@ -53,6 +53,7 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
         something_to_run(partition, board, report);
         command_lines_are_possible(partition, report);
         console_exists(partition, report);
+        floats_have_a_meaning(partition, board, report);
     }
 }
 
@@ -69,6 +70,29 @@ fn not_for_task(partition: &PartitionSpec, report: &mut Report) {
             );
         }
     }
+}
+
+/// Checks that the class has a choice about floating point of the partition.
+fn floats_have_a_meaning(partition: &PartitionSpec, board: Option<&Board>, report: &mut Report) {
+    let Some(place) = partition.floating_point.key else {
+        return;
+    };
+    let class = Class::of_board(board);
+    let why = match partition.kind {
+        Kind::Vm => "a VM has what its processor has",
+        Kind::Task if class.facts().guards_memory() => return,
+        Kind::Task => "all tasks of this class have the same registers",
+    };
+    let message = format!(
+        "`floating-point` of `{}` has no meaning on a board of class `{}`",
+        partition.name.value,
+        class.name()
+    );
+    report.push(
+        Diagnostic::at(Code::NotForClass, place, message)
+            .label(why)
+            .help("remove it: it is for tasks of class `armv8m`"),
+    );
 }
 
 /// Checks that there is a RAM disk into which `init` can be put. `own` is the one for the usual programs of

@@ -69,21 +69,17 @@ impl Stretch {
     }
 }
 
-/// The stretches of a partition. Those with rights come first. The others are windows that the partition does
-/// not hold now: no unit has them.
+/// The stretches of a partition.
 #[derive(Clone, Copy, Debug)]
 pub struct Stretches {
     list: [Stretch; MAX_STRETCHES],
-    /// Stretches with rights.
-    open: u8,
-    count: u8,
+    count: usize,
 }
 
 impl Stretches {
     /// No stretch.
     pub const EMPTY: Self = Self {
         list: [Stretch::NOTHING; MAX_STRETCHES],
-        open: 0,
         count: 0,
     };
 
@@ -96,49 +92,41 @@ impl Stretches {
     pub fn of(plan: &plan::Stretches) -> Self {
         let mut all = Self::EMPTY;
         let found = plan.iter().filter_map(Stretch::new);
-        for (index, stretch) in found.enumerate().take(MAX_STRETCHES) {
+        for (slot, stretch) in all.list.iter_mut().zip(found) {
+            *slot = stretch;
             all.count = all.count.saturating_add(1);
-            all.put(index, stretch);
         }
         all
     }
 
-    /// Makes a stretch the one with this index. Then moves it among those with rights, or out of there.
-    fn put(&mut self, index: usize, stretch: Stretch) {
-        let open = usize::from(self.open);
-        let (place, now) = match (index < open, stretch.rights.is_none()) {
-            (false, false) => (open, open.saturating_add(1)),
-            (true, true) => (open.saturating_sub(1), open.saturating_sub(1)),
-            _ => (index, open),
-        };
-        if let Ok([slot, other]) = self.list.get_disjoint_mut([index, place]) {
-            *slot = core::mem::replace(other, stretch);
-        } else if let Some(slot) = self.list.get_mut(index) {
-            *slot = stretch;
-        }
-        self.open = now as u8;
-    }
-
-    /// Returns the stretches with rights.
+    /// Returns the stretches.
     #[must_use]
     pub fn as_slice(&self) -> &[Stretch] {
-        self.list.get(..self.open.into()).unwrap_or(&[])
+        self.list.get(..self.count).unwrap_or(&[])
     }
 
-    /// Returns the stretch with this address, which may be one without rights. Bounded by [`MAX_STRETCHES`].
+    /// Adds a stretch, if there is room.
+    pub fn insert(&mut self, stretch: Stretch) {
+        if let Some(slot) = self.list.get_mut(self.count) {
+            *slot = stretch;
+            self.count = self.count.saturating_add(1);
+        }
+    }
+
+    /// Takes a stretch out, and puts the last one in its place.
+    pub fn remove(&mut self, index: usize) -> Option<Stretch> {
+        let last = self.count.checked_sub(1).filter(|last| index <= *last)?;
+        self.list.swap(index, last);
+        self.count = last;
+        self.list.get(last).copied()
+    }
+
+    /// Returns the stretch with this address. Bounded by [`MAX_STRETCHES`].
     #[must_use]
     pub fn at(&self, address: u32) -> Option<&Stretch> {
-        let all = self.list.get(..self.count.into()).unwrap_or(&[]);
-        all.iter()
+        self.as_slice()
+            .iter()
             .find(|stretch| (stretch.first..=stretch.last).contains(&address))
-    }
-
-    /// Gives the stretch that begins at this address other rights. Bounded by [`MAX_STRETCHES`].
-    pub fn set_rights(&mut self, first: u32, rights: Rights) {
-        let mut all = self.list.iter().zip(0..usize::from(self.count));
-        if let Some((stretch, index)) = all.find(|(stretch, _)| stretch.first == first) {
-            self.put(index, Stretch { rights, ..*stretch });
-        }
     }
 
     /// Tells whether one stretch of memory has all these bytes, with enough rights. If not, several stretches
@@ -254,43 +242,29 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_open_while_it_has_rights() {
-        const FREE: u32 = 0x3000;
+    fn a_stretch_comes_and_goes() {
         let mut all = planned(&[
             request(0x1000, 0x400, CODE, Memory::NORMAL),
             request(0x2000, 0x1000, Rights::NONE, Memory::NORMAL),
-            request(FREE, 0x1000, Rights::NONE, Memory::NORMAL),
-            request(0x4000, 0x1000, DATA, Memory::NORMAL),
+            request(0x3000, 0x1000, Rights::NONE, Memory::NORMAL),
         ]);
-        let open = |all: &Stretches| {
-            let mut open: Vec<u32> = all.as_slice().iter().map(|stretch| stretch.first).collect();
-            open.sort_unstable();
-            open
-        };
-        let is_there = |all: &Stretches, address| all.at(address).is_some_and(|found| found.first == address);
-        assert_eq!(open(&all), [0x1000, 0x4000], "windows are not joined, and closed");
-        for (first, rights, expected) in [
-            (FREE, DATA, [0x1000, FREE, 0x4000].as_slice()),
-            (FREE, CODE, &[0x1000, FREE, 0x4000]),
-            (0x2000, DATA, &[0x1000, 0x2000, FREE, 0x4000]),
-            (FREE, Rights::NONE, &[0x1000, 0x2000, 0x4000]),
-            (FREE, Rights::NONE, &[0x1000, 0x2000, 0x4000]),
-            (0x2000, Rights::NONE, &[0x1000, 0x4000]),
-            (0x5000, DATA, &[0x1000, 0x4000]),
-        ] {
-            all.set_rights(first, rights);
-            assert_eq!(open(&all), expected, "{first:#x}");
-            let mut every = [0x1000, 0x2000, FREE, 0x4000].into_iter();
-            assert!(every.all(|first| is_there(&all, first)), "none is lost");
+        let firsts = |all: &Stretches| all.as_slice().iter().map(|own| own.first).collect::<Vec<u32>>();
+        assert_eq!(
+            firsts(&all),
+            [0x1000, 0x2000, 0x3000],
+            "without rights they are not joined"
+        );
+        let removed = all.remove(0).expect("the first one");
+        assert_eq!((removed.first, removed.rights), (0x1000, CODE));
+        assert_eq!(firsts(&all), [0x3000, 0x2000]);
+        assert!(all.remove(2).is_none() && all.at(0x1000).is_none());
+        all.insert(removed);
+        assert_eq!(firsts(&all), [0x3000, 0x2000, 0x1000]);
+        while all.remove(0).is_some() {}
+        assert!(all.as_slice().is_empty());
+        for _ in 0..=MAX_STRETCHES {
+            all.insert(removed);
         }
-        assert_eq!(
-            all.first_refused(FREE.into(), 4, |rights| rights.read),
-            Some(FREE.into())
-        );
-        assert_eq!(
-            all.first_refused(FREE.into(), 4, |_| true),
-            None,
-            "the hypervisor's own copies"
-        );
+        assert_eq!(all.as_slice().len(), MAX_STRETCHES, "one more has no room");
     }
 }

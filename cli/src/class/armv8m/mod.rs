@@ -10,6 +10,9 @@ use bulkhead_arch_api::class::ARMV8M;
 use bulkhead_manifest::Board;
 use bulkhead_manifest::system::Partition;
 
+/// CFSR in a syndrome: an instruction of a coprocessor that may not be used (NOCP; Arm DDI 0553B, D1.2.271).
+const NO_COPROCESSOR: u64 = 1 << 19;
+
 /// The class.
 pub struct Armv8m;
 
@@ -85,6 +88,11 @@ impl Tool for Armv8m {
                  at addresses with bit 28 clear, and nothing else",
             );
         }
+        if event.class == "task" && syndrome & NO_COPROCESSOR != 0 {
+            return Some(
+                "a task that uses floating point needs `floating-point = true`, and a CPU that has the registers",
+            );
+        }
         cortex_m::remedy(event)
     }
 }
@@ -92,6 +100,17 @@ impl Tool for Armv8m {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_task_without_floating_point_is_told_the_key() {
+        let event = Event {
+            class: "task".to_owned(),
+            syndrome: Some(6 << 32 | NO_COPROCESSOR),
+            ..Event::default()
+        };
+        let remedy = Armv8m.remedy(&event);
+        assert!(remedy.is_some_and(|remedy| remedy.contains("floating-point = true")));
+    }
 
     #[test]
     fn programs_of_another_class_run_as_they_are() {
