@@ -65,8 +65,8 @@ pub(crate) struct World {
     pub(crate) lines: LineState,
     /// The time at which the world was left.
     left: u64,
-    /// The end of the timer's period as it was put into the hardware. It is 0 unless the timer goes on in real
-    /// time.
+    /// The end of the timer's period as it was put into the hardware. It is 0 unless the timer goes on in
+    /// real time.
     end: u64,
 }
 
@@ -151,9 +151,9 @@ impl World {
         self.keep_time();
     }
 
-    /// Takes away what the last move has cost the timer. Without this, each move would lose the cycles between
-    /// the stop of the timer and the look at the clock, and the program's time would be slow. Does nothing if
-    /// the program has started the timer anew since then: the phase is another one.
+    /// Takes away what the last move has cost the timer. Without this, each move would lose the cycles
+    /// between the stop of the timer and the look at the clock, and the program's time would be slow. Does
+    /// nothing if the program has started the timer anew since then: the phase is another one.
     fn keep_time(&mut self) {
         const COUNTS: u32 = ENABLE | CLKSOURCE;
         let [control, reload, left] = self.timer;

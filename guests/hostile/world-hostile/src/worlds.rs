@@ -215,8 +215,8 @@ fn handlers() {
         store(0xE000_E010, 7);
     }
     store(ICSR, PENDSVSET);
-    // SAFETY: the handler may ask for anything but the end of this partition or its cold restart, which have other
-    // numbers.
+    // SAFETY: the handler may ask for anything but the end of this partition or its cold restart, which have
+    // other numbers.
     unsafe {
         asm!("svc #9", inout("r0") FUNCTIONS | below(7) << 8 | (4 + below(4)) => _, inout("r1") below(4) => _, out("r2") _, out("r3") _, out("r12") _)
     }
