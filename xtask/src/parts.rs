@@ -238,8 +238,8 @@ fn variant_binary(board: &Board, variant: &str) -> Result<Vec<u8>, String> {
     binary(&workspace, board, class_binary(board, false, variant))
 }
 
-/// Returns the parts that are measured: all that a board can have, but for most parts that no variant has. The
-/// bytes of a user's own policy belong to the user's crate, and a second pCPU changes all other code.
+/// Returns the parts that are measured: all that a board can have, but for most parts that no variant has.
+/// The bytes of a user's own policy belong to the user's crate, and a second pCPU changes all other code.
 fn measured(board: &Board) -> Parts {
     ahead_of_class(board.class).with(Part::Signature)
 }

@@ -295,12 +295,22 @@ mod tests {
         assert_eq!(entries.last().unwrap().0, "init");
     }
 
+    /// Returns a program of one loadable segment for a 64-bit Arm, as Linux starts it.
+    fn shell() -> Vec<u8> {
+        let mut elf = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\xb7\0\x01\0\0\0".to_vec();
+        elf.extend([0, 64, 0].map(u64::to_le_bytes).concat());
+        elf.extend([0, 0, 64, 56, 1, 0, 0, 0].map(u16::to_le_bytes).concat());
+        elf.extend([1, 5].map(u32::to_le_bytes).concat());
+        elf.extend([0_u8; 48]);
+        elf
+    }
+
     /// Checks a VM whose script is for `interpreter`, with the tool's own archive, as a manifest has it.
     fn checked(interpreter: &str) -> String {
         let folder = std::env::temp_dir().join(format!("bulkhead-initramfs-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let archive = folder.join("initramfs.cpio");
-        std::fs::write(&archive, build(b"\x7fELF")).unwrap();
+        std::fs::write(&archive, build(&shell())).unwrap();
         std::fs::write(folder.join("init.sh"), format!("#!{interpreter}\n")).unwrap();
         let manifest = "board = \"qemu-virt-aarch64\"\n[partition.a]\nkind = \"vm\"\nimage = \"@debian/linux-arm64\"\n\
                         memory = \"128M\"\nvcpus = [{ pcpu = 0 }]\nramdisk = \"@debian/initramfs\"\ninit = \"init.sh\"\n";
