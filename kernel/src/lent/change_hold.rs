@@ -157,6 +157,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> PartOf for Lending<'_, '_, '_, A, D, P>
 
     #[inline(always)]
     fn take_interrupt(&mut self, line: Line) -> Rest {
-        self.take_line(line).map_or(Rest::Others, |()| Rest::Masked)
+        if self.take_line(line) {
+            Rest::Masked
+        } else {
+            Rest::Others
+        }
     }
 }

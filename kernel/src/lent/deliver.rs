@@ -162,14 +162,19 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Lending<'_, '_, '_, A, D, P> {
         })
     }
 
-    /// Takes the interrupt of a line that is lent, and masks the line. Another line is left alone. Returns
-    /// something if this has ended the interrupt: where the kernel masks lines, their end opens them.
+    /// Takes the interrupt of a line that is lent, ends the interrupt, and masks the line. Another line is
+    /// left alone. Returns whether the line is lent.
     #[inline(never)]
-    pub(super) fn take_line(&mut self, line: Line) -> Option<()> {
+    pub(super) fn take_line(&mut self, line: Line) -> bool {
         let mut sides = self.pcpu.system.image.sides().iter();
         let is_it = |side: &&SideRecord| lent_line(side).is_some_and(|(lent, _)| lent == line);
-        let side = sides.find(is_it)?;
+        let Some(side) = sides.find(is_it) else {
+            return false;
+        };
         let device = side.channel.get() as u8;
+        self.pcpu.machine.disable(line);
+        self.pcpu.machine.complete(line);
+        // On some classes the end of an interrupt opens the line.
         self.pcpu.machine.disable(line);
         let mut woken = VcpuSet::EMPTY;
         self.pcpu.shared.lines.bindings.change(|table| {
@@ -179,7 +184,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Lending<'_, '_, '_, A, D, P> {
             }
         });
         self.pcpu.wake_all(woken);
-        A::CAPS.masks_lines.then_some(())
+        true
     }
 
     /// Hands the message of a line to a vCPU that waits for one, or leaves it in the port. The vCPUs are
