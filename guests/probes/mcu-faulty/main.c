@@ -226,8 +226,6 @@ static const struct {
 } faults[] = {
     // The first, because to ask for a name that no capability has is an event of class `hypercall` as well.
     {"hypercall-number", call_of_no_number},
-    {"channel-read", load_channel},
-    {"channel-write", store_channel},
     {"none", none},
     {"memory-read", load},
     {"memory-write", store},
@@ -249,6 +247,8 @@ static const struct {
     {"hang", hang},
     {"device-read", load_device},
     {"device-write", store_device},
+    {"channel-read", load_channel},
+    {"channel-write", store_channel},
 };
 
 #ifdef __ARM_ARCH_8M_MAIN__
