@@ -17,8 +17,6 @@
 #define NOWHERE 0x80000000u
 // UART 1 of the boards of class armv8m, which the tests give to others.
 #define DEVICE 0x40201000u
-// The memory of a channel of others.
-#define CHANNEL 0x28200000u
 
 enum { CLOCK = 1, NOBODY = 15, MILLISECOND = 1000000, LATE = 20, KICKS = 10, NAME = 24, GET_COMMAND_LINE = 0x15 };
 
@@ -96,17 +94,6 @@ static uint32_t store_device(void)
     return 0;
 }
 
-static uint32_t load_channel(void)
-{
-    return REGISTER(CHANNEL);
-}
-
-static uint32_t store_channel(void)
-{
-    REGISTER(CHANNEL) = 0x0bad0bad;
-    return 0;
-}
-
 static uint32_t jump(void)
 {
     ((void (*)(void))(NOWHERE | 1))();
@@ -115,17 +102,16 @@ static uint32_t jump(void)
 
 #ifdef NEIGHBOUR
 // RAM and code of `world-ticker`, which may have the Non-secure world of another CPU at this moment.
-#define NEIGHBOUR_RAM 0x2800c000u
 #define NEIGHBOUR_CODE 0x00028400u
 
 static uint32_t load_from_neighbour(void)
 {
-    return REGISTER(NEIGHBOUR_RAM);
+    return REGISTER(NEIGHBOUR);
 }
 
 static uint32_t store_to_neighbour(void)
 {
-    REGISTER(NEIGHBOUR_RAM) = 0x0bad0bad;
+    REGISTER(NEIGHBOUR) = 0x0bad0bad;
     return 0;
 }
 
@@ -247,8 +233,6 @@ static const struct {
     {"hang", hang},
     {"device-read", load_device},
     {"device-write", store_device},
-    {"channel-read", load_channel},
-    {"channel-write", store_channel},
 };
 
 #ifdef __ARM_ARCH_8M_MAIN__
