@@ -323,8 +323,10 @@ impl Machine {
         let mut trapped = self.trapped(vcpu)?;
         let is_task = trapped.context.is_task();
         if is_task && trapped.context.registers.exc_return & OF_SECURE == 0 {
-            // It has left for the Non-secure world, where it has nothing.
-            Cause::take(number);
+            // It has left for the Non-secure world, where it has nothing. The VM that has this world would
+            // find the task's fault in its own status.
+            other_space().write32(CFSR, Cause::take(number).own);
+            sysreg::write(HFSR, FORCED);
             return Some(trapped.stuck());
         }
         if number == SUPERVISOR_CALL && is_task {
