@@ -91,7 +91,7 @@ fn floats_have_a_meaning(partition: &PartitionSpec, board: Option<&Board>, repor
     report.push(
         Diagnostic::at(Code::NotForClass, place, message)
             .label(why)
-            .help("remove it: it is for tasks of class `armv8m`"),
+            .help("remove it: it is for tasks on boards with a `security` controller"),
     );
 }
 
