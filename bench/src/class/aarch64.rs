@@ -142,12 +142,12 @@ const WAIVERS: &[Waiver] = &[
     waiver("cold:switch-domains-32", 1141, FIRST),
     waiver(
         "reset",
-        164303,
+        164728,
         "all rules of the system image are checked, and all memory is cleared",
     ),
     waiver(
         SIZE,
-        202505,
+        202565,
         "the variant for one VM has all rules of the image and all of its class",
     ),
 ];

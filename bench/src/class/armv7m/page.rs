@@ -40,7 +40,7 @@ const WAIVERS: &[Waiver] = &[
     waiver("words-rtos-semaphore", 2503, TRAPS),
     waiver(
         "ping-bridged",
-        27063,
+        27064,
         "each access to a register of the virtual controller traps, some sixty a ping, and two more if the guest's \
          look for the answer comes just before it",
     ),
@@ -52,7 +52,7 @@ const WAIVERS: &[Waiver] = &[
     ),
     waiver(
         SIZE,
-        113722,
+        113786,
         "the variant for VMs alone has all rules of the image and all of its class, and looks at interrupts between their steps",
     ),
     waiver(
