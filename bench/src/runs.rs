@@ -15,7 +15,7 @@ use bulkhead::build::prepare::{Options, Prepared, prepare_text};
 use bulkhead::build::variant::Choice;
 use bulkhead::emulator::bare::Bare;
 use bulkhead::emulator::launch::{self, Launch, TemporaryFile};
-use bulkhead::emulator::session::NoInput;
+use bulkhead::emulator::session::{NoInput, Outcome};
 use bulkhead::problem::Problem;
 use bulkhead::serial::consoles::{ConsoleLine, Control, Observer};
 use bulkhead::ui::progress::Progress;
@@ -411,17 +411,21 @@ pub(crate) fn paced(emulator: &Emulator, pace: u32) -> Emulator {
 }
 
 pub(crate) fn run(emulator: &Emulator, system: &Prepared) -> Result<Figures, Problem> {
-    let counting = counting(emulator, &emulator.arguments);
     let mut reader = Reader::default();
-    launch::run(
-        &launch(),
-        system.board_of(&counting),
-        system.flash(),
-        &mut reader,
-        &mut NoInput,
-        None,
-    )?;
+    observe(emulator, system, &launch(), &mut reader)?;
     reader.figures()
+}
+
+/// Runs a system with a counter that counts instructions.
+pub(crate) fn observe(
+    emulator: &Emulator,
+    system: &Prepared,
+    launch: &Launch,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, Problem> {
+    let counting = counting(emulator, &emulator.arguments);
+    let board = system.board_of(&counting);
+    launch::run(launch, board, system.flash(), observer, &mut NoInput, None)
 }
 
 /// The findings of a run to a line.
@@ -434,21 +438,13 @@ pub(crate) struct Seen {
 
 /// Runs a system until a line is printed.
 pub(crate) fn run_to_line(emulator: &Emulator, system: &Prepared, line: &str) -> Result<Seen, Problem> {
-    let counting = counting(emulator, &emulator.arguments);
     let mut launch = launch();
     launch.look_at(system.system());
     let mut until = Until {
         end: line,
         costs: Figures::new(),
     };
-    let outcome = launch::run(
-        &launch,
-        system.board_of(&counting),
-        system.flash(),
-        &mut until,
-        &mut NoInput,
-        None,
-    )?;
+    let outcome = observe(emulator, system, &launch, &mut until)?;
     Ok(Seen {
         log_area: outcome.log_area,
         costs: until.costs,

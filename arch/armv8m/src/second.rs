@@ -13,7 +13,7 @@ use crate::lines::{BYTES_OF_LINE, Interrupts, Route, lines};
 use crate::machine::Machine;
 use crate::pair::{Home, IS_PAIR, LINES, PLACES, Pair, SIGNAL, STACK_BYTES, stop_ticks, take_tick};
 use crate::wish::{self, Wish};
-use crate::{line_set, loan, log};
+use crate::{line_set, log};
 use bulkhead_abi::lockdown;
 use bulkhead_abi::log::Exits;
 use bulkhead_abi::log::count;
@@ -160,7 +160,6 @@ impl Machine {
             hertz: self.hertz,
             is_emulated: self.is_emulated,
             trace: self.trace,
-            loan: [const { None }; loan::PLACES],
             pair: [pair; PLACES],
             ..Self::new()
         })

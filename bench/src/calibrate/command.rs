@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command line of `bulkhead calibrate`.
 
-use super::figures::Figures;
-use super::prepare;
+use super::readings::{Costs, Readings};
 use super::table::{Origin, put, tables};
-use crate::runs::{counting, emulator_of, launch};
+use super::{board, on_emulator, prepare};
 use bulkhead::build::prepare::Prepared;
 use bulkhead::command::{exit_code, print, refused_line};
-use bulkhead::emulator::launch as emulator;
-use bulkhead::emulator::session::NoInput;
+use bulkhead::emulator::launch;
 use bulkhead::problem::{Code, Problem};
 use bulkhead::ui::progress::Progress;
 use clap::Parser;
 use std::ffi::OsString;
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -25,19 +22,20 @@ use std::process::{Command, ExitCode};
     bin_name = "bulkhead calibrate",
     after_help = "Examples:
   bulkhead calibrate --board mine.toml --build calibrate.img      a file to start on the machine
+  stty -F /dev/ttyUSB0 115200 raw -echo                           the speed that the board's firmware has set
   bulkhead calibrate --board mine.toml --over serial:/dev/ttyUSB0 --machine \"ZCU102 rev 1.0\" --write mine.toml
   bulkhead calibrate --board mine.toml --over file:terminal.log --machine \"ZCU102 rev 1.0\"
-  bulkhead calibrate --board xlnx-zcu102 --over emulator          shows the way, and measures no machine"
+  bulkhead calibrate --board xlnx-zcu102 --over emulator          a trial, which measures no machine"
 )]
 struct Args {
     /// The board, or the path of its file
     #[arg(long)]
     board: String,
     /// Where the figures come from: `emulator`, `file:LOG` or `serial:DEVICE`
-    #[arg(long, value_name = "SOURCE", required_unless_present = "build")]
-    over: Option<String>,
+    #[arg(long, value_name = "SOURCE", value_parser = Source::read, required_unless_present = "build")]
+    over: Option<Source>,
     /// Write the file that is started on the machine
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "over")]
     build: Option<PathBuf>,
     /// Turns of each measurement; the worst counts
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(2..=10_000))]
@@ -48,9 +46,31 @@ struct Args {
     /// The machine, as its label names it
     #[arg(long, value_name = "NAME")]
     machine: Option<String>,
+    /// The day of the measurement, as 2026-12-03 [default: today]
+    #[arg(long, value_name = "DAY")]
+    date: Option<String>,
     /// Write the tables into this board file, instead of printing them
     #[arg(long, value_name = "BOARD.toml", requires = "machine")]
     write: Option<PathBuf>,
+}
+
+/// The source of the figures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Source {
+    Emulator,
+    File(PathBuf),
+    Serial(PathBuf),
+}
+
+impl Source {
+    fn read(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "emulator" => Ok(Self::Emulator),
+            Some(("file", log)) => Ok(Self::File(log.into())),
+            Some(("serial", device)) => Ok(Self::Serial(device.into())),
+            _ => Err("give `emulator`, `file:LOG` or `serial:DEVICE`".to_owned()),
+        }
+    }
 }
 
 /// Runs the command with these arguments, of which the first one is the command's name.
@@ -62,55 +82,37 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<Code, Problem> {
-    emulator::clean_up_when_killed()?;
-    let progress = Progress::new();
+    launch::clean_up_when_killed()?;
     if let Some(file) = &args.build {
-        let prepared = prepare(&args.board, args.runs, &progress)?;
-        drop(progress);
-        fs::write(file, prepared.flash()).map_err(Problem::io(file.display()))?;
-        return print(&how_to_start(file, &prepared)).map(|()| Code::Done);
+        return build(args, file);
     }
-    let over = args.over.as_deref().unwrap_or_default();
-    let figures = match over.split_once(':') {
-        None if over == "emulator" => on_emulator(&prepare(&args.board, args.runs, &progress)?, &progress)?,
-        Some(("file", log)) => Figures::of_bytes(&fs::read(log).map_err(Problem::io(log))?),
-        Some(("serial", device)) => on_serial_line(device)?,
+    let machine = args.machine.as_deref();
+    let readings = match &args.over {
+        Some(Source::File(log)) => listen(log, "", machine)?,
+        Some(Source::Serial(device)) => listen(device, "listening: start the board now\n", machine)?,
         _ => {
-            return Err(Problem::usage(format!("`--over {over}` is no source of figures"))
-                .remedy("give `emulator`, `file:LOG` or `serial:DEVICE`"));
+            let progress = Progress::new();
+            on_emulator(&prepare(&args.board, args.runs, &progress)?, &progress)?
         }
     };
-    drop(progress);
-    let costs = figures.costs(args.margin)?;
-    for line in figures.lines()? {
+    for line in readings.lines()? {
         print(&format!("{line}\n"))?;
     }
-    if over == "emulator" {
-        print(
-            "\nThese are counts of an emulator: no cache, no pipeline. Do not write them down as measured.\n",
-        )?;
+    let costs = readings.costs(args.margin)?;
+    let Some(machine) = machine.filter(|_| args.over != Some(Source::Emulator)) else {
+        print("\nThese are counts of an emulator: no cache, no pipeline. Nothing is written.\n")?;
         return Ok(Code::Done);
-    }
-    let machine = args.machine.as_deref().ok_or_else(|| {
-        Problem::usage("the machine has no name")
-            .remedy("name it: `--machine \"ZCU102 rev 1.0, serial 123\"`")
-    })?;
-    let origin = Origin {
-        machine,
-        date: &today()?,
-        margin: args.margin,
     };
-    let Some(path) = &args.write else {
-        let old = fs::read_to_string(&args.board).unwrap_or_default();
-        return print(&format!("\n{}", tables(&costs, &origin, &old))).map(|()| Code::Done);
-    };
-    let old = fs::read_to_string(path).map_err(Problem::io(path.display()))?;
-    fs::write(path, put(&old, &tables(&costs, &origin, &old))).map_err(Problem::io(path.display()))?;
-    print(&format!(
-        "\n[overheads] and [measurement] of {} are written\n",
-        path.display()
-    ))
-    .map(|()| Code::Done)
+    publish(args, machine, &costs)
+}
+
+/// Builds the file that is started on the machine.
+fn build(args: &Args, file: &Path) -> Result<Code, Problem> {
+    let progress = Progress::new();
+    let prepared = prepare(&args.board, args.runs, &progress)?;
+    drop(progress);
+    fs::write(file, prepared.flash()).map_err(Problem::io(file.display()))?;
+    print(&how_to_start(file, &prepared)).map(|()| Code::Done)
 }
 
 /// Returns the words for a person who has the file and the machine.
@@ -126,39 +128,36 @@ fn how_to_start(file: &Path, prepared: &Prepared) -> String {
     )
 }
 
-/// Runs the system in the emulator of the board.
-pub(super) fn on_emulator(prepared: &Prepared, progress: &Progress) -> Result<Figures, Problem> {
-    let emulator = emulator_of(prepared.system().board())?;
-    let counting = counting(emulator, &emulator.arguments);
-    let mut figures = Figures::default();
-    progress.step("measuring in the emulator", || {
-        let board = prepared.board_of(&counting);
-        emulator::run(
-            &launch(),
-            board,
-            prepared.flash(),
-            &mut figures,
-            &mut NoInput,
-            None,
-        )
-        .map(drop)
-    })?;
-    Ok(figures)
+/// Reads a serial line, or a log of one, until the guest is done. The machine must have a name before.
+fn listen(path: &Path, words: &str, machine: Option<&str>) -> Result<Readings, Problem> {
+    if machine.is_none() {
+        return Err(Problem::usage("the machine has no name")
+            .remedy("name it: `--machine \"ZCU102 rev 1.0, serial 123\"`"));
+    }
+    let line = fs::File::open(path).map_err(Problem::io(path.display()))?;
+    print(words)?;
+    Readings::of(line, &path.display().to_string())
 }
 
-/// Reads a serial line until the guest is done.
-fn on_serial_line(device: &str) -> Result<Figures, Problem> {
-    let mut line = fs::File::open(device).map_err(Problem::io(device))?;
-    print(&format!("listening to {device}: start the board now\n"))?;
-    let (mut all, mut piece) = (Vec::new(), [0; 4096]);
-    loop {
-        let count = line.read(&mut piece).map_err(Problem::io(device))?;
-        all.extend_from_slice(piece.get(..count).unwrap_or_default());
-        let figures = Figures::of_bytes(&all);
-        if figures.is_done() || count == 0 {
-            return Ok(figures);
-        }
-    }
+/// Prints the tables of the board file, or writes them.
+fn publish(args: &Args, machine: &str, costs: &Costs) -> Result<Code, Problem> {
+    let date = args.date.clone().map_or_else(today, Ok)?;
+    let origin = Origin {
+        machine,
+        date: &date,
+        margin: args.margin,
+    };
+    let tables = tables(costs, &origin, board(&args.board).as_ref());
+    let Some(path) = &args.write else {
+        return print(&format!("\n{tables}")).map(|()| Code::Done);
+    };
+    let old = fs::read_to_string(path).map_err(Problem::io(path.display()))?;
+    fs::write(path, put(&old, &tables)?).map_err(Problem::io(path.display()))?;
+    let path = path.display();
+    print(&format!(
+        "\n[overheads] and [measurement] of {path} are written\n"
+    ))
+    .map(|()| Code::Done)
 }
 
 /// Returns the day, as `date` of the operating system says it.
@@ -167,5 +166,8 @@ fn today() -> Result<String, Problem> {
         .arg("+%F")
         .output()
         .map_err(Problem::io("date"))?;
+    if !output.status.success() {
+        return Err(Problem::new("`date` does not say which day it is").remedy("give `--date`"));
+    }
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

@@ -227,8 +227,14 @@ fn workspace(whole: &str, root: &Path, class: &str) -> String {
 
 /// Returns a path as a string of TOML.
 fn quoted(path: &Path) -> String {
+    toml_string(&path.display().to_string())
+}
+
+/// Returns a text as a string of TOML.
+#[must_use]
+pub fn toml_string(text: &str) -> String {
     // A string of JSON is one of TOML too.
-    serde_json::Value::from(path.display().to_string()).to_string()
+    serde_json::Value::from(text).to_string()
 }
 
 /// Copies a folder. Files that are the same already are left alone, so that cargo does not build anew.

@@ -6,7 +6,7 @@
 //! way in every run. The figure is the longest call, be it a decision or a wake-up. Only the policy is
 //! measured.
 
-use crate::show;
+use crate::{prepare, show};
 use bulkhead_guest::random::Random;
 use bulkhead_guest::vm::timer::Timer;
 use bulkhead_sched::{
@@ -154,6 +154,7 @@ fn in_domains(name: &str, count: usize) {
 fn walk(name: &str, vcpus: &[VcpuParameters], parameters: &PolicyParameters<'_>) {
     let mut least = u64::MAX;
     for _ in 0..WALKS {
+        prepare();
         match longest_call(vcpus, parameters) {
             Some(longest) => least = least.min(longest),
             None => bulkhead_guest::println!("bench failed: {name}: the policy refuses"),

@@ -79,6 +79,9 @@ fn main(machine: Machine) {
     bulkhead_guest::println!("bench done");
 }
 
+/// Prepares a walk of the policies: nothing, because an emulator has no caches.
+fn prepare() {}
+
 /// Prints a result.
 fn show(name: &str, ticks: u64) {
     bulkhead_guest::println!("bench {name} {ticks}");

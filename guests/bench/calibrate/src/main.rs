@@ -58,6 +58,11 @@ fn main(machine: Machine) {
     println!("calibrate done 0 0 0");
 }
 
+/// Prepares a walk of the policies, of which the longest call counts.
+fn prepare() {
+    cold::forget();
+}
+
 /// Shows a figure of which each turn is the same.
 fn show(name: &str, ticks: u64) {
     println!("calibrate {name} {ticks} {ticks} {ticks}");

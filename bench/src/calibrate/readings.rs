@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The figures that the guest printed.
+//! The ticks that the guest printed.
 
 use bulkhead::problem::Problem;
 use bulkhead::serial::consoles::{ConsoleLine, Consoles, Control, Observer};
 use std::collections::BTreeMap;
+use std::io::Read;
 
 /// The first word of each line of the guest.
 const WORD: &str = "calibrate";
-/// The figure that ends the list.
+/// The word that ends the list.
 const DONE: &str = "done";
 /// Nanoseconds of a second.
 const SECOND: u128 = 1_000_000_000;
@@ -20,33 +21,34 @@ pub(super) struct Ticks {
     pub least: u64,
 }
 
-/// The figures by name.
+/// The measurements by name.
 #[derive(Debug, Default)]
-pub(super) struct Figures {
+pub(super) struct Readings {
     all: BTreeMap<String, Ticks>,
     is_done: bool,
 }
 
-impl Observer for Figures {
+impl Observer for Readings {
     fn line(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         self.take(line.text);
         control.stop = self.is_done;
     }
 }
 
-impl Figures {
-    /// Reads the bytes of a serial line.
-    pub(super) fn of_bytes(bytes: &[u8]) -> Self {
+impl Readings {
+    /// Reads what a serial line has said.
+    pub(super) fn of(mut line: impl Read, name: &str) -> Result<Self, Problem> {
         let (mut found, mut control) = (Self::default(), Control::default());
-        let mut consoles = Consoles::default();
-        consoles.feed(bytes, &mut found, &mut control);
-        consoles.finish(&mut found, &mut control);
-        found
-    }
-
-    /// Tells whether the guest has printed everything.
-    pub(super) const fn is_done(&self) -> bool {
-        self.is_done
+        let (mut consoles, mut piece) = (Consoles::default(), [0; 4096]);
+        while !found.is_done {
+            let count = line.read(&mut piece).map_err(Problem::io(name))?;
+            if count == 0 {
+                consoles.finish(&mut found, &mut control);
+                break;
+            }
+            consoles.feed(piece.get(..count).unwrap_or_default(), &mut found, &mut control);
+        }
+        Ok(found)
     }
 
     /// Takes a line. The log of a terminal may have something before the words of the guest.
@@ -65,21 +67,28 @@ impl Figures {
         self.all.insert(name.to_owned(), ticks);
     }
 
-    /// Returns a figure.
+    /// Returns a measurement.
     pub(super) fn get(&self, name: &str) -> Result<Ticks, Problem> {
         let found = self.all.get(name).copied().filter(|_| self.is_done);
         found.ok_or_else(|| {
             let what = if self.is_done { name } else { DONE };
-            Problem::new(format!("the figures have no line `{WORD} {what}`"))
+            Problem::new(format!("the log has no line `{WORD} {what}`"))
                 .remedy("let the board run until that line, and keep all that the serial line says")
         })
     }
 
-    /// Returns the largest figure whose name begins so.
+    /// Returns the largest measurement whose name begins so.
     pub(super) fn worst_of(&self, prefix: &str) -> Result<Ticks, Problem> {
         let all = self.all.iter().filter(|(name, _)| name.starts_with(prefix));
         let worst = all.map(|(_, ticks)| *ticks).max_by_key(|ticks| ticks.worst);
         worst.map_or_else(|| self.get(prefix), Ok)
+    }
+
+    /// Returns the nanoseconds of ticks of the counter.
+    pub(super) fn time(&self, ticks: u64) -> Result<u64, Problem> {
+        let hz = self.get("counter-hz")?.worst.max(1);
+        let time = (u128::from(ticks) * SECOND).div_ceil(u128::from(hz));
+        Ok(u64::try_from(time).unwrap_or(u64::MAX))
     }
 
     /// Returns the measured costs, in nanoseconds. `margin`: percent that are added to each.
@@ -106,11 +115,9 @@ impl Figures {
 
     /// Returns the measurements as lines for people: name, worst, median, least, in nanoseconds.
     pub(super) fn lines(&self) -> Result<Vec<String>, Problem> {
-        let hz = self.get("counter-hz")?.worst.max(1);
-        let time = |ticks: u64| u128::from(ticks) * SECOND / u128::from(hz);
         let line = |name: &str| {
             let Ticks { worst, median, least } = self.get(name)?;
-            let (worst, median, least) = (time(worst), time(median), time(least));
+            let (worst, median, least) = (self.time(worst)?, self.time(median)?, self.time(least)?);
             Ok(format!(
                 "{name:<12} worst {worst:>9} ns   median {median:>9} ns   least {least:>9} ns"
             ))
@@ -119,7 +126,7 @@ impl Figures {
             .into_iter()
             .map(line)
             .collect::<Result<Vec<String>, Problem>>()?;
-        let decision = time(self.worst_of("decide-")?.worst);
+        let decision = self.time(self.worst_of("decide-")?.worst)?;
         lines.push(format!(
             "{:<12} worst {decision:>9} ns   of all policies",
             "decision"
@@ -146,13 +153,14 @@ mod tests {
         calibrate interrupt 40 30 20\ncalibrate event 500 300 200\ncalibrate switch 199 120 100\n\
         calibrate decide-edf-2 9 9 9\ncalibrate decide-edf-32 99 99 99\n";
 
-    fn figures(end: &str) -> Figures {
-        Figures::of_bytes(format!("{LOG}{end}").replace('\n', "\r\n").as_bytes())
+    fn readings(end: &str) -> Readings {
+        let text = format!("{LOG}{end}").replace('\n', "\r\n");
+        Readings::of(text.as_bytes(), "a log").unwrap()
     }
 
     #[test]
     fn costs_are_the_worst_with_a_tick_and_the_margin() {
-        let costs = figures("calibrate done 0 0 0\n").costs(20).unwrap();
+        let costs = readings("calibrate done 0 0 0\n").costs(20).unwrap();
         // 10 ns a tick. The event is 202 ticks longer than switch and decision.
         let expected = Costs {
             switch: 2400,
@@ -167,15 +175,15 @@ mod tests {
     #[test]
     fn a_log_that_is_cut_off_gives_no_costs() {
         for end in ["", "calibrate done 0 0"] {
-            let figures = figures(end);
-            assert!(!figures.is_done());
-            assert!(figures.costs(20).is_err(), "{end}");
+            let readings = readings(end);
+            assert!(!readings.is_done);
+            assert!(readings.costs(20).is_err(), "{end}");
         }
     }
 
     #[test]
     fn lines_of_others_are_passed_over() {
         let text = "calibrate\ncalibrate switch\ncalibrate switch -1 0 0\nother switch 1 2 3\n";
-        assert!(Figures::of_bytes(text.as_bytes()).all.is_empty());
+        assert!(Readings::of(text.as_bytes(), "a log").unwrap().all.is_empty());
     }
 }
