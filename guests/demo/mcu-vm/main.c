@@ -8,12 +8,6 @@
 
 enum { CLOCK = 1, ROUNDS = 3, ROUND = 1000000, NOBODY = 15 };
 
-static void say(const char *text)
-{
-    for (; *text; text++)
-        uart_send(UART0, (uint8_t)*text);
-}
-
 // Sleeps a millisecond. Returns whether it was one.
 static int sleeps(void)
 {
@@ -29,18 +23,18 @@ static int sleeps(void)
 int main(void)
 {
     uart_start(UART0, false);
-    say("vm: a program in C\n");
+    uart_print(UART0, "vm: a program in C\n");
     uint64_t version[4] = {0};
     if (vm_call(BULKHEAD_VERSION, BULKHEAD_SELF_CAPABILITY, 0, version) != 0 || version[0] != BULKHEAD_ABI_VERSION)
-        say("vm: WRONG VERSION\n");
+        uart_print(UART0, "vm: WRONG VERSION\n");
     for (int round = 1; round <= ROUNDS; round++) {
         char digit[] = {(char)('0' + round), 0};
-        say("vm: round ");
-        say(digit);
-        say(sleeps() ? ", slept long enough\n" : ", WOKEN TOO EARLY\n");
+        uart_print(UART0, "vm: round ");
+        uart_print(UART0, digit);
+        uart_print(UART0, sleeps() ? ", slept long enough\n" : ", WOKEN TOO EARLY\n");
     }
     int32_t error = vm_call(BULKHEAD_TIMER_NOW, NOBODY, 0, 0);
-    say(error == BULKHEAD_ERROR_NO_CAPABILITY ? "vm: refused as it must be\n" : "vm: NOT REFUSED\n");
+    uart_print(UART0, error == BULKHEAD_ERROR_NO_CAPABILITY ? "vm: refused as it must be\n" : "vm: NOT REFUSED\n");
     vm_call(BULKHEAD_PARTITION_STOP, BULKHEAD_SELF_CAPABILITY, 0, 0);
     return 0;
 }

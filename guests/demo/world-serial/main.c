@@ -46,23 +46,6 @@ static void received(void)
     bytes++;
 }
 
-static void say(const char *text)
-{
-    for (; *text; text++)
-        uart_send(UART0, (uint8_t)*text);
-}
-
-static void say_number(uint32_t number)
-{
-    char digits[11] = {0};
-    int at = 10;
-    do {
-        digits[--at] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number);
-    say(digits + at);
-}
-
 static void take_lines(void)
 {
     const uint32_t *given = (const uint32_t *)SCB_VTOR;
@@ -78,7 +61,7 @@ static void take_lines(void)
 int main(void)
 {
     uart_start(UART0, false);
-    say("serial: alarms every 997 us, UART 1 answers\n");
+    uart_print(UART0, "serial: alarms every 997 us, UART 1 answers\n");
     take_lines();
     uart_start(UART_OWN, true);
     ALARM->reload = ALARM->value = PERIOD - 1;
@@ -90,14 +73,14 @@ int main(void)
             // An interrupt ends the wait early.
             vm_call(BULKHEAD_TIMER_SLEEP, CLOCK, (uint64_t[5]){now[0] + SECOND}, 0);
         }
-        say("serial: ");
-        say_number(alarms);
-        say(" alarms, ");
-        say_number(earliest * 50);
-        say(" to ");
-        say_number(latest * 50);
-        say(" ns late, ");
-        say_number(bytes);
-        say(" bytes\n");
+        uart_print(UART0, "serial: ");
+        uart_print_number(UART0, alarms, 10);
+        uart_print(UART0, " alarms, ");
+        uart_print_number(UART0, earliest * 50, 10);
+        uart_print(UART0, " to ");
+        uart_print_number(UART0, latest * 50, 10);
+        uart_print(UART0, " ns late, ");
+        uart_print_number(UART0, bytes, 10);
+        uart_print(UART0, " bytes\n");
     }
 }

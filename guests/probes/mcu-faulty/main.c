@@ -25,20 +25,14 @@ static volatile enum { REPORTS, FAULTS, RETURNS } handler;
 // A table of vectors without a vector (aligned as its size asks for, B3.2.5).
 static const volatile uint32_t no_table[64] __attribute__((aligned(256), section(".bss.no_table")));
 
-static void say(const char *text)
-{
-    for (; *text; text++)
-        uart_send(UART0, (uint8_t)*text);
-}
-
 static void say_number(uint32_t number)
 {
-    say("0x");
+    uart_print(UART0, "0x");
     for (int shift = 28; shift >= 0; shift -= 4) {
         char digit[] = {"0123456789abcdef"[number >> shift & 15], 0};
-        say(digit);
+        uart_print(UART0, digit);
     }
-    say("\n");
+    uart_print(UART0, "\n");
 }
 
 static void stop(void)
@@ -54,7 +48,7 @@ void HardFault_Handler(void)
         return;
     if (handler == FAULTS)
         __asm__ volatile("udf #1");
-    say("exception ");
+    uart_print(UART0, "exception ");
     say_number(SCB_CFSR);
     stop();
 }
@@ -275,16 +269,16 @@ int main(void)
         const char *name = faults[at].name;
         if (!is_told(name))
             continue;
-        say("before ");
-        say(name);
-        say("\n");
+        uart_print(UART0, "before ");
+        uart_print(UART0, name);
+        uart_print(UART0, "\n");
         uint32_t value = faults[at].function();
-        say("after ");
-        say(name);
-        say(": ");
+        uart_print(UART0, "after ");
+        uart_print(UART0, name);
+        uart_print(UART0, ": ");
         say_number(value);
         stop();
     }
-    say("there is no such fault\n");
+    uart_print(UART0, "there is no such fault\n");
     return 0;
 }

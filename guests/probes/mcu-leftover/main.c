@@ -11,21 +11,15 @@
 #define OWN_LINES (1u << LINE_TIMER1 | 1u << LINE_UART1_RECEIVE | 1u << LINE_UART1_TRANSMIT)
 #endif
 
-static void say(const char *text)
-{
-    while (*text)
-        uart_send(UART0, (uint8_t)*text++);
-}
-
 int main(void)
 {
     uint32_t devices = asked();
     uint64_t pending = ((uint64_t)(&NVIC_ISPR0)[1] << 32 | NVIC_ISPR0) & OWN_LINES;
     uart_start(UART0, false);
-    say(devices & 0xff ? "FAIL the timer asks\n" : "");
-    say(devices >> 8 ? "FAIL the UART asks\n" : "");
-    say(pending ? "FAIL a line is pending\n" : "");
-    say("clean\n");
+    uart_print(UART0, devices & 0xff ? "FAIL the timer asks\n" : "");
+    uart_print(UART0, devices >> 8 ? "FAIL the UART asks\n" : "");
+    uart_print(UART0, pending ? "FAIL a line is pending\n" : "");
+    uart_print(UART0, "clean\n");
     leave();
     return 0;
 }

@@ -29,29 +29,13 @@ enum way { RESET, RESTART, STORE, JUMP, LOCK_UP, CALL, BUSY, ASLEEP, WAYS };
 
 static volatile int fired;
 
-static void say(const char *text)
-{
-    for (; *text; text++)
-        uart_send(UART0, (uint8_t)*text);
-}
-
-static void say_number(uint32_t number)
-{
-    char digits[11] = {0};
-    char *digit = digits + 10;
-    do
-        *--digit = (char)('0' + number % 10);
-    while ((number /= 10));
-    say(digit);
-}
-
 static void fail(const char *what, uint32_t life, uint32_t found)
 {
-    say("FAIL life ");
-    say_number(life);
-    say(what);
-    say_number(found);
-    say("\n");
+    uart_print(UART0, "FAIL life ");
+    uart_print_number(UART0, life, 10);
+    uart_print(UART0, what);
+    uart_print_number(UART0, found, 10);
+    uart_print(UART0, "\n");
 }
 
 void SysTick_Handler(void)
@@ -146,7 +130,7 @@ int main(void)
     uint64_t status[4] = {0};
     uart_start(UART0, false);
     if (vm_call(BULKHEAD_PARTITION_STATUS, BULKHEAD_SELF_CAPABILITY, 0, status) != 0)
-        say("FAIL status\n");
+        uart_print(UART0, "FAIL status\n");
     uint32_t life = (uint32_t)(status[1] >> BULKHEAD_START_STARTS_SHIFT), start = (uint32_t)status[1];
     if (start != expected(life))
         fail(": start word ", life, start);
@@ -155,9 +139,9 @@ int main(void)
         fail(": memory says ", life, REMEMBERED);
     REMEMBERED = life;
     if (life % 100 == 0) {
-        say("life ");
-        say_number(life);
-        say("\n");
+        uart_print(UART0, "life ");
+        uart_print_number(UART0, life, 10);
+        uart_print(UART0, "\n");
     }
     end(life);
     fail(" goes on ", life, 0);

@@ -35,12 +35,6 @@ static void find(uint32_t word)
     found = (found << 5 | found >> 27) ^ word;
 }
 
-static void say(const char *text)
-{
-    for (; *text; text++)
-        uart_send(UART0, (uint8_t)*text);
-}
-
 static void say_number(uint32_t number)
 {
     for (int shift = 28; shift >= 0; shift -= 4)
@@ -184,14 +178,14 @@ static __attribute__((noinline)) void rounds(uint32_t number, const char *name)
     uint32_t end = alarms + number * THINGS;
     while (alarms < end)
         damaged |= sleep();
-    say("sudden: ");
-    say(name);
+    uart_print(UART0, "sudden: ");
+    uart_print(UART0, name);
     uint32_t numbers[] = {alarms, calls, faults, pended, damaged, (uint32_t)(value * 16.0f), found};
     for (size_t index = 0; index < sizeof numbers / sizeof *numbers; index++) {
-        say(" ");
+        uart_print(UART0, " ");
         say_number(numbers[index]);
     }
-    say("\r\n");
+    uart_print(UART0, "\r\n");
     value = 1.0f;
 }
 
@@ -214,7 +208,7 @@ int main(void)
     rounds(12, "process stack");
     __asm__ volatile("mrs r1, control\n orr r1, r1, #1\n msr control, r1\n isb" ::: "r1", "memory");
     rounds(12, "without privileges");
-    say("sudden: done\r\n");
+    uart_print(UART0, "sudden: done\r\n");
     for (;;)
         __asm__ volatile("wfi");
 }

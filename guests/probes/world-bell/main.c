@@ -5,7 +5,6 @@
 // for each throw, none lost and none too many.
 
 #include "board.h"
-#include "number.h"
 #include "uart.h"
 #include "vm.h"
 
@@ -16,18 +15,6 @@ static volatile uint32_t rings;
 void ETHERNET_Handler(void)
 {
     rings++;
-}
-
-static void put(const char *text)
-{
-    while (*text)
-        uart_send(UART0, (uint8_t)*text++);
-}
-
-static void put_number(uint32_t number)
-{
-    struct number room;
-    put(number_text(number, 10, &room));
 }
 
 // Waits until the other side has written a number. An interrupt that comes after the look ends WFI at once,
@@ -48,7 +35,7 @@ static void throw(volatile uint32_t *word, uint32_t number)
     *word = number;
     __asm__ volatile("dmb" ::: "memory");
     if (vm_call(BULKHEAD_CHANNEL_DOORBELL, CHANNEL, 0, 0) != 0)
-        put("bell: WRONG doorbell\n");
+        uart_print(UART0, "bell: WRONG doorbell\n");
 }
 
 int main(void)
@@ -56,7 +43,7 @@ int main(void)
     uart_start(UART0, false);
     uint64_t place[4] = {0};
     if (vm_call(BULKHEAD_CHANNEL_PLACE, CHANNEL, 0, place) != 0)
-        put("bell: WRONG place\n");
+        uart_print(UART0, "bell: WRONG place\n");
     volatile uint32_t *words = (volatile uint32_t *)(uintptr_t)place[0];
     unsigned side = place[2] & 1;
     NVIC_ISER0 = 1u << LINE;
@@ -67,11 +54,11 @@ int main(void)
         if (side == 1)
             throw(&words[1], round);
     }
-    put("bell: ");
-    put_number(ROUNDS);
-    put(" rounds, ");
-    put_number(rings);
-    put(" rings\n");
+    uart_print(UART0, "bell: ");
+    uart_print_number(UART0, ROUNDS, 10);
+    uart_print(UART0, " rounds, ");
+    uart_print_number(UART0, rings, 10);
+    uart_print(UART0, " rings\n");
     for (;;)
         __asm__ volatile("wfi");
 }

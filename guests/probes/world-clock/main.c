@@ -4,7 +4,6 @@
 // ticks there were in a tenth of a second.
 
 #include "board.h"
-#include "number.h"
 #include "uart.h"
 #include "vm.h"
 
@@ -18,23 +17,11 @@ void SysTick_Handler(void)
     ticks++;
 }
 
-static void put(const char *text)
-{
-    while (*text)
-        uart_send(UART0, (uint8_t)*text++);
-}
-
-static void put_number(uint32_t number)
-{
-    struct number room;
-    put(number_text(number, 10, &room));
-}
-
 static uint64_t now(void)
 {
     uint64_t results[4] = {0};
     if (vm_call(BULKHEAD_TIMER_NOW, CLOCK, 0, results) != 0)
-        put("clock: WRONG call\n");
+        uart_print(UART0, "clock: WRONG call\n");
     return results[0];
 }
 
@@ -50,9 +37,9 @@ int main(void)
         while (now() - start < TENTH_OF_A_SECOND) {
         }
         uint32_t count = ticks - before;
-        put("clock: ");
-        put_number(count);
-        put(" ticks in 100 ms\n");
+        uart_print(UART0, "clock: ");
+        uart_print_number(UART0, count, 10);
+        uart_print(UART0, " ticks in 100 ms\n");
     }
     for (;;) {
     }

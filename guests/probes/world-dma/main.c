@@ -10,7 +10,6 @@
 // they are.
 
 #include "board.h"
-#include "number.h"
 #include "uart.h"
 
 #include <stdbool.h>
@@ -40,18 +39,6 @@ static const struct {
 
 static volatile uint32_t from[WORDS], to[WORDS];
 static uint32_t tries, leaks, blocks;
-
-static void put(const char *text)
-{
-    while (*text)
-        uart_send(UART0, (uint8_t)*text++);
-}
-
-static void put_number(uint32_t number)
-{
-    struct number room;
-    put(number_text(number, 10, &room));
-}
 
 static void copy(uint32_t source, uint32_t destination)
 {
@@ -117,20 +104,20 @@ int main(void)
     DMA(CONFIGURATION) = 1;
     fill();
     copy((uint32_t)from, (uint32_t)to);
-    put(to[WORDS - 1] == from[WORDS - 1] ? "dma: copies within the VM\n" : "dma: WRONG copies nothing\n");
+    uart_print(UART0, to[WORDS - 1] == from[WORDS - 1] ? "dma: copies within the VM\n" : "dma: WRONG copies nothing\n");
     for (uint32_t set = 0; set < sizeof foreign / sizeof foreign[0]; set++)
         for (uint32_t address = foreign[set].first; address <= foreign[set].last; address += foreign[set].step) {
             if (!is_own(address))
                 attack(address);
             attack(address | SECURE);
         }
-    put("dma: ");
-    put_number(tries);
-    put(" tries, ");
-    put_number(leaks);
-    put(" words of others\ndma: ");
-    put_number(blocks);
-    put(" blocks of the hypervisor in this world\n");
+    uart_print(UART0, "dma: ");
+    uart_print_number(UART0, tries, 10);
+    uart_print(UART0, " tries, ");
+    uart_print_number(UART0, leaks, 10);
+    uart_print(UART0, " words of others\ndma: ");
+    uart_print_number(UART0, blocks, 10);
+    uart_print(UART0, " blocks of the hypervisor in this world\n");
     for (;;)
         __asm__ volatile("wfi");
 }

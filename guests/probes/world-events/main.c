@@ -15,12 +15,6 @@ enum { WORDS = 8 };
 static void (*vectors[VECTORS])(void) __attribute__((aligned(256)));
 static volatile uint32_t counts[LINES];
 
-static void put(const char *text)
-{
-    while (*text)
-        uart_send(UART0, (uint8_t)*text++);
-}
-
 static void line_0(void)
 {
     counts[0]++;
@@ -43,16 +37,16 @@ static void gate(void)
     const uint64_t place[5] = {(uintptr_t)message, sizeof message};
     uint64_t results[4] = {0};
     if (vm_call(BULKHEAD_EVENT_POLL, GATE, 0, results) != 0)
-        put("events: WRONG poll\n");
+        uart_print(UART0, "events: WRONG poll\n");
     if (results[0] == 0)
         return;
     if (vm_call(BULKHEAD_PORT_TRY_RECEIVE, REQUESTS, place, results) != 0)
-        put("events: WRONG receive\n");
+        uart_print(UART0, "events: WRONG receive\n");
     for (unsigned line = 0; line < LINES; line++)
         message[1 + line] = counts[line];
     message[1 + LINES]++;
     if (vm_call(BULKHEAD_PORT_SEND, ANSWERS, place, 0) != 0)
-        put("events: WRONG send\n");
+        uart_print(UART0, "events: WRONG send\n");
 }
 
 int main(void)
@@ -66,7 +60,7 @@ int main(void)
     SCB_VTOR = (uintptr_t)vectors;
     NVIC_IPR(GATE_LINE) = GATE_PRIORITY;
     NVIC_ISER0 = 0xfu << FIRST_LINE;
-    put("events: ready\n");
+    uart_print(UART0, "events: ready\n");
     for (;;)
         __asm__ volatile("wfi");
 }

@@ -22,18 +22,12 @@ void SysTick_Handler(void)
                      : "=r"(sum));
 }
 
-static void say(const char *text)
-{
-    while (*text)
-        uart_send(UART0, (uint8_t)*text++);
-}
-
 int main(void)
 {
     SCB_CPACR = 0xfu << 20;
     __asm__ volatile("dsb\n isb");
     uart_start(UART0, false);
-    say(floats_are_new() ? "" : "FAIL registers of another\n");
+    uart_print(UART0, floats_are_new() ? "" : "FAIL registers of another\n");
     SYST_RVR = 2001;
     SYST_CVR = 0;
     SYST_CSR = SYST_ENABLE_TICK_CORE_CLOCK;
@@ -41,6 +35,6 @@ int main(void)
         uint32_t right = 0;
         for (uint32_t round = 0; round < ROUNDS; round++)
             right += floats_stay(SEED + round);
-        say(right == ROUNDS && ticks > life && sum == 0x40800000 ? "right\n" : "FAIL another value\n");
+        uart_print(UART0, right == ROUNDS && ticks > life && sum == 0x40800000 ? "right\n" : "FAIL another value\n");
     }
 }

@@ -13,12 +13,6 @@ enum { MEMORY = 1, LOANS = 2, CLOCK = 3, ROUNDS = 25, MANNERS = 5, ANSWER = 1 };
 static volatile uint32_t *words;
 static uint32_t count;
 
-static void put(const char *text)
-{
-    while (*text)
-        uart_send(UART0, (uint8_t)*text++);
-}
-
 static uint32_t failures;
 
 static void check(const char *what, uint32_t found, uint32_t expected)
@@ -26,9 +20,9 @@ static void check(const char *what, uint32_t found, uint32_t expected)
     if (found == expected)
         return;
     failures++;
-    put("FAIL ");
-    put(what);
-    put("\n");
+    uart_print(UART0, "FAIL ");
+    uart_print(UART0, what);
+    uart_print(UART0, "\n");
 }
 
 static void pause(uint64_t nanoseconds)
@@ -81,7 +75,7 @@ int main(void)
     check("the borrower writes while it may, and only then", written, 2 * ROUNDS / MANNERS);
     check("where it may, it answers", answered, 2 * ROUNDS / MANNERS);
     if (failures == 0)
-        put("4 passed, 0 failed\n");
+        uart_print(UART0, "4 passed, 0 failed\n");
     for (;;)
         __asm__ volatile("wfi");
 }

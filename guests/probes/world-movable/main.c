@@ -31,12 +31,6 @@ void SysTick_Handler(void)
     (*constant)++;
 }
 
-static void put(const char *text)
-{
-    while (*text)
-        uart_send(UART0, (uint8_t)*text++);
-}
-
 static void put_hex(uint32_t value)
 {
     for (int shift = 28; shift >= 0; shift -= 4)
@@ -52,22 +46,22 @@ __attribute__((noinline)) static void trespass(void)
 int main(void)
 {
     uart_start(UART0, false);
-    put("movable: code in block ");
+    uart_print(UART0, "movable: code in block ");
     put_hex(SCB_VTOR);
-    put(", variables in block ");
+    uart_print(UART0, ", variables in block ");
     put_hex((uintptr_t)&level & ~0x3fffu);
-    put("\r\n");
+    uart_print(UART0, "\r\n");
     SYST_RVR = CPU_CLOCK_HZ / 1000 - 1;
     SYST_CSR = SYST_ENABLE_TICK_CORE_CLOCK;
     for (unsigned round = 1; round <= 3; round++) {
         while (*(volatile unsigned *)constant < 20 * round) {
         }
         bool right = variable == &level && operations[round & 1](*variable) == (round & 1 ? 49 : 14);
-        put("movable: ");
-        put(names[round & 1]);
-        put(right ? " of 7 is right\r\n" : " of 7 is WRONG\r\n");
+        uart_print(UART0, "movable: ");
+        uart_print(UART0, names[round & 1]);
+        uart_print(UART0, right ? " of 7 is right\r\n" : " of 7 is WRONG\r\n");
     }
-    put("movable: done\r\n");
+    uart_print(UART0, "movable: done\r\n");
     trespass();
     return 0;
 }

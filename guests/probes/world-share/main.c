@@ -23,8 +23,7 @@ static void put(const char *text)
 #ifdef TASK
     task_print(CONSOLE, text);
 #else
-    while (*text)
-        uart_send(UART0, (uint8_t)*text++);
+    uart_print(UART0, text);
 #endif
 }
 

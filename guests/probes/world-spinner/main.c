@@ -5,15 +5,9 @@
 #include "board.h"
 #include "uart.h"
 
-static void say(const char *text)
-{
-    for (; *text; text++)
-        uart_send(UART0, (uint8_t)*text);
-}
-
 void PendSV_Handler(void)
 {
-    say("spinner: in a handler, for ever\n");
+    uart_print(UART0, "spinner: in a handler, for ever\n");
     __asm__ volatile("cpsid i\n cpsid f");
     for (;;) {
     }
@@ -24,7 +18,7 @@ int main(void)
     uart_start(UART0, false);
     SCB_ICSR = SCB_ICSR_PENDSVSET;
     __asm__ volatile("dsb\n isb");
-    say("spinner: WRONG, back in the thread\n");
+    uart_print(UART0, "spinner: WRONG, back in the thread\n");
     for (;;) {
     }
 }

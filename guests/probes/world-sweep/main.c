@@ -7,7 +7,6 @@
 #include <stdbool.h>
 
 #include "board.h"
-#include "number.h"
 #include "uart.h"
 #include "vm.h"
 
@@ -28,19 +27,6 @@ static const struct window {
     {0x40000000, 0x10000000, PAGE},
 };
 
-static void put(const char *text)
-{
-    while (*text)
-        uart_send(UART0, (uint8_t)*text++);
-}
-
-static void put_number(uint32_t number, uint32_t base, const char *then)
-{
-    struct number room;
-    put(number_text(number, base, &room));
-    put(then);
-}
-
 static bool is_own(uint32_t at)
 {
     return at - OWN_CODE < OWN_SIZE || at - OWN_RAM < OWN_SIZE || at - OWN_UART < PAGE;
@@ -54,9 +40,11 @@ static void look(uint32_t at, uint32_t *places, uint32_t *wrong)
     ++*places;
     if (value == 0 || ++*wrong > PRINTED)
         return;
-    put("sweep: WRONG at 0x");
-    put_number(at, 16, ": 0x");
-    put_number(value, 16, "\n");
+    uart_print(UART0, "sweep: WRONG at 0x");
+    uart_print_number(UART0, at, 16);
+    uart_print(UART0, ": 0x");
+    uart_print_number(UART0, value, 16);
+    uart_print(UART0, "\n");
 }
 
 int main(void)
@@ -74,9 +62,11 @@ int main(void)
             look((window->first + at) ^ SECURE, &places, &wrong);
         }
     }
-    put("sweep: ");
-    put_number(places, 10, " places, ");
-    put_number(wrong, 10, wrong ? " not zero, WRONG\n" : " not zero\n");
+    uart_print(UART0, "sweep: ");
+    uart_print_number(UART0, places, 10);
+    uart_print(UART0, " places, ");
+    uart_print_number(UART0, wrong, 10);
+    uart_print(UART0, wrong ? " not zero, WRONG\n" : " not zero\n");
     vm_call(BULKHEAD_PARTITION_STOP, BULKHEAD_SELF_CAPABILITY, 0, 0);
     return 0;
 }

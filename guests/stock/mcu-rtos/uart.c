@@ -2,6 +2,7 @@
 
 #include "uart.h"
 
+#include "../../../guest/c/number.h"
 #include "board.h"
 
 #define STATE_TRANSMIT_FULL 1u
@@ -22,6 +23,18 @@ void uart_send(struct uart *uart, uint8_t byte)
     while (uart->state & STATE_TRANSMIT_FULL) {
     }
     uart->data = byte;
+}
+
+void uart_print(struct uart *uart, const char *text)
+{
+    while (*text)
+        uart_send(uart, (uint8_t)*text++);
+}
+
+void uart_print_number(struct uart *uart, uint32_t number, uint32_t base)
+{
+    struct number room;
+    uart_print(uart, number_text(number, base, &room));
 }
 
 int uart_receive(struct uart *uart)

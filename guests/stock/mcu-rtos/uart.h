@@ -22,6 +22,9 @@ struct uart {
 void uart_start(struct uart *uart, bool receive);
 // Waits until there is room.
 void uart_send(struct uart *uart, uint8_t byte);
+void uart_print(struct uart *uart, const char *text);
+// Prints a number in base 10 or 16.
+void uart_print_number(struct uart *uart, uint32_t number, uint32_t base);
 // The byte received, and the end of its interrupt; negative if there is none.
 int uart_receive(struct uart *uart);
 
