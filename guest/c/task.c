@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "call.h"
+#include "number.h"
 
 enum { CONSOLE_BYTES = 32 };
 
@@ -103,6 +104,19 @@ void task_print(uint32_t console, const char *text)
         // A full console takes nothing for now.
         text += results[0] <= length ? results[0] : length;
     }
+}
+
+void task_print_number(uint32_t console, uint32_t number, uint32_t base)
+{
+    struct number room;
+    task_print(console, number_text(number, base, &room));
+}
+
+uint64_t task_now(uint32_t clock)
+{
+    uint64_t results[4] = {0};
+    task_call(BULKHEAD_TIMER_NOW, clock, NULL, results);
+    return results[0];
 }
 
 _Noreturn void task_exit(void)

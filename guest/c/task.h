@@ -31,6 +31,12 @@ uint32_t task_look_up(const char *name, uint64_t *what);
 // Prints on the console that a capability names.
 void task_print(uint32_t console, const char *text);
 
+// Prints a number in base 10 or 16.
+void task_print_number(uint32_t console, uint32_t number, uint32_t base);
+
+// Returns the time in nanoseconds that the timer of a capability tells.
+uint64_t task_now(uint32_t clock);
+
 // Stops the own partition.
 _Noreturn void task_exit(void);
 

@@ -36,25 +36,14 @@ static void pump(void)
         UART_OWN->data = output.bytes[output.first++ % ROOM];
 }
 
-static void print_number(uint32_t console, uint32_t number)
-{
-    char digits[11] = {0};
-    int at = 10;
-    do {
-        digits[--at] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number);
-    task_print(console, digits + at);
-}
-
 static void report(uint32_t console, uint32_t lines, uint32_t received)
 {
     task_print(console, "driver: ");
-    print_number(console, lines);
+    task_print_number(console, lines, 10);
     task_print(console, " lines sent, ");
-    print_number(console, output.lost);
+    task_print_number(console, output.lost, 10);
     task_print(console, " bytes lost, ");
-    print_number(console, received);
+    task_print_number(console, received, 10);
     task_print(console, " received\n");
 }
 

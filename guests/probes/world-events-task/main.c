@@ -3,23 +3,15 @@
 // A task above a VM (`world-events`). Each round it rings the VM's three channels and sends the VM a message,
 // before the VM runs again. The VM's answer says how often each line has come.
 
-#include "number.h"
 #include "task.h"
 
 enum { LINES = 3, WORDS = 8, ROUNDS = 100, MILLISECOND = 1000000 };
 
 static uint32_t message[WORDS] __attribute__((aligned(16)));
 
-static uint64_t now(uint32_t clock)
-{
-    uint64_t results[4] = {0};
-    task_call(BULKHEAD_TIMER_NOW, clock, 0, results);
-    return results[0];
-}
-
 static void sleep(uint32_t clock, uint64_t nanoseconds)
 {
-    const uint64_t arguments[5] = {now(clock) + nanoseconds};
+    const uint64_t arguments[5] = {task_now(clock) + nanoseconds};
     task_call(BULKHEAD_TIMER_SLEEP, clock, arguments, 0);
 }
 
@@ -42,13 +34,6 @@ static uint32_t round_of(uint32_t number, uint32_t requests, uint32_t answers)
     return wrong;
 }
 
-static void put_number(uint32_t console, uint32_t number, const char *then)
-{
-    struct number room;
-    task_print(console, number_text(number, 10, &room));
-    task_print(console, then);
-}
-
 int main(void)
 {
     uint32_t clock = task_find("clock"), console = task_find("console");
@@ -61,7 +46,9 @@ int main(void)
         sleep(clock, MILLISECOND / 2 + number * 7919);
     }
     task_print(console, "events: ");
-    put_number(console, ROUNDS, " rounds, ");
-    put_number(console, wrong, wrong ? " WRONG\n" : " wrong\n");
+    task_print_number(console, ROUNDS, 10);
+    task_print(console, " rounds, ");
+    task_print_number(console, wrong, 10);
+    task_print(console, wrong ? " WRONG\n" : " wrong\n");
     return 0;
 }

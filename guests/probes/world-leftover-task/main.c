@@ -11,17 +11,10 @@ enum { ROUNDS = 20, SOON = 200000 };
 
 static uint32_t console, events, clock;
 
-static uint64_t now(void)
-{
-    uint64_t results[4] = {0};
-    task_call(BULKHEAD_TIMER_NOW, clock, 0, results);
-    return results[0];
-}
-
 // Waits for an event of the devices for a while. Tells whether there was one.
 static bool waits(void)
 {
-    const uint64_t until[5] = {now() + SOON};
+    const uint64_t until[5] = {task_now(clock) + SOON};
     return task_call(BULKHEAD_EVENT_WAIT, events, until, 0) == 0;
 }
 

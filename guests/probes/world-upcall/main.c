@@ -6,7 +6,6 @@
 //
 // The events are rings of a channel that another task makes.
 
-#include "number.h"
 #include "task.h"
 
 enum { FLAGS, R0, R5 = R0 + 5, R8, R9, R10, R11, R12, LR, COUNT };
@@ -102,13 +101,6 @@ __attribute__((naked)) static void on_upcall(void)
             "i"(&own.gate), "i"(place));
 }
 
-static uint64_t now(void)
-{
-    uint64_t results[4] = {0};
-    task_call(BULKHEAD_TIMER_NOW, own.clock, 0, results);
-    return results[0];
-}
-
 static uint32_t draw(void)
 {
     static uint32_t state = 1;
@@ -139,8 +131,7 @@ static int is_by_event(uint64_t until, uint32_t *wrong)
 
 static void put_number(uint32_t number, const char *then)
 {
-    struct number room;
-    task_print(own.console, number_text(number, 10, &room));
+    task_print_number(own.console, number, 10);
     task_print(own.console, then);
 }
 
@@ -151,7 +142,7 @@ int main(void)
     own.clock = task_find("clock");
     own.console = task_find("console");
     while (by_time < BY_TIME || by_event < BY_EVENT) {
-        uint64_t until = by_time < BY_TIME ? now() + SHORTEST + draw() % STEPS * STEP : 0;
+        uint64_t until = by_time < BY_TIME ? task_now(own.clock) + SHORTEST + draw() % STEPS * STEP : 0;
         if (is_by_event(until, &wrong))
             by_event++;
         else
