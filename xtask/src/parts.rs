@@ -83,6 +83,11 @@ pub fn fits(name: &str, bytes: &[u8]) -> Outcome {
 
 /// Counts and measures everything, or one part, on one class or on all of them, and writes it into the file.
 pub fn measure(only: Option<&str>, only_part: Option<&str>) -> Outcome {
+    if let Some(name) = only_part
+        && !Part::ALL.iter().any(|part| part.name() == name)
+    {
+        return Err(format!("there is no part `{name}`"));
+    }
     let mut costs = read()?;
     for cost in costs.part.values_mut() {
         cost.lines = lines(&cost.files)?;

@@ -479,14 +479,21 @@ struct KeygenArgs {
 struct SignArgs {
     /// The system image, or the flashable file
     file: PathBuf,
+    #[command(flatten)]
+    by: SignedBy,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct SignedBy {
     /// Sign with this private key
-    #[arg(long, value_name = "NAME.key", required_unless_present_any = ["message", "signature"])]
+    #[arg(long, value_name = "NAME.key")]
     key: Option<PathBuf>,
     /// Write the 64 bytes that are signed to this file, and change nothing
-    #[arg(long, value_name = "OUT", conflicts_with_all = ["key", "signature"])]
+    #[arg(long, value_name = "OUT")]
     message: Option<PathBuf>,
     /// Put this signature of 64 bytes in
-    #[arg(long, value_name = "FILE", conflicts_with = "key")]
+    #[arg(long, value_name = "FILE")]
     signature: Option<PathBuf>,
 }
 

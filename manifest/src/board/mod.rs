@@ -160,8 +160,8 @@ tables! {
         ignore "ignore": Vec<String>, optional;
     }
 
-    /// Costs of the hypervisor on the board, for the analysis. Each is a figure of `bulkhead bench`, rounded
-    /// up.
+    /// Costs of the hypervisor on the board, for the analysis. Each is a figure of `bulkhead bench` or of
+    /// `bulkhead calibrate`, rounded up.
     pub Costs derive(Copy) = "a table of overheads" {
         /// the origin of the figures. `check` says so with each verdict
         basis "basis": Basis, required;
@@ -277,7 +277,7 @@ pub const OUTPUT_SPACE_NS: u64 = 1_000_000;
 
 impl Costs {
     /// Says in a sentence how far a verdict that rests on these figures holds.
-    fn caveat(&self, measurement: Option<&Measurement>) -> String {
+    fn caveat(&self) -> String {
         let each = match self.instruction.get() {
             0 | 1 => "one instruction a nanosecond".to_owned(),
             time => format!("one instruction in {time} ns"),
@@ -290,7 +290,7 @@ impl Costs {
                 "the hypervisor's times are estimates, or in part counts of the emulator, {each}: no verdict \
                  here is a proof"
             ),
-            Basis::Measured => measurement.map_or_else(String::new, Measurement::caveat),
+            Basis::Measured => "the hypervisor's times were measured on a machine".to_owned(),
         }
     }
 
@@ -366,7 +366,8 @@ impl Board {
     /// known.
     #[must_use]
     pub fn caveat(&self) -> Option<String> {
-        self.costs.map(|costs| costs.caveat(self.measurement.as_ref()))
+        let measured = self.measurement.as_ref().map(Measurement::caveat);
+        measured.or_else(|| self.costs.map(|costs| costs.caveat()))
     }
 
     /// Returns the costs of the hypervisor on a pCPU with this many vCPUs. `None`: the costs are not known.

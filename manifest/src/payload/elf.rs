@@ -101,11 +101,21 @@ pub(crate) fn loader_of(bytes: &[u8]) -> Option<String> {
             .filter_map(|segment| segment.interpreter(endian, bytes).ok()?);
         String::from_utf8(loaders.next()?.to_vec()).ok()
     }
-    if *bytes.get(4)? == ELFCLASS64.0 {
-        of::<FileHeader64<Endianness>>(bytes)
+    by_width(
+        bytes,
+        of::<FileHeader32<Endianness>>,
+        of::<FileHeader64<Endianness>>,
+    )?
+}
+
+/// Reads a file with 32-bit or 64-bit headers, as it says. `None` if the file ends before that.
+fn by_width<R>(bytes: &[u8], narrow: fn(&[u8]) -> R, wide: fn(&[u8]) -> R) -> Option<R> {
+    let of = if *bytes.get(4)? == ELFCLASS64.0 {
+        wide
     } else {
-        of::<FileHeader32<Endianness>>(bytes)
-    }
+        narrow
+    };
+    Some(of(bytes))
 }
 
 /// Returns the reason why an ELF file is no program that Linux can start (Linux, fs/binfmt_elf.c,
@@ -133,11 +143,12 @@ pub(crate) fn no_program(bytes: &[u8]) -> Option<&'static str> {
             None => Some("it is an ELF file whose program headers are not in the file"),
         }
     }
-    match bytes.get(4) {
-        Some(class) if *class == ELFCLASS64.0 => of::<FileHeader64<Endianness>>(bytes),
-        Some(_) => of::<FileHeader32<Endianness>>(bytes),
-        None => Some("it is an ELF file that ends within its header"),
-    }
+    by_width(
+        bytes,
+        of::<FileHeader32<Endianness>>,
+        of::<FileHeader64<Endianness>>,
+    )
+    .unwrap_or(Some("it is an ELF file that ends within its header"))
 }
 
 /// Returns the number of the machine that an ELF file is for.

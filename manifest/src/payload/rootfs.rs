@@ -82,50 +82,46 @@ impl Disk {
     /// the name by which other members of the archive may be the same file.
     pub fn put(&mut self, path: &str, mode: u32, shared: Option<Identity>, contents: &[u8]) {
         let kind = mode & TYPE;
-        let Some(place) = self.place(path) else {
-            // Linux remembers the path of a member also if there is no folder for the member.
-            if let Some(identity) = shared.filter(|_| kind != DIRECTORY && kind != LINK) {
-                self.identities
-                    .entry((identity, kind))
-                    .or_insert_with(|| plain(path));
-            }
-            return;
-        };
-        self.clear(&place, kind);
-        if kind == LINK {
+        let place = self.place(path);
+        // Linux remembers the path of a member also if there is no folder for the member.
+        let named = place.clone().unwrap_or_else(|| plain(path));
+        let shared = shared.filter(|_| kind != DIRECTORY && kind != LINK);
+        let first = shared.and_then(|identity| self.first_of((identity, kind), named));
+        let Some(place) = place else { return };
+        if kind == LINK || self.at(&place).is_some_and(|old| old.mode & TYPE != kind) {
             self.remove(&place);
         }
-        let first = match shared {
-            Some(identity) if kind != DIRECTORY && kind != LINK => self.first_of(identity, kind, &place),
-            _ => None,
-        };
-        if let Some(first) = first {
-            self.remove(&place);
-            let Some(&index) = self
-                .paths
-                .get(&first)
-                .filter(|_| !self.paths.contains_key(&place))
-            else {
-                return;
-            };
-            self.paths.insert(place, index);
-            if let Some(member) = self.members.get_mut(index).filter(|_| kind == REGULAR) {
-                member.mode = mode;
-                if !contents.is_empty() {
-                    member.data = contents.to_vec();
-                }
-            }
-            return;
+        match first {
+            Some(first) => self.link(place, &first, mode, contents),
+            None => self.write(place, mode, contents),
         }
-        match self.paths.get(&place) {
-            None => self.make(place, mode, contents),
-            Some(&index) => {
-                if let Some(member) = self.members.get_mut(index).filter(|old| old.mode & TYPE == kind) {
-                    member.mode = mode;
-                    if kind == REGULAR {
-                        member.data = contents.to_vec();
-                    }
-                }
+    }
+
+    /// Makes a path one more of the file at another path, whose contents are with any of its members.
+    fn link(&mut self, place: String, first: &str, mode: u32, contents: &[u8]) {
+        self.remove(&place);
+        let Some(&index) = self.paths.get(first).filter(|_| !self.paths.contains_key(&place)) else {
+            return;
+        };
+        self.paths.insert(place, index);
+        if let Some(member) = self.members.get_mut(index).filter(|_| mode & TYPE == REGULAR) {
+            member.mode = mode;
+            if !contents.is_empty() {
+                member.data = contents.to_vec();
+            }
+        }
+    }
+
+    /// Makes a member, or writes the one that is there. What could not be removed stays.
+    fn write(&mut self, place: String, mode: u32, contents: &[u8]) {
+        let Some(&index) = self.paths.get(&place) else {
+            return self.make(place, mode, contents);
+        };
+        let is_same = |old: &&mut Member| old.mode & TYPE == mode & TYPE;
+        if let Some(member) = self.members.get_mut(index).filter(is_same) {
+            member.mode = mode;
+            if member.is_file() {
+                member.data = contents.to_vec();
             }
         }
     }
@@ -161,23 +157,17 @@ impl Disk {
     /// Removes what is at a place, unless it is a folder with something in it.
     fn remove(&mut self, place: &str) {
         let within = format!("{place}/");
-        if !place.is_empty() && !self.paths.keys().any(|path| path.starts_with(&within)) {
+        let next = self.paths.range(within.clone()..).next();
+        if !place.is_empty() && !next.is_some_and(|(path, _)| path.starts_with(&within)) {
             self.paths.remove(place);
         }
     }
 
-    /// Removes what is at a place if its type is another one.
-    fn clear(&mut self, place: &str, kind: u32) {
-        if self.at(place).is_some_and(|old| old.mode & TYPE != kind) {
-            self.remove(place);
-        }
-    }
-
     /// Returns the path of the first member with an identity, if there is one before this one.
-    fn first_of(&mut self, identity: Identity, kind: u32, place: &str) -> Option<String> {
-        let known = self.identities.get(&(identity, kind)).cloned();
+    fn first_of(&mut self, name: (Identity, u32), place: String) -> Option<String> {
+        let known = self.identities.get(&name).cloned();
         if known.is_none() {
-            self.identities.insert((identity, kind), place.to_owned());
+            self.identities.insert(name, place);
         }
         known
     }

@@ -85,31 +85,7 @@ pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
     }
     for vm in manifest.partitions.iter().filter(|spec| spec.kind == Kind::Vm) {
         memory_is_writable(vm, manifest, report);
-        holds_are_for_stores(vm, manifest, report);
         lock_ups_end(vm, report);
-    }
-}
-
-/// Checks that a VM that holds the memory of a channel by a capability of the manifest may write it. Nothing
-/// is mapped for another one.
-fn holds_are_for_stores(vm: &PartitionSpec, manifest: &Manifest, report: &mut Report) {
-    let sides = sides_of(manifest, &vm.name.value);
-    for side in sides.iter().filter(|side| *side.spec.held) {
-        let channel = &side.channel.name.value;
-        let is_it = |own: &&CapabilitySpec| own.channel.as_ref().is_some_and(|name| name.value == *channel);
-        let own = vm.capabilities.iter().filter(is_it);
-        let reads = own.filter_map(|own| own.rights.as_ref().filter(|_| !own.gives(Rights::WRITE)));
-        for rights in reads {
-            let message = format!(
-                "`{}` is a VM that could write channel `{channel}`, which it may hold for loads alone",
-                vm.name.value
-            );
-            report.push(
-                Diagnostic::at(Code::NotForClass, rights.place, message)
-                    .label("no hardware of this class stops the stores of a VM to memory that it reads")
-                    .help("give the right \"write\" too, or make the holder a task"),
-            );
-        }
     }
 }
 
@@ -192,7 +168,7 @@ fn tasks_do_no_dma(partition: &PartitionSpec, board: &Board, report: &mut Report
     }
 }
 
-/// Checks that a VM may write its regions and channels. SAU and memory protection controllers say who reaches
+/// Checks that a VM may write its regions and channels, and the memory that it holds. SAU and memory protection controllers say who reaches
 /// memory, and not how. So nothing would stop the stores of a VM that may only read.
 fn memory_is_writable(vm: &PartitionSpec, manifest: &Manifest, report: &mut Report) {
     let name = &vm.name.value;
@@ -208,12 +184,23 @@ fn memory_is_writable(vm: &PartitionSpec, manifest: &Manifest, report: &mut Repo
         let help = "give `access = \"rw\"`";
         refuse("a region which it may only read".to_owned(), region.start, help);
     }
-    for side in sides_of(manifest, name)
-        .iter()
-        .filter(|side| !side.spec.access.write)
-    {
-        let what = format!("channel `{}`, which it may only read", side.channel.name.value);
-        let place = side.spec.access.place.unwrap_or(side.spec.start);
-        refuse(what, place, "give \"rw\", or make the reader a task");
+    for side in sides_of(manifest, name) {
+        let channel = &side.channel.name.value;
+        if !side.spec.access.write {
+            let place = side.spec.access.place.unwrap_or(side.spec.start);
+            let what = format!("channel `{channel}`, which it may only read");
+            refuse(what, place, "give \"rw\", or make the reader a task");
+        }
+        // A hold for loads alone would map nothing.
+        let is_it = |own: &&CapabilitySpec| own.channel.as_ref().is_some_and(|name| name.value == *channel);
+        let holds = vm.capabilities.iter().filter(|_| *side.spec.held).filter(is_it);
+        for rights in holds
+            .filter(|own| !own.gives(Rights::WRITE))
+            .filter_map(|own| own.rights.as_ref())
+        {
+            let what = format!("channel `{channel}`, which it may hold for loads alone");
+            let help = "give the right \"write\" too, or make the holder a task";
+            refuse(what, rights.place, help);
+        }
     }
 }
