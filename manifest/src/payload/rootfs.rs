@@ -112,7 +112,7 @@ impl Disk {
         }
     }
 
-    /// Makes a member, or writes the one that is there. What could not be removed stays.
+    /// Makes a member, or writes the one that is there. A member that could not be removed stays.
     fn write(&mut self, place: String, mode: u32, contents: &[u8]) {
         let Some(&index) = self.paths.get(&place) else {
             return self.make(place, mode, contents);

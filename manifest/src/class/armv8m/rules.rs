@@ -168,8 +168,9 @@ fn tasks_do_no_dma(partition: &PartitionSpec, board: &Board, report: &mut Report
     }
 }
 
-/// Checks that a VM may write its regions and channels, and the memory that it holds. SAU and memory protection controllers say who reaches
-/// memory, and not how. So nothing would stop the stores of a VM that may only read.
+/// Checks that a VM may write its regions and channels, and the memory that it holds. SAU and memory
+/// protection controllers say who reaches memory, and not how. So nothing would stop the stores of a VM that
+/// may only read.
 fn memory_is_writable(vm: &PartitionSpec, manifest: &Manifest, report: &mut Report) {
     let name = &vm.name.value;
     let mut refuse = |what: String, place: Place, help: &str| {
