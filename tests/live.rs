@@ -244,16 +244,23 @@ fn leaves_nothing_behind(machine: &[&str; 4]) -> Result<(), Problem> {
 /// Makes a system for the board as a new user does, and runs it until a guest speaks.
 fn runs_as_it_is([board, ..]: &[&str; 4]) -> Result<(), Problem> {
     let folder = std::env::temp_dir().join(format!("bulkhead-new-{}-{board}", std::process::id()));
-    let made = tool("new", &folder, &["--board", board], "");
-    let until = ["--until", "^(hello|control|task): ", "--timeout", "2"];
-    let ran = made.and_then(|_| tool("run", &folder.join("system.toml"), &until, ""));
-    std::fs::remove_dir_all(&folder).map_err(Problem::io(folder.display()))?;
-    match ran? {
-        (Some(0), _) => Ok(()),
-        (code, said) => Err(Problem::new(format!(
-            "{board}: its new system ends with {code:?}: {said}"
+    let ran = make_and_run(board, &folder);
+    let removed = std::fs::remove_dir_all(&folder).map_err(Problem::io(folder.display()));
+    // A folder that was never made is not the reason.
+    ran.and(removed)
+}
+
+fn make_and_run(board: &str, folder: &Path) -> Result<(), Problem> {
+    let succeeds = |(code, said): (Option<i32>, String), what: &str| match code {
+        Some(0) => Ok(()),
+        _ => Err(Problem::new(format!(
+            "{board}: {what} ends with {code:?}: {said}"
         ))),
-    }
+    };
+    let until = ["--until", "^(hello|control|task): ", "--timeout", "2"];
+    succeeds(tool("new", folder, &["--board", board], "")?, "`bulkhead new`")?;
+    let ran = tool("run", &folder.join("system.toml"), &until, "")?;
+    succeeds(ran, "its new system")
 }
 
 fn watch() -> Result<(), Problem> {

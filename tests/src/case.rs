@@ -11,6 +11,7 @@ use bulkhead::sign::{Found, PrivateKey};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The required end of a run.
@@ -546,14 +547,8 @@ impl Damage {
             .rposition(|bytes| bytes == image)
             .ok_or("the flashable file does not have the system image")?;
         let end = start + image.len();
-        let place = |offset: i64| {
-            let from = if offset < 0 { end } else { start };
-            let distance = isize::try_from(offset).unwrap_or(isize::MAX);
-            let place = from
-                .checked_add_signed(distance)
-                .filter(|place| (start..end).contains(place));
-            place.ok_or_else(|| format!("offset {offset} is outside the system image"))
-        };
+        let place = |offset| place_in(start..end, offset);
+        let image = start..end;
         match *self {
             Self::Undefined(ref function) => {
                 let at = crate::function::offset_in(flash, class_binary, function)?;
@@ -564,14 +559,36 @@ impl Damage {
                 let at = crate::function::offset_of_constant(flash, class_binary, name)?;
                 flash[at] ^= 1;
             }
-            Self::Needs(..)
-            | Self::Moved(..)
-            | Self::Controller(..)
-            | Self::Policy(..)
-            | Self::SignedBy(..)
-            | Self::Version(..)
-            | Self::ClaimTwice => {
-                self.forge(&mut flash[start..end])?;
+            Self::Needs(ref part) => {
+                let why = format!("there is no part `{part}`");
+                forge(&mut flash[image], &why, |image| prepare::need_part(image, part))?;
+            }
+            Self::Moved(bytes) => {
+                let why = "there is no system image";
+                forge(&mut flash[image], why, |image| prepare::move_base(image, bytes))?;
+            }
+            Self::Controller(index, bytes) => {
+                let forger = |image: &mut [u8]| prepare::move_controller(image, index, bytes);
+                forge(&mut flash[image], "the image has no such controller", forger)?;
+            }
+            Self::Policy(ref name) => {
+                let why = "the image has no pCPU";
+                forge(&mut flash[image], why, |image| prepare::name_policy(image, name))?;
+            }
+            Self::ClaimTwice => {
+                let why = "the image has no two partitions with RAM";
+                forge(&mut flash[image], why, prepare::claim_twice)?;
+            }
+            Self::SignedBy(ref name) => {
+                let key = private_key(name)?;
+                let forger = |image: &mut [u8]| key.sign(image).is_ok();
+                forge(&mut flash[image], "the image cannot be signed", forger)?;
+            }
+            Self::Version(version) => {
+                let key = private_key(OWNER)?;
+                let forger =
+                    |image: &mut [u8]| prepare::set_version(image, version) && key.sign(image).is_ok();
+                forge(&mut flash[image], "the image cannot be given a version", forger)?;
             }
             Self::Words(ref words) => {
                 let mut all = flash.windows(words.len());
@@ -583,76 +600,37 @@ impl Damage {
                 let record = record.ok_or("the class binary has no record with keys")?;
                 flash[record.start + offset] ^= 1;
             }
-            Self::Keep(length) => {
-                let end = place(length)?;
-                flash.truncate(end);
-            }
-            Self::Flip(offset) => {
-                let place = place(offset)?;
-                flash[place] ^= 1;
-            }
-            Self::Set(offset, value) => {
-                let place = place(offset)?;
-                flash[place] = value;
-            }
+            Self::Keep(length) => flash.truncate(place(length)?),
+            Self::Flip(offset) => flash[place(offset)?] ^= 1,
+            Self::Set(offset, value) => flash[place(offset)?] = value,
+            // An instruction of zeros is permanently undefined (Arm DDI 0487, C6.2, UDF).
             Self::Vector(number) => {
                 let entry = vector(&flash[..start], number)?;
-                // An instruction of zeros is permanently undefined (Arm DDI 0487, C6.2, UDF).
                 flash[entry..entry + 4].fill(0);
             }
-            Self::Redirect(from, to) => {
-                let (from, to) = (vector(&flash[..start], from)?, vector(&flash[..start], to)?);
-                // B: the distance in words, signed (C6.2, B).
-                let words = (to as i32 - from as i32) / 4;
-                let branch = 0x1400_0000 | words.cast_unsigned() & 0x03FF_FFFF;
-                flash[from..from + 4].copy_from_slice(&branch.to_le_bytes());
-            }
+            Self::Redirect(from, to) => redirect(&mut flash[..start], from, to)?,
         }
         Ok(())
     }
+}
 
-    /// Forges an image. The digest of its tables is right after the change.
-    fn forge(&self, image: &mut [u8]) -> Result<(), String> {
-        match *self {
-            Self::Needs(ref part) => {
-                if !forge(image, |image| prepare::need_part(image, part)) {
-                    return Err(format!("there is no part `{part}`"));
-                }
-            }
-            Self::Moved(bytes) => {
-                if !forge(image, |image| prepare::move_base(image, bytes)) {
-                    return Err("there is no system image".to_owned());
-                }
-            }
-            Self::Controller(index, bytes) => {
-                if !forge(image, |image| prepare::move_controller(image, index, bytes)) {
-                    return Err("the image has no such controller".to_owned());
-                }
-            }
-            Self::Policy(ref name) => {
-                if !forge(image, |image| prepare::name_policy(image, name)) {
-                    return Err("the image has no pCPU".to_owned());
-                }
-            }
-            Self::SignedBy(ref name) => {
-                let key = PrivateKey::read(&key(name)).map_err(|problem| problem.to_string())?;
-                forge(image, |image| key.sign(image).is_ok());
-            }
-            Self::Version(version) => {
-                let key = PrivateKey::read(&key(OWNER)).map_err(|problem| problem.to_string())?;
-                let change =
-                    |image: &mut [u8]| prepare::set_version(image, version) && key.sign(image).is_ok();
-                forge(image, change);
-            }
-            Self::ClaimTwice => {
-                if !forge(image, prepare::claim_twice) {
-                    return Err("the image has no two partitions with RAM".to_owned());
-                }
-            }
-            _ => return Err("this damage forges no image".to_owned()),
-        }
-        Ok(())
-    }
+/// Returns the place at an offset in an image. A negative offset counts from the image's end.
+fn place_in(image: Range<usize>, offset: i64) -> Result<usize, String> {
+    let from = if offset < 0 { image.end } else { image.start };
+    let distance = isize::try_from(offset).unwrap_or(isize::MAX);
+    let place = from.checked_add_signed(distance);
+    let place = place.filter(|place| image.contains(place));
+    place.ok_or_else(|| format!("offset {offset} is outside the system image"))
+}
+
+/// Lets the exception vector of the first number branch to the vector of the second.
+fn redirect(program: &mut [u8], from: u8, to: u8) -> Result<(), String> {
+    let (from, to) = (vector(program, from)?, vector(program, to)?);
+    // B: the distance in words, signed (Arm DDI 0487, C6.2, B).
+    let words = (to as i32 - from as i32) / 4;
+    let branch = 0x1400_0000 | words.cast_unsigned() & 0x03FF_FFFF;
+    program[from..from + 4].copy_from_slice(&branch.to_le_bytes());
+    Ok(())
 }
 
 /// The name of the key in `tests/keys` that owns the systems of tests.
@@ -669,12 +647,20 @@ fn found(flash: &[u8]) -> Result<Found, String> {
     Found::in_file(flash).map_err(|problem| problem.to_string())
 }
 
-/// Forges an image. The forger works on a copy, because an image in an ELF file can lie anywhere.
-fn forge(image: &mut [u8], forger: impl FnOnce(&mut [u8]) -> bool) -> bool {
+/// Reads a private key for tests.
+fn private_key(name: &str) -> Result<PrivateKey, String> {
+    PrivateKey::read(&key(name)).map_err(|problem| problem.to_string())
+}
+
+/// Forges an image, or says why not. The digest of its tables is right after the change. The forger works on
+/// a copy, because an image in an ELF file can lie anywhere.
+fn forge(image: &mut [u8], why_not: &str, forger: impl FnOnce(&mut [u8]) -> bool) -> Result<(), String> {
     let mut copy = image.to_vec();
-    let is_forged = forger(&mut copy);
+    if !forger(&mut copy) {
+        return Err(why_not.to_owned());
+    }
     image.copy_from_slice(&copy);
-    is_forged
+    Ok(())
 }
 
 /// Exception vectors of a table, and bytes of each (Arm DDI 0487, D1.4.2).
