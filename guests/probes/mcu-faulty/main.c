@@ -95,7 +95,8 @@ static uint32_t jump(void)
 }
 
 #ifdef NEIGHBOUR
-// RAM and code of `world-ticker`, which may have the Non-secure world of another CPU at this moment.
+// NEIGHBOUR is memory of another partition, as gcc.options says. The code is that of `world-ticker`. Another CPU
+// may run the neighbour in its Non-secure world at this moment.
 #define NEIGHBOUR_CODE 0x00028400u
 
 static uint32_t load_from_neighbour(void)
@@ -204,7 +205,7 @@ static const struct {
     const char *name;
     uint32_t (*function)(void);
 } faults[] = {
-    // The first, because to ask for a name that no capability has is an event of class `hypercall` as well.
+    // The first, because on Armv8-M each name that is asked for in vain is an event of class `hypercall` too.
     {"hypercall-number", call_of_no_number},
     {"none", none},
     {"memory-read", load},

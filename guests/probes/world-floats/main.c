@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A VM that has a pattern in its registers of floating point, in rounds, beside others that do the same. The
-// handler of its SysTick uses the registers too, some time after it has begun. So the CPU owes the frame of the
-// thread the registers while others have their turns.
+// handler of its SysTick uses the registers too, some time after it has begun. So the thread's frame still
+// lacks the registers while others have their turns (lazy stacking).
 
 #include "board.h"
 #include "floats.h"

@@ -71,7 +71,7 @@ int main(void)
         answered += answer == 1;
     }
     check("every loan is taken back", revoked, ROUNDS);
-    check("nothing is written behind the end of a loan", silent, ROUNDS);
+    check("nothing is written after the end of a loan", silent, ROUNDS);
     check("the borrower writes while it may, and only then", written, 2 * ROUNDS / MANNERS);
     check("where it may, it answers", answered, 2 * ROUNDS / MANNERS);
     if (failures == 0)

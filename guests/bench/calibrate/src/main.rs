@@ -2,7 +2,7 @@
 //! The costs of the hypervisor on the machine that runs this program, in ticks of the machine's counter.
 //!
 //! The guest `bench` counts instructions in an emulator, where each turn takes the same time. A machine has
-//! caches, so this program counts the worst of many turns. Before each second turn it walks through more
+//! caches, so this program counts the worst of many turns. Before every second turn it walks through more
 //! memory than the caches have, and lets the CPU forget its instructions: the hypervisor's code and data are
 //! cold then.
 //!

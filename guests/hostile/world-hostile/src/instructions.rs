@@ -3,9 +3,9 @@
 
 use core::arch::global_asm;
 
-// Instructions that only Armv8-M has, as encodings, each with a return after it: BXNS r0, BLXNS r0, BXNS
-// lr, SG, VLSTM and VLLDM of r0 (floating-point registers of a Secure function), MRS and MSR of registers
-// of the other world (MSP_NS, PSP_NS, MSPLIM_NS, CONTROL_NS, SP_NS).
+// Each is an encoding, and each but the first has a return after it: BXNS r0, BLXNS r0, BXNS lr, SG, VLSTM
+// and VLLDM of r0 (floating-point registers of a Secure function), MRS of MSP_NS, and MSR of PSP_NS,
+// MSPLIM_NS, CONTROL_NS and SP_NS, which are registers of the other world.
 global_asm!(
     ".section .text.hostile_worlds, \"ax\"",
     ".syntax unified",

@@ -75,7 +75,7 @@ pub fn return_value() -> u32 {
         0 => 0xF000_0000 | draw(),
         1 | 2 => 0xFFFF_FF00 | draw(),
         3 => 0xFEFF_FFF0 | draw() & 0xF,
-        _ => RETURNS[below(16) as usize],
+        _ => RETURNS[below(RETURNS.len() as u32) as usize],
     }
 }
 

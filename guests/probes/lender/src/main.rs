@@ -65,7 +65,7 @@ fn main(page: StartupPage<'static>) {
         answered += u8::from(answer == 1);
     }
     report.equal("every loan is taken back", revoked, LOANS);
-    report.equal("nothing is written behind the end of a loan", silent, LOANS);
+    report.equal("nothing is written after the end of a loan", silent, LOANS);
     let stores = LOANS / MANNERS;
     report.equal(
         "the borrower writes while it may, and only then",

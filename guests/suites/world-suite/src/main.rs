@@ -21,10 +21,6 @@ mod cpu;
 #[path = "../../mcu-suite/src/entry.rs"]
 mod entry;
 mod place;
-#[allow(
-    dead_code,
-    reason = "shared with the suite of the other class, which uses all of it"
-)]
 #[path = "../../mcu-suite/src/random.rs"]
 mod random;
 #[path = "../../mcu-suite/src/registers.rs"]

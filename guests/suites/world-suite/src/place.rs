@@ -12,7 +12,7 @@ pub const FAULT_ADDRESSES: u32 = 1;
 pub const PRIORITIES: u32 = 0xE000_E440;
 /// The first 32 lines, but the one of the hypervisor's timer.
 pub const LINES: u32 = !(1 << 5);
-/// BusFault and NMI are this program's own.
+/// BusFault and NMI are the Secure world's, not this program's own.
 pub const HAS_ALL_FAULTS: bool = false;
 
 /// Returns the bits of a register that are not printed.
