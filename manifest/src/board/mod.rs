@@ -160,8 +160,7 @@ tables! {
         ignore "ignore": Vec<String>, optional;
     }
 
-    /// Costs of the hypervisor on the board, for the analysis. Each is a figure of `bulkhead bench` or of
-    /// `bulkhead calibrate`, rounded up.
+    /// Costs of the hypervisor on the board, for the analysis: figures of `bulkhead bench` or `calibrate`.
     pub Costs derive(Copy) = "a table of overheads" {
         /// the origin of the figures. `check` says so with each verdict
         basis "basis": Basis, required;

@@ -86,7 +86,7 @@ impl Disk {
         // Linux remembers the path of a member also if there is no folder for the member.
         let named = place.clone().unwrap_or_else(|| plain(path));
         let shared = shared.filter(|_| kind != DIRECTORY && kind != LINK);
-        let first = shared.and_then(|identity| self.first_of((identity, kind), named));
+        let first = shared.and_then(|identity| self.first_of(identity, kind, named));
         let Some(place) = place else { return };
         if kind == LINK || self.at(&place).is_some_and(|old| old.mode & TYPE != kind) {
             self.remove(&place);
@@ -163,8 +163,9 @@ impl Disk {
         }
     }
 
-    /// Returns the path of the first member with an identity, if there is one before this one.
-    fn first_of(&mut self, name: (Identity, u32), place: String) -> Option<String> {
+    /// Returns the path of the first member with an identity and a type, if there is one before this one.
+    fn first_of(&mut self, identity: Identity, kind: u32, place: String) -> Option<String> {
+        let name = (identity, kind);
         let known = self.identities.get(&name).cloned();
         if known.is_none() {
             self.identities.insert(name, place);
