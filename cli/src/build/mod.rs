@@ -5,6 +5,7 @@ pub mod artifacts;
 pub mod c_guests;
 pub mod costs;
 pub mod debian;
+pub mod efi;
 pub mod host;
 pub mod initramfs;
 pub mod iso;

@@ -15,8 +15,10 @@ mod ppc405;
 mod stub;
 mod x86_64;
 
+use crate::build::efi::Start;
 use crate::build::linker::Link;
 use crate::build::payload::Payload;
+use crate::problem::Problem;
 use crate::serial::health::Event;
 use bulkhead_arch_api::ClassFacts;
 use bulkhead_manifest::system::Partition;
@@ -101,6 +103,19 @@ pub struct Starter {
     pub vectors_at: u64,
 }
 
+/// The way in which a class starts from UEFI.
+#[derive(Clone, Copy, Debug)]
+pub struct Uefi {
+    /// The Rust target of the loader.
+    pub target: &'static str,
+    /// The name of the file on a medium that the firmware starts by itself (UEFI 2.10, 3.5.1.1).
+    pub file: &'static str,
+    /// The firmware of the emulator's boards.
+    pub firmware: &'static Payload,
+    /// Tells which bytes of the flashable file go where.
+    pub start: for<'a> fn(&'a [u8], &Board) -> Result<Start<'a>, Problem>,
+}
+
 /// The questions that the tool asks a class.
 pub trait Tool: Sync {
     /// Returns the facts of the class.
@@ -138,6 +153,10 @@ pub trait Tool: Sync {
     /// Tells whether a board of the class starts from a disc, see [`crate::build::iso`].
     fn starts_from_disc(&self) -> bool {
         false
+    }
+    /// Returns how a board of the class starts from UEFI, see [`crate::build::efi`], if it does.
+    fn uefi(&self) -> Option<&'static Uefi> {
+        None
     }
     /// Returns the guest that starts a VM's program on the bare board, if the CPU's state after a reset is
     /// not the one that such a program begins in.
