@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The PE file that starts a system from UEFI: the loader of `loader/uefi`, and behind its last section one
+//! The PE file that starts a system from UEFI: the loader of `loader/uefi`, and after its last section one
 //! more with the [plan](bulkhead_loader_plan) of the system.
 //!
-//! The file is whole: the firmware checks its signature once, where Secure Boot is on, and the loader opens no
-//! other file.
+//! The file is whole: the firmware checks its signature once, where Secure Boot is on, and the loader opens
+//! no other file.
 
-use crate::class::Uefi;
+use super::start::Uefi;
 use crate::problem::Problem;
-use bulkhead_loader_plan::{Piece, Range, write};
+use bulkhead_loader_plan::{Range, write};
 use bulkhead_manifest::{Board, System};
 use object::LittleEndian as LE;
 use object::endian::{U16, U32};
@@ -21,15 +21,6 @@ const SECTION: [u8; 8] = *b".system\0";
 const RECORD: [u8; 8] = *b".plan\0\0\0";
 /// The place of the offset of the PE header (Microsoft PE Format, "MS-DOS Stub").
 const OFFSET: usize = 0x3C;
-
-/// The start of a system: the memory that its file fills, and the first instruction.
-#[derive(Debug)]
-pub struct Start<'a> {
-    /// The address of the first instruction.
-    pub entry: u64,
-    /// The bytes and their places.
-    pub pieces: Vec<Piece<'a>>,
-}
 
 /// Returns the PE file of a system with this flashable file.
 ///

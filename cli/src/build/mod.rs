@@ -19,6 +19,7 @@ pub mod payloads;
 pub mod policies;
 pub mod prepare;
 mod stack;
+pub mod start;
 pub mod tables;
 pub mod target_spec;
 pub mod variant;

@@ -15,10 +15,9 @@ mod ppc405;
 mod stub;
 mod x86_64;
 
-use crate::build::efi::Start;
 use crate::build::linker::Link;
 use crate::build::payload::Payload;
-use crate::problem::Problem;
+use crate::build::start::Uefi;
 use crate::serial::health::Event;
 use bulkhead_arch_api::ClassFacts;
 use bulkhead_manifest::system::Partition;
@@ -101,19 +100,6 @@ pub struct Starter {
     pub program: &'static str,
     /// The address of the word in which it finds the address of the other program's vector table.
     pub vectors_at: u64,
-}
-
-/// The way in which a class starts from UEFI.
-#[derive(Clone, Copy, Debug)]
-pub struct Uefi {
-    /// The Rust target of the loader.
-    pub target: &'static str,
-    /// The name of the file on a medium that the firmware starts by itself (UEFI 2.10, 3.5.1.1).
-    pub file: &'static str,
-    /// The firmware of the emulator's boards.
-    pub firmware: &'static Payload,
-    /// Tells which bytes of the flashable file go where.
-    pub start: for<'a> fn(&'a [u8], &Board) -> Result<Start<'a>, Problem>,
 }
 
 /// The questions that the tool asks a class.

@@ -14,7 +14,7 @@ pub enum Fault<K> {
 
 /// Looks whether a map covers a range with memory that is free. `map` gives stretches of memory in any order,
 /// each with its kind, and `is_free` tells the kinds. Time grows with the square of the stretches: each turn
-/// goes on behind a stretch.
+/// goes on after a stretch.
 ///
 /// # Errors
 /// [`Fault`], with the part of the range that it is about.

@@ -2,7 +2,7 @@
 //! The plan of a start: which bytes a loader puts where in the board's memory, and where it jumps.
 //!
 //! The host tool knows the file formats of the classes and the memory of the system. A loader on the board
-//! knows neither. It finds a plan behind its own code, asks the firmware about the memory of the plan, copies,
+//! knows neither. It finds a plan after its own code, asks the firmware about the memory of the plan, copies,
 //! and jumps.
 //!
 //! | part of a plan | contents |
@@ -46,7 +46,7 @@ struct Header {
     ranges: U32,
 }
 
-/// Bytes that go to a place in memory. The memory behind them is cleared, up to `memory` bytes.
+/// Bytes that go to a place in memory. The memory after them is cleared, up to `memory` bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
 #[repr(C)]
 struct PieceRecord {
@@ -66,7 +66,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// Returns the first address behind the range.
+    /// Returns the first address after the range.
     #[must_use]
     pub const fn end(self) -> u64 {
         self.base.saturating_add(self.length)
@@ -89,7 +89,7 @@ struct RangeRecord {
 /// Bytes that go to a place in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece<'a> {
-    /// The place by bus address. The memory behind the bytes is cleared.
+    /// The place by bus address. The memory after the bytes is cleared.
     pub memory: Range,
     /// The bytes: no more than the memory.
     pub bytes: &'a [u8],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is written is read, and no bytes make the reader fail or name memory that is not there.
+//! A plan that is written is read, and no bytes make the reader fail or name memory that is not there.
 #![cfg(feature = "writer")]
 
 use bulkhead_loader_plan::{Piece, Plan, PlanError, Range, write};

@@ -2,10 +2,11 @@
 //! Starts a system from UEFI: one PE file with the loader, the class binary and the system image.
 //!
 //! The host tool puts the [plan](bulkhead_loader_plan) of the system into a section of this program
-//! (`bulkhead build --efi`). The firmware checks the signature of the file as a whole where Secure Boot is on.
+//! (`bulkhead build --efi`). The firmware checks the signature of the file as a whole where Secure Boot is
+//! on.
 //!
-//! 1. The loader compares the memory of the system with the firmware's map. Memory that the firmware keeps for
-//!    itself is a refusal, with the address and the kind.
+//! 1. The loader compares the memory of the system with the firmware's map. Memory that the firmware keeps
+//!    for itself is a refusal, with the address and the kind.
 //! 2. It copies the system to a place apart from all places of the plan, because those may be the firmware's
 //!    until it is gone.
 //! 3. It ends the firmware's services, and jumps to a few instructions that are apart, too. They take the CPU
@@ -16,6 +17,8 @@
 #![no_main]
 #![no_std]
 
+mod class;
+mod job;
 mod jump;
 mod map;
 mod own;

@@ -7,7 +7,7 @@ use core::ptr;
 use core::slice;
 
 /// The distance from this record to the plan, and the number of the plan's bytes. The host tool finds the
-/// record by its section, and writes it when it adds the plan behind the last section.
+/// record by its section, and writes it when it adds the plan after the last section.
 #[unsafe(link_section = ".plan")]
 static PLACE: [u64; 2] = [0; 2];
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The system apart: memory that is neither the firmware's nor at a place of the plan.
 
-use crate::jump::{self, Job};
-use crate::{Refusal, jump::CODE_BYTES};
+use crate::job::{CODE_BYTES, Job, Staged};
+use crate::{Refusal, class, jump};
 use bulkhead_loader_plan::{MAX_RECORDS, Plan, Range};
 use core::ptr::{self, NonNull};
 use uefi::boot::{self, AllocateType, PAGE_SIZE};
@@ -10,16 +10,6 @@ use uefi::mem::memory_map::MemoryType;
 
 /// Most tries for memory apart. The firmware hands out memory from the top, and systems begin at the bottom.
 const TRIES: u32 = 64;
-
-/// A system that is apart, and what goes on when the firmware has ended.
-pub(crate) struct Staged {
-    /// The instructions, then the jobs, then the bytes.
-    pub memory: Range,
-    /// The first job. The list ends with a job without memory.
-    pub jobs: u64,
-    /// The address at which the hypervisor begins.
-    pub entry: u64,
-}
 
 /// Copies the system, and the instructions that carry it to its places.
 pub(crate) fn copy(plan: &Plan<'_>) -> Result<Staged, Refusal> {
@@ -56,7 +46,7 @@ pub(crate) fn copy(plan: &Plan<'_>) -> Result<Staged, Refusal> {
 fn apart(plan: &Plan<'_>, bytes: usize) -> Result<Range, Refusal> {
     let pages = bytes.div_ceil(PAGE_SIZE);
     for _ in 0..TRIES {
-        let below = AllocateType::MaxAddress(jump::HIGHEST);
+        let below = AllocateType::MaxAddress(class::HIGHEST);
         let place = boot::allocate_pages(below, MemoryType::LOADER_CODE, pages)
             .map_err(|error| Refusal::Firmware("give memory to the loader", error.status()))?;
         let memory = Range {
@@ -76,8 +66,8 @@ fn address(place: NonNull<u8>) -> u64 {
 
 /// Writes bytes into the memory apart.
 fn put(to: u64, bytes: &[u8]) {
-    // SAFETY: `copy` asks for room for all that it writes, and nothing else uses that memory; the firmware maps
-    // memory at its bus addresses.
+    // SAFETY: `copy` asks for room for all that it writes, and nothing else uses that memory; the firmware
+    // maps memory at its bus addresses.
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to as *mut u8, bytes.len()) }
 }
 

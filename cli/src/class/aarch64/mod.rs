@@ -5,10 +5,10 @@ mod narrow;
 mod payloads;
 mod syndrome;
 
-use super::{Code, Debugger, Hardware, Showcase, Symbols, Template, Tool, Uefi, Untaken};
-use crate::build::efi::Start;
+use super::{Code, Debugger, Hardware, Showcase, Symbols, Template, Tool, Untaken};
 use crate::build::linker::Link;
 use crate::build::payload::Payload;
+use crate::build::start::{Start, Uefi};
 use crate::problem::Problem;
 use crate::serial::health::Event;
 use bulkhead_arch_api::ClassFacts;

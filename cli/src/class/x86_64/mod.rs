@@ -4,10 +4,10 @@
 mod exits;
 mod payloads;
 
-use super::{Code, Debugger, Showcase, Symbols, Template, Tool, Uefi, Untaken};
-use crate::build::efi::Start;
+use super::{Code, Debugger, Showcase, Symbols, Template, Tool, Untaken};
 use crate::build::linker::Link;
 use crate::build::payload::{Payload, Source};
+use crate::build::start::{Start, Uefi};
 use crate::problem::Problem;
 use crate::serial::health::Event;
 use bulkhead_arch_api::ClassFacts;

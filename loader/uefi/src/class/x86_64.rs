@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! AMD64: from the firmware's long mode to flat 32-bit mode without paging, as a PVH loader and the Multiboot2
-//! Specification enter a program.
+//! AMD64: from the firmware's long mode to flat 32-bit mode without paging, as a PVH loader and the
+//! Multiboot2 Specification enter a program.
 
-use crate::stage::Staged;
+use crate::job::Staged;
 use core::arch::global_asm;
 
 /// The highest address of the memory apart: 32-bit code reads it.
@@ -79,8 +79,8 @@ bulkhead_jump_end:
 
 /// Goes to the instructions that are apart.
 pub(crate) fn go(staged: &Staged) -> ! {
-    // SAFETY: the memory apart begins with the instructions of `bulkhead_jump`, which take these arguments and
-    // never return.
+    // SAFETY: the memory apart begins with the instructions of `bulkhead_jump`, which take these arguments
+    // and never return.
     let jump: extern "win64" fn(u64, u64) -> ! = unsafe { core::mem::transmute(staged.memory.base) };
     jump(staged.jobs, staged.entry)
 }

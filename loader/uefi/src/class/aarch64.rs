@@ -2,7 +2,7 @@
 //! AArch64: from the firmware's translation tables to an arm64 Image (Linux Documentation/arm64/booting.rst):
 //! MMU and data cache off, the Image clean to the point of coherency, x0 to x3 zero.
 
-use crate::stage::Staged;
+use crate::job::Staged;
 use core::arch::global_asm;
 
 /// The highest address of the memory apart.
@@ -21,7 +21,7 @@ bulkhead_jump:
     mov     x10, #4
     lsl     x10, x10, x9
     sub     x11, x10, #1
-    // What is apart goes to memory, where it is read with the cache off.
+    // The memory apart goes to RAM, where it is read with the cache off.
     bic     x12, x2, x11
 1:  dc      civac, x12
     add     x12, x12, x10
@@ -101,8 +101,8 @@ bulkhead_jump_end:
 
 /// Goes to the instructions that are apart.
 pub(crate) fn go(staged: &Staged) -> ! {
-    // SAFETY: the memory apart begins with the instructions of `bulkhead_jump`, which take these arguments and
-    // never return; the instruction cache has nothing of memory that was just given to the loader, and is
+    // SAFETY: the memory apart begins with the instructions of `bulkhead_jump`, which take these arguments
+    // and never return; the instruction cache has nothing of memory that was just given to the loader, and is
     // emptied for it.
     let jump: extern "C" fn(u64, u64, u64, u64) -> ! = unsafe { core::mem::transmute(staged.memory.base) };
     clean(staged);
@@ -111,7 +111,7 @@ pub(crate) fn go(staged: &Staged) -> ! {
 
 /// Makes the instructions that are apart visible to the fetches of this CPU.
 fn clean(staged: &Staged) {
-    for line in (staged.memory.base..staged.memory.base + super::CODE_BYTES as u64).step_by(16) {
+    for line in (staged.memory.base..staged.memory.base + crate::job::CODE_BYTES as u64).step_by(16) {
         // SAFETY: the instruction writes a line of memory of this loader back, and changes no value.
         unsafe { core::arch::asm!("dc cvau, {line}", line = in(reg) line, options(nostack, preserves_flags)) }
     }

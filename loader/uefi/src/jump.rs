@@ -1,37 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The last steps: the firmware ends, and the instructions that are apart carry the system to its places.
 //!
-//! The instructions are position-independent, use no stack behind the firmware's, and touch nothing but the
+//! The instructions are position-independent, use no stack without the firmware, and touch nothing but the
 //! memory apart and the memory of the pieces. So it does not matter that a piece overwrites the firmware, its
 //! translation tables or this loader.
 
-#[cfg_attr(target_arch = "aarch64", path = "arm64.rs")]
-#[cfg_attr(target_arch = "x86_64", path = "amd64.rs")]
-mod cpu;
-
-pub(crate) use cpu::HIGHEST;
-
-use crate::stage::Staged;
+use crate::class;
+use crate::job::{CODE_BYTES, Staged};
 use core::slice;
 use uefi::boot;
 use uefi::mem::memory_map::MemoryType;
-
-/// Bytes for the instructions: one page.
-pub(crate) const CODE_BYTES: usize = 4096;
-
-/// A piece on its way. The instructions know the layout.
-#[derive(Clone, Copy, Default)]
-#[repr(C)]
-pub(crate) struct Job {
-    /// The place, by bus address.
-    pub to: u64,
-    /// The bytes in the memory apart.
-    pub from: u64,
-    /// The number of bytes to copy, a multiple of 16.
-    pub length: u64,
-    /// The number of bytes to clear behind them, a multiple of 16.
-    pub clear: u64,
-}
 
 unsafe extern "C" {
     static bulkhead_jump: u8;
@@ -52,5 +30,5 @@ pub(crate) fn leave(staged: &Staged) -> ! {
     let map = unsafe { boot::exit_boot_services(Some(MemoryType::LOADER_DATA)) };
     // The memory of the map cannot be given back: the firmware has ended.
     core::mem::forget(map);
-    cpu::go(staged)
+    class::go(staged)
 }
