@@ -3,7 +3,7 @@
 
 use crate::ahead::Ahead;
 use crate::bare;
-use crate::case::Case;
+use crate::case::{Case, End};
 use crate::converted::Converted;
 use crate::entries::Entries;
 use crate::exits::Exceptions;
@@ -19,6 +19,7 @@ use bulkhead::emulator::session::{NoInput, Outcome};
 use bulkhead::explain::Explainer;
 use bulkhead::log::log_area::LogArea;
 use bulkhead::log::objects::difference;
+use bulkhead::sign::Found;
 use bulkhead::trace::replay::{self, Tolerance};
 use bulkhead::ui::progress::Progress;
 use bulkhead_abi::trace::Event;
@@ -82,6 +83,16 @@ fn launch_of(case: &Case) -> Launch {
     }
 }
 
+/// Says how the tool's judgement of a signed file differs from the one that the case expects of the board.
+fn other_verdict(case: &Case, flash: &[u8]) -> Option<String> {
+    let judged = Found::in_file(flash).and_then(|found| found.judge(flash, None));
+    match (judged, case.end == End::Lockdown) {
+        (Ok(_), true) => Some("the tool judges an image to be good that the board refuses".to_owned()),
+        (Err(problem), false) => Some(format!("the tool refuses what the board runs: {problem}")),
+        _ => None,
+    }
+}
+
 /// Runs a case; what was wrong.
 fn run(case: &Case, progress: &Progress) -> Vec<String> {
     let mut launch = launch_of(case);
@@ -105,6 +116,11 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
     let mut flash = file.into_owned();
     if let Some(damage) = &case.damage
         && let Err(why) = damage.apply(&mut flash, prepared.image(), prepared.class_binary())
+    {
+        return vec![why];
+    }
+    if prepared.system().signature().is_some()
+        && let Some(why) = other_verdict(case, &flash)
     {
         return vec![why];
     }

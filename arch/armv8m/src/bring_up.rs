@@ -4,6 +4,7 @@
 use crate::attribution::Attribution;
 use crate::context::{Context, ContextTable, Registers};
 use crate::crash::{self, halt};
+use crate::line_set::insert;
 use crate::lines::{BYTES_OF_LINE, Interrupts};
 use crate::machine::Machine;
 use crate::pair::{PLACES, Pair, STACK_BYTES};
@@ -20,7 +21,7 @@ use bulkhead_arch_support::Mmio;
 use bulkhead_drivers::cmsdk::DualTimer;
 use bulkhead_image::layout::{
     CONTROLLER_ARM_MPC, CONTROLLER_DUAL_TIMER, CONTROLLER_IOTKIT_SECURITY, ControllerRecord, NONE,
-    PARTITION_VM, ROLE_TIMER,
+    PARTITION_VM, ROLE_TIMER, VIRTUAL_CMSDK_UART,
 };
 use bulkhead_image::{Image, ImageError, Portable};
 use core::arch::global_asm;
@@ -126,6 +127,20 @@ impl Machine {
         }
     }
 
+    /// Notes the lines of virtual devices, and of the doorbells of channels.
+    fn share_lines(&mut self, image: &Image<'static>) {
+        for device in image.virtual_devices() {
+            let line = device.virtual_line.get();
+            insert(&mut self.irq.shared, line);
+            if device.kind.get() == VIRTUAL_CMSDK_UART {
+                insert(&mut self.irq.shared, line.saturating_add(1));
+            }
+        }
+        for side in image.sides() {
+            insert(&mut self.irq.shared, side.virtual_line.get());
+        }
+    }
+
     fn adopt_board(&mut self, image: &Image<'static>) {
         if image.board().log_base.get() != log::address() {
             halt(lockdown!("the log's place is not where this hypervisor has it"));
@@ -147,6 +162,7 @@ impl Machine {
         self.counter = Counter::new(window(timer, 1));
         self.timer_line = line.get();
         self.hertz = timer.clock_hz.get().max(1);
+        self.share_lines(image);
         self.irq.own(line.get());
         let Some(security) = of_kind(CONTROLLER_IOTKIT_SECURITY).next() else {
             halt(lockdown!(

@@ -48,6 +48,11 @@ pub(crate) fn insert(lines: &mut Lines, line: u32) {
     set(lines, line, true);
 }
 
+/// Takes a line out of the set.
+pub(crate) fn remove(lines: &mut Lines, line: u32) {
+    set(lines, line, false);
+}
+
 /// Returns the line with the lowest number. Bounded by the number of words.
 pub(crate) fn lowest(lines: &Lines) -> Option<u32> {
     let (index, word) = (0_u32..).zip(lines).find(|(_, word)| **word != 0)?;

@@ -2,8 +2,9 @@
 //! Interrupt lines: their owners, and the times in which they may interrupt.
 //!
 //! **The lines of the VM that runs** are Non-secure: the VM enables them, gives them priorities and takes
-//! their interrupts, and the hypervisor does not know of it. Lines without an owner and without a device are
-//! Non-secure for every VM. A VM has them for the interrupts of its virtual devices.
+//! their interrupts, and the hypervisor does not know of it. Lines of virtual devices are Non-secure for
+//! every VM: no hardware drives them. All other lines stay Secure and masked, also those that the board's
+//! tables do not name: a device of a neighbour may drive them.
 //!
 //! **The lines of a VM that does not run** are Secure. Those that the VM has enabled interrupt the hypervisor
 //! if the kernel has *admitted* the VM: a wake-up would change who runs. Such a line interrupts once. Then
@@ -12,7 +13,7 @@
 //! **Priorities.** All Secure exceptions and lines have the highest priority, so nothing interrupts the
 //! hypervisor. AIRCR.PRIS keeps all priorities of the Non-secure world below.
 
-use crate::line_set::{Lines, WORDS, bit_of, insert, is_empty, word_of};
+use crate::line_set::{Lines, WORDS, bit_of, insert, is_empty, remove, word_of};
 use crate::pair;
 use crate::sysreg::{
     self, ICTR, MAX_LINES, NVIC_ICER, NVIC_ICPR, NVIC_IPR, NVIC_ISER, NVIC_ISPR, NVIC_ITNS, control_space,
@@ -38,15 +39,15 @@ pub(crate) struct Interrupts {
     pub(crate) of: [Lines; MAX_PARTITIONS],
     /// Lines of the hypervisor's own.
     pub(crate) own: Lines,
-    /// Lines that belong to the hypervisor or to a partition.
-    pub(crate) owned: Lines,
+    /// Lines of virtual devices.
+    pub(crate) shared: Lines,
     /// Lines of VMs that interrupted the hypervisor and wait for their VM.
     pub(crate) held: Lines,
     /// Lines of partitions that may interrupt the code that runs now.
     pub(crate) admitted: Lines,
     /// Lines that VMs have enabled which do not run.
     pub(crate) enabled: Lines,
-    /// True if the lines without an owner are Non-secure.
+    /// True if the lines of virtual devices are Non-secure.
     pub(crate) is_shared: bool,
     /// Lines that were masked during a run of the hypervisor's own Non-secure instructions.
     pub(crate) deferred: Lines,
@@ -92,7 +93,7 @@ impl Interrupts {
             routes: pool.table(None, lines() as usize).unwrap_or(&mut []),
             of: [[0; WORDS]; MAX_PARTITIONS],
             own: [0; WORDS],
-            owned: [0; WORDS],
+            shared: [0; WORDS],
             held: [0; WORDS],
             admitted: [u32::MAX; WORDS],
             enabled: [0; WORDS],
@@ -114,14 +115,14 @@ impl Interrupts {
     /// Keeps a line from the VMs, and masks it until [`Interrupts::own`].
     pub(crate) fn reserve(&mut self, line: u32) {
         insert(&mut self.own, line);
-        insert(&mut self.owned, line);
+        remove(&mut self.shared, line);
     }
 
     /// Gives a line to a partition.
     pub(crate) fn give(&mut self, line: u32, route: Route) {
         if let Some(slot) = self.routes.get_mut(line as usize) {
             *slot = Some(route);
-            insert(&mut self.owned, line);
+            remove(&mut self.shared, line);
             if let Some(lines) = self.of.get_mut(usize::from(route.partition.0)) {
                 insert(lines, line);
             }
@@ -145,10 +146,10 @@ impl Interrupts {
         lines.iter().zip(&self.held).any(|(own, held)| own & held != 0)
     }
 
-    /// Makes the lines without an owner Non-secure for good. At boot, when all others have an owner.
-    pub(crate) fn share_free(&mut self) {
-        for (word, owned) in (0..WORDS).zip(self.owned) {
-            sysreg::write(NVIC_ITNS + 4 * word, !owned);
+    /// Makes the lines of virtual devices Non-secure for good. At boot, when all others have an owner.
+    fn share(&mut self) {
+        for (word, shared) in (0..WORDS).zip(self.shared) {
+            sysreg::write(NVIC_ITNS + 4 * word, shared);
         }
         self.is_shared = true;
     }
@@ -157,7 +158,7 @@ impl Interrupts {
     /// hardware.
     pub(crate) fn lend(&mut self, partition: PartitionId) {
         if !self.is_shared {
-            self.share_free();
+            self.share();
         }
         if !self.has_lines(partition) {
             return;

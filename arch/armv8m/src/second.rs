@@ -28,9 +28,6 @@ unsafe extern "C" {
     static bulkhead_second_vectors: u8;
 }
 
-/// Looks whether the second pCPU has begun. It needs some hundred instructions.
-const START_LOOKS: usize = 100_000;
-
 /// The second pCPU.
 const SECOND: PcpuId = PcpuId(1);
 
@@ -104,7 +101,9 @@ impl Machine {
         self.pair
             .first()?
             .start((&raw const bulkhead_second_vectors) as u32);
-        for _ in 0..START_LOOKS {
+        // The second pCPU needs some hundred instructions. An emulator may give it no turn for a while.
+        let end = self.counter.read().saturating_add(self.hertz.into());
+        while self.counter.read() < end {
             if !IS_HANDED.load(Ordering::Acquire) {
                 return Some(());
             }
@@ -123,7 +122,7 @@ impl Machine {
             routes,
             of: self.irq.of,
             own: [0; WORDS],
-            owned: self.irq.owned,
+            shared: self.irq.shared,
             held: [0; WORDS],
             admitted: [u32::MAX; WORDS],
             enabled: [0; WORDS],

@@ -16,6 +16,7 @@ use crate::schema::declare::{choices, tables};
 use crate::schema::form::{Map, Whole};
 use crate::units::{Duration, Size};
 use crate::window::Window;
+use std::ops::Range;
 
 tables! {
     /// Facts about a piece of hardware.
@@ -33,6 +34,8 @@ tables! {
         controllers: Vec<Controller>,
         /// Lines of the interrupt controller, private ones included.
         line_count: u32,
+        /// Lines of the interrupt controller for virtual devices, if these lines are the board's.
+        virtual_lines: Range<u32>,
         /// The window of the hypervisor's log.
         log: Window,
         /// The drivers of the class binary.
@@ -134,6 +137,8 @@ tables! {
         line "line": Whole<0, LINE_MAX>, required;
         /// trigger
         trigger "trigger": Trigger, required;
+        /// true: the line says what other lines of the device say one by one. A task gets no events of it
+        combined "combined": bool, optional;
     }
 
     /// The command that emulates the board. `{image}`: flashable file, `{cpus}`: number of CPUs, `{port}`:
@@ -353,6 +358,12 @@ impl Device {
     /// Returns the registers that are written when the owner of the device has ended, in this order.
     pub(crate) fn writes(&self) -> impl Iterator<Item = Quiesce> {
         self.quiesce.iter().chain(&self.clear).copied()
+    }
+
+    /// Returns the lines that the owner of the device gets. A task takes each event for one of an interrupt.
+    pub(crate) fn lines_for(&self, is_task: bool) -> impl Iterator<Item = &Interrupt> {
+        let lines = self.interrupts.iter();
+        lines.filter(move |interrupt| !(is_task && interrupt.combined))
     }
 
     /// Tells whether the device has this interrupt line.

@@ -79,6 +79,17 @@ tables! {
     pub(crate) ControllerKeys completed_by controller_keys = "an interrupt controller" {
         /// number of interrupt lines, private ones included (NVIC: external interrupts)
         lines "lines": Whole<1, { LINE_MAX + 1 }>, required;
+        /// lines for virtual devices of VMs, which are lines of this controller; class `armv8m`. No hardware
+        /// that a partition reaches drives one of them
+        virtual_lines "virtual-lines": Option<LineRow>, optional;
+    }
+
+    /// A row of interrupt lines.
+    pub(crate) LineRow derive(Copy) = "a row of lines" {
+        /// number of the first line
+        first "first": Whole<0, LINE_MAX>, required;
+        /// number of lines
+        count "count": Whole<1, { LINE_MAX + 1 }>, required;
     }
 
     /// The Arm generic timer with its private interrupt lines, or a dual timer with a counter that always

@@ -38,6 +38,8 @@ pub(crate) struct Microcontroller {
     pub reset_alias: Option<u64>,
     /// Returns the line of a VM's UART if the manifest gives none.
     pub uart_line: fn(&Board) -> u32,
+    /// Fills in what a manifest leaves to the board, besides the place of the UART.
+    pub settle: fn(&mut Manifest, &Board),
     /// Refuses facts that no board of the class can have, although another microcontroller has them.
     pub check_board: fn(&Board, &mut Refuse<'_>),
     /// Reports mistakes in a manifest that only this class knows.
@@ -75,6 +77,7 @@ impl Host for Microcontroller {
 
     fn settle(&self, manifest: &mut Manifest, board: &Board) {
         board::settle_machines(manifest, board, (self.uart_line)(board));
+        (self.settle)(manifest, board);
     }
 
     fn check(&self, manifest: &Manifest, board: &Board, report: &mut Report) {

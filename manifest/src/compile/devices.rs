@@ -86,7 +86,7 @@ pub(super) fn device_records(system: &System, number: u32, builder: &mut ImageBu
         let critical = if is_critical { INTERRUPT_CRITICAL } else { 0 };
         builder
             .interrupts
-            .extend(device.interrupts.iter().map(|interrupt| {
+            .extend(device.lines_for(is_task).map(|interrupt| {
                 InterruptRecord {
                     partition: number.into(),
                     line: interrupt.line.get().into(),

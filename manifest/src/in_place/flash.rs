@@ -38,7 +38,7 @@ pub(crate) fn is_for_us(elf: &[u8]) -> bool {
 pub(crate) fn read(elf: &[u8], facts: &'static ClassFacts) -> Result<ClassBinary, FlashError> {
     let header = Header::parse(elf).map_err(not_elf)?;
     let end = symbol(header, ENDIAN, elf, END_SYMBOL)?;
-    let stretches = stretches(header, ENDIAN, elf, end)?;
+    let stretches = joined(stretches(header, ENDIAN, elf, end)?);
     if !end.is_multiple_of(facts.granule) {
         return Err(FlashError::BadEnd(end));
     }
@@ -55,6 +55,24 @@ pub(crate) fn read(elf: &[u8], facts: &'static ClassFacts) -> Result<ClassBinary
         },
         marks: Marks::read(header, ENDIAN, elf),
     })
+}
+
+/// Returns one stretch with all others and zeros between them. The digest of a signed image is about the
+/// bytes between them, too, and a flash that was erased has others there.
+fn joined(mut stretches: Vec<Stretch>) -> Vec<Stretch> {
+    stretches.sort_by_key(|stretch| stretch.address);
+    let mut all: Option<Stretch> = None;
+    for stretch in stretches {
+        match &mut all {
+            Some(all) => {
+                let length = usize::try_from(stretch.address.saturating_sub(all.address)).unwrap_or(0);
+                all.bytes.resize(length.max(all.bytes.len()), 0);
+                all.bytes.extend_from_slice(&stretch.bytes);
+            }
+            None => all = Some(stretch),
+        }
+    }
+    all.into_iter().collect()
 }
 
 /// Returns the words that the CPU reads after a reset (Arm DDI 0403E, sections B1.5.3 and B3.2.5), as far as

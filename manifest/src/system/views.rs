@@ -239,14 +239,18 @@ impl System {
         }
         for spec in &self.manifest.partitions {
             for (_, device) in owned(spec, &self.board) {
-                rows.extend(device.interrupts.iter().map(|interrupt| InterruptRow {
-                    line: interrupt.line.get(),
-                    device: device.name.clone(),
-                    owner: spec.name.value.clone(),
-                    is_event: spec.kind == Kind::Task,
-                    virtual_line: (spec.kind == Kind::Vm).then_some(interrupt.line.get()),
-                    trigger: interrupt.trigger,
-                }));
+                rows.extend(
+                    device
+                        .lines_for(spec.kind == Kind::Task)
+                        .map(|interrupt| InterruptRow {
+                            line: interrupt.line.get(),
+                            device: device.name.clone(),
+                            owner: spec.name.value.clone(),
+                            is_event: spec.kind == Kind::Task,
+                            virtual_line: (spec.kind == Kind::Vm).then_some(interrupt.line.get()),
+                            trigger: interrupt.trigger,
+                        }),
+                );
             }
         }
         rows.sort_by_key(|row| row.line);

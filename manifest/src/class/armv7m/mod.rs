@@ -33,6 +33,7 @@ pub(super) const HOST: &dyn Host = &Microcontroller {
     reset_alias: None,
     binary_reserve: 104 << 10,
     uart_line: board::console_line,
+    settle: |_, _| (),
     check_board: |_, _| (),
     check: |_, _, _| (),
 };

@@ -28,6 +28,7 @@ pub(super) const HOST: &dyn Host = &Microcontroller {
     reset_alias: Some(rules::SECURE),
     binary_reserve: 104 << 10,
     uart_line: lines::uart_line,
+    settle: lines::settle,
     check_board: rules::check_board,
     check: |manifest, board, report| {
         rules::check(manifest, board, report);

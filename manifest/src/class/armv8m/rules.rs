@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The rules for boards of class `armv8m`: controllers say which world reaches memory and devices.
 
+use super::lines;
 use crate::board::{Board, Device};
 use crate::class::Refuse;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
@@ -48,6 +49,7 @@ pub(super) fn check_board(board: &Board, refuse: &mut Refuse<'_>) {
         );
     }
     guarded_memory(board, refuse);
+    lines::check_board(board, refuse);
 }
 
 /// Checks that what is guarded is memory of the board, and that nothing is guarded twice.
