@@ -478,6 +478,8 @@ bulkhead_clear_other:
     movs    r3, #0
     str     r3, [r1, #0x24]                 // SHCSR
     strd    r2, r4, [r1, #0x28]             // CFSR, HFSR
+    dsb                                     // no line comes from here on; Cortex-M33, erratum 1435973
+    isb
     pop     {{r4, r5}}
     bx      lr
     .ltorg

@@ -189,8 +189,6 @@ impl World {
         // SAFETY: the function writes registers of the Non-secure world, which no code of the hypervisor
         // uses.
         unsafe { bulkhead_clear_other() }
-        // No line comes any more from here on, and priorities are right (Cortex-M33, erratum 1435973).
-        sysreg::synchronize();
     }
 
     /// Puts the world into the hardware at `now`, but for PRIMASK, lines and floating-point registers. With
