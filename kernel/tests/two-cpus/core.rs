@@ -2,7 +2,8 @@
 //! The atomic types with which the sources of the kernel are compiled here: loom's, made when they are used
 //! first, so that a constant can have one.
 //!
-//! [`FENCES`] and [`ORDERS`] seed defects: without them a fence does nothing, or every access is relaxed.
+//! [`FENCES`], [`ORDERS`] and [`IN_TURN`] seed defects: without them a fence does nothing, every access is
+//! relaxed, or a pCPU confirms a stop before it has stopped.
 
 use loom::sync::atomic as real;
 use std::sync::atomic::{AtomicBool as Flag, AtomicUsize};
@@ -14,6 +15,8 @@ pub(crate) use loom::sync::atomic::Ordering;
 pub(crate) static FENCES: Flag = Flag::new(true);
 /// False if all accesses are relaxed.
 pub(crate) static ORDERS: Flag = Flag::new(true);
+/// False if a pCPU confirms a stop too early.
+pub(crate) static IN_TURN: Flag = Flag::new(true);
 /// The number of the run: what was made in an earlier one is made anew.
 pub(crate) static RUN: AtomicUsize = AtomicUsize::new(0);
 
@@ -82,6 +85,16 @@ macro_rules! atomic {
                 self.word().fetch_and(value, order(wanted))
             }
 
+            pub(crate) fn compare_exchange_weak(
+                &self,
+                from: $value,
+                to: $value,
+                done: Ordering,
+                failed: Ordering,
+            ) -> Result<$value, $value> {
+                self.compare_exchange(from, to, done, failed)
+            }
+
             pub(crate) fn compare_exchange(
                 &self,
                 from: $value,
@@ -96,5 +109,6 @@ macro_rules! atomic {
     };
 }
 
+atomic!(AtomicBool, bool);
 atomic!(AtomicU32, u32);
 atomic!(AtomicU64, u64);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! All orders in which two or three pCPUs can see each other's words, by the sources of the kernel themselves:
-//! the mailbox and the event gate. Each run also tries the same without fences or without orders, and must
-//! then find a wake-up that is lost or a word that is not seen.
+//! All orders in which two or three pCPUs can see each other's words, by the sources of the kernel: the
+//! mailbox, the event gate, the life of a partition and the words of a microcontroller with two pCPUs. Each
+//! run also tries the same with a defect, as without fences or without orders, and must then find a wake-up
+//! that is lost, or a word that is not seen.
 //!
-//! The sources name `core` and `bulkhead_abi`. Both names stand for this crate here, which has loom's types in
-//! their places.
+//! The sources name `core` and `bulkhead_abi`. Both names stand for this crate here, which has loom's types
+//! in their places.
 
+extern crate bulkhead_abi as real_abi;
 extern crate self as bulkhead_abi;
 extern crate self as core;
 
@@ -16,8 +18,12 @@ mod model;
 pub(crate) mod sync {
     /// `core::sync::atomic`.
     pub(crate) mod atomic {
-        pub(crate) use crate::model::{AtomicU32, Ordering, fence};
+        pub(crate) use crate::model::{AtomicBool, AtomicU32, Ordering, fence};
     }
+}
+/// `core::hint`.
+pub(crate) mod hint {
+    pub(crate) use loom::hint::spin_loop;
 }
 /// `bulkhead_abi::atomic`.
 pub(crate) mod atomic {
@@ -35,6 +41,12 @@ pub(crate) mod iter {
 )]
 #[path = "../../src/event.rs"]
 mod event;
+#[allow(dead_code, reason = "the kernel uses the rest")]
+#[path = "../../../abi/src/atomic/guarded.rs"]
+mod guarded;
+#[allow(dead_code, reason = "the kernel uses the rest")]
+#[path = "../../../abi/src/atomic/halves.rs"]
+mod halves;
 #[allow(
     dead_code,
     unused_imports,
@@ -42,14 +54,24 @@ mod event;
 )]
 #[path = "../../src/mailbox.rs"]
 mod mailbox;
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "the kernel uses the rest, and its own tests are left out"
+)]
+#[path = "../../src/partition.rs"]
+mod partition;
 
-use bulkhead_arch_api::{PartitionId, VcpuId};
+pub(crate) use real_abi::{Error, PartitionState, StartCause, StartMode, status};
+
+use bulkhead_arch_api::{GuestPhys, PartitionId, PcpuId, VcpuId};
 use bulkhead_sched::{Slot, SlotSet};
 use event::Gate;
-use loom::sync::Arc;
+use loom::sync::{Arc, Mutex};
 use loom::thread;
 use mailbox::{Mailbox, Post};
-use model::{AtomicU32, FENCES, ORDERS, Ordering, RUN};
+use model::{AtomicU32, FENCES, IN_TURN, ORDERS, Ordering, RUN};
+use partition::{Control, Effects, Homes, Launch, Request};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 
@@ -87,7 +109,7 @@ fn mailbox() -> Arc<Mailbox> {
     Arc::new(mailbox)
 }
 
-/// A pCPU that goes to sleep has seen the mail, or is signalled.
+/// Tries whether a pCPU that goes to sleep has seen the mail, or is signalled.
 fn no_wake_up_is_lost() {
     let mail = mailbox();
     mail.publish(SlotSet(0));
@@ -99,7 +121,7 @@ fn no_wake_up_is_lost() {
     assert!(sees || is_signalled, "asleep with mail");
 }
 
-/// A pCPU that takes a bit sees what was written before the bit was posted.
+/// Tries whether a pCPU that takes a bit sees what was written before the bit was posted.
 fn mail_announces_what_was_written() {
     let mail = mailbox();
     let written = Arc::new(AtomicU32::new(0));
@@ -115,7 +137,7 @@ fn mail_announces_what_was_written() {
     poster.join().unwrap();
 }
 
-/// Every bit that two pCPUs post is taken, at once or later, and an order that is put back, too.
+/// Tries whether every bit that two pCPUs post is taken, at once or later, and an order that is put back.
 fn nothing_that_is_posted_is_lost() {
     let mail = mailbox();
     let (first, second) = (Arc::clone(&mail), Arc::clone(&mail));
@@ -130,7 +152,7 @@ fn nothing_that_is_posted_is_lost() {
     assert_eq!(mail.take(), Post::default());
 }
 
-/// A slot that is switched on is taken once, by the short way or by the long one.
+/// Tries whether a slot that is switched on is taken once, by the short way or by the long one.
 fn a_start_is_taken_once() {
     let mail = mailbox();
     let theirs = Arc::clone(&mail);
@@ -154,7 +176,7 @@ fn gate() -> Arc<Gate> {
     Arc::new(gate)
 }
 
-/// A vCPU that waits has seen the event, or the raiser sees the vCPU.
+/// Tries whether a vCPU that waits has seen the event, or the raiser sees the vCPU.
 fn no_event_is_lost() {
     let gate = gate();
     let theirs = Arc::clone(&gate);
@@ -166,7 +188,7 @@ fn no_event_is_lost() {
     assert_eq!(events | gate.take(), 4);
 }
 
-/// The same for a vCPU that consumes nothing.
+/// Tries the same for a vCPU that consumes nothing.
 fn no_watcher_is_forgotten() {
     let gate = gate();
     let theirs = Arc::clone(&gate);
@@ -176,7 +198,7 @@ fn no_watcher_is_forgotten() {
     assert!(sees || !told.is_empty(), "a watcher that is not told");
 }
 
-/// Of two vCPUs that look, one gets an event.
+/// Tries whether one of two vCPUs that look gets an event.
 fn an_event_is_consumed_once() {
     let gate = gate();
     let _ = gate.raise(4);
@@ -187,10 +209,126 @@ fn an_event_is_consumed_once() {
     assert_eq!((own ^ others, own & others), (4, 0), "consumed twice, or never");
 }
 
+/// A partition with a vCPU on each of two pCPUs, as the dispatcher uses it.
+struct Life {
+    control: Mutex<Control>,
+    mail: [Arc<Mailbox>; 2],
+    homes: Homes,
+    /// 1 while the vCPU of the second pCPU runs.
+    runs: AtomicU32,
+}
+
+/// The partition.
+const PARTITION: PartitionId = PartitionId(0);
+
+impl Life {
+    /// Makes a partition that runs.
+    fn new() -> Arc<Self> {
+        let mut homes = Homes::NONE;
+        homes.push(PcpuId(0));
+        homes.push(PcpuId(1));
+        let mut control = Control::new();
+        let start = Request::Start(Launch::again(StartMode::Cold, StartCause::Boot));
+        control.request(start, &homes).expect("a start");
+        control.loaded().expect("a load");
+        control.switch_on(1, GuestPhys(0), 0);
+        control.take_start(1).expect("a second vCPU");
+        let life = Self {
+            control: Mutex::new(control),
+            mail: [mailbox(), mailbox()],
+            homes,
+            runs: AtomicU32::new(1),
+        };
+        life.runs.store(1, Ordering::Relaxed);
+        Arc::new(life)
+    }
+
+    /// Carries the effects of a change to the pCPUs.
+    fn apply(&self, effects: Effects) {
+        for pcpu in effects.stop.iter() {
+            self.mail[usize::from(pcpu.0)].post_stop(PARTITION);
+        }
+        if effects.load {
+            let _ = self.mail[0].post_load(PARTITION, Slot(0));
+        }
+    }
+
+    fn request(&self, request: Request) {
+        let effects = self.control.lock().unwrap().request(request, &self.homes);
+        self.apply(effects.unwrap_or_default());
+    }
+
+    /// Takes the mail of a pCPU, and does what it says.
+    fn settle(&self, pcpu: u8) {
+        let post = self.mail[usize::from(pcpu)].take();
+        if post.stop != 0 {
+            let is_last = pcpu == 1;
+            if is_last && IN_TURN.load(Ordering::Relaxed) {
+                self.runs.store(0, Ordering::Relaxed);
+            }
+            let effects = self.control.lock().unwrap().confirm_stop(PcpuId(pcpu));
+            self.apply(effects);
+            if is_last {
+                self.runs.store(0, Ordering::Relaxed);
+            }
+        }
+        if post.load != 0 && self.control.lock().unwrap().state() == PartitionState::Loading {
+            assert_eq!(
+                self.runs.load(Ordering::Relaxed),
+                0,
+                "a vCPU runs in memory that is loaded"
+            );
+        }
+    }
+}
+
+/// Tries whether a partition that is restarted is loaded only when its vCPU on another pCPU has stopped. No
+/// confirmation may be lost, also if a holder of a capability wants the partition stopped meanwhile.
+fn a_restart_waits_for_the_other_pcpu() {
+    let life = Life::new();
+    let (other, holder) = (Arc::clone(&life), Arc::clone(&life));
+    let second = thread::spawn(move || other.settle(1));
+    let third = thread::spawn(move || holder.request(Request::Stop));
+    life.request(Request::Restart(Launch::again(StartMode::Cold, StartCause::Boot)));
+    life.settle(0);
+    life.settle(0);
+    second.join().unwrap();
+    third.join().unwrap();
+    // A signal makes each pCPU look again.
+    life.settle(1);
+    life.settle(0);
+    life.settle(0);
+    let state = life.control.lock().unwrap().state();
+    assert_ne!(state, PartitionState::Stopping, "a confirmation is lost");
+    assert_eq!(life.runs.load(Ordering::Relaxed), 0);
+}
+
+/// Tries whether both halves of a word are of one store.
+fn a_word_of_halves_is_whole() {
+    let word = Arc::new(guarded::AtomicU64::new(0));
+    word.store(0, Ordering::Relaxed);
+    let theirs = Arc::clone(&word);
+    let other = thread::spawn(move || theirs.store(u64::MAX, Ordering::Relaxed));
+    let seen = word.load(Ordering::Relaxed);
+    other.join().unwrap();
+    assert!(seen == 0 || seen == u64::MAX, "a torn word: {seen:x}");
+}
+
+/// Tries whether bits that two pCPUs set in one word are all there.
+fn no_bit_of_a_word_is_lost() {
+    let word = Arc::new(guarded::AtomicU64::new(0));
+    word.store(0, Ordering::Relaxed);
+    let theirs = Arc::clone(&word);
+    let other = thread::spawn(move || theirs.fetch_or(1 << 40, Ordering::Relaxed));
+    word.fetch_or(1, Ordering::Relaxed);
+    other.join().unwrap();
+    assert_eq!(word.load(Ordering::Relaxed), 1 << 40 | 1, "a bit is lost");
+}
+
 /// A model: its name, the model, and the defect that it must find.
 type Model = (&'static str, fn(), Option<&'static AtomicBool>);
 
-const MODELS: [Model; 7] = [
+const MODELS: [Model; 10] = [
     ("no wake-up is lost", no_wake_up_is_lost, Some(&FENCES)),
     (
         "mail announces what was written",
@@ -206,6 +344,21 @@ const MODELS: [Model; 7] = [
     ("no event is lost", no_event_is_lost, Some(&FENCES)),
     ("no watcher is forgotten", no_watcher_is_forgotten, Some(&FENCES)),
     ("an event is consumed once", an_event_is_consumed_once, None),
+    (
+        "a restart waits for the other pCPU",
+        a_restart_waits_for_the_other_pcpu,
+        Some(&IN_TURN),
+    ),
+    (
+        "a word of halves is whole",
+        a_word_of_halves_is_whole,
+        Some(&ORDERS),
+    ),
+    (
+        "no bit of a word is lost",
+        no_bit_of_a_word_is_lost,
+        Some(&ORDERS),
+    ),
 ];
 
 fn main() {
