@@ -59,7 +59,7 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
         ..Options::default()
     };
     let prepared = prepare(&args.system, &options, &progress)?;
-    let (emulator, file) = prepared.start(args.iso)?;
+    let (emulator, file) = prepared.start(args.medium(), &progress)?;
     drop(progress);
     launch.look_at(prepared.system());
     let kept = kept_files(&prepared, &args)?;
