@@ -4,6 +4,7 @@
 //! judges the order that the hypervisor has. Each instruction that is left out is found.
 
 mod machine;
+mod numbers;
 
 use bulkhead_arch_api::{HostPhys, MemoryKind, Permissions};
 use bulkhead_arch_paging::vmsa::Stage2;
