@@ -3,8 +3,8 @@
 //! sequences that a CPU forbids.
 //!
 //! A rule is an automaton with one state: a fact that one instruction begins, that another one ends, and that
-//! may not be pending at a third one ([`class`]). It is followed on every way through each function and into
-//! those that are called ([`flow`]). So a barrier that is missing on one way only is found, and none is
+//! may not be pending at a third one (`class`). It is followed on every way through each function and into
+//! those that are called (`flow`). So a barrier that is missing on one way only is found, and none is
 //! searched for in the text.
 
 mod class;
