@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Computes the deepest chain of calls in the machine code of a class binary, and checks that the stack of
-//! its class holds the chain.
+//! its class holds the chain. [`barriers`] judges the same code by rules of silicon.
 //!
 //! A function takes what its instructions take from the stack pointer, all of them added up: a function that
 //! takes it by one of two ways counts with both. It calls what it branches to outside of itself. A call by an
@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod barriers;
 mod class;
 mod program;
 

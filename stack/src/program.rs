@@ -35,12 +35,38 @@ pub(super) struct Function {
     calls_by_address: bool,
 }
 
+/// An instruction in a function.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Instruction {
+    /// The first address of the function.
+    pub function: u32,
+    pub address: u32,
+    pub bytes: Vec<u8>,
+    /// The name, empty if the disassembler does not know the bytes.
+    pub mnemonic: String,
+    pub operands: String,
+}
+
+impl Instruction {
+    fn read(function: u32, found: &Insn<'_>) -> Self {
+        Self {
+            function,
+            address: found.address() as u32,
+            bytes: found.bytes().to_vec(),
+            mnemonic: found.mnemonic().unwrap_or_default().to_owned(),
+            operands: found.op_str().unwrap_or_default().to_owned(),
+        }
+    }
+}
+
 /// The functions of a binary by their first addresses, and what else is known of it.
 #[derive(Debug, Default)]
 pub(super) struct Program {
     pub functions: BTreeMap<u32, Function>,
+    /// All instructions, by address.
+    pub code: Vec<Instruction>,
     /// Functions whose address is somewhere outside of a table of vectors.
-    taken: BTreeSet<u32>,
+    pub taken: BTreeSet<u32>,
     /// Functions whose address is in the linker's table of addresses, by the place there. The table is only
     /// read.
     linked: BTreeMap<u32, u32>,
@@ -214,13 +240,42 @@ impl Program {
                     Some((first, instruction)) => {
                         registers.next = address + instruction.len() as u32;
                         self.add(first, way, &mut registers, instruction)?;
+                        self.code.push(Instruction::read(first, instruction));
                         at += instruction.len();
                     }
-                    None => at += way.shortest(),
+                    None => {
+                        let end = (at + way.shortest()).min(data.len());
+                        if let (Some((function, _)), Some(bytes)) = (found, data.get(at..end)) {
+                            self.code.push(Instruction {
+                                function,
+                                address,
+                                bytes: bytes.to_vec(),
+                                ..Instruction::default()
+                            });
+                        }
+                        at = end;
+                    }
                 }
             }
         }
         Ok(())
+    }
+
+    /// Makes a program of one function, of these bytes.
+    #[cfg(test)]
+    pub(super) fn of_code(way: &dyn Way, first: u32, code: &[u8]) -> Self {
+        let mut program = Self::default();
+        let function = Function {
+            name: "test".to_owned(),
+            ..Function::default()
+        };
+        program.functions.insert(first, function);
+        let disassembler = way.disassembler().expect("a disassembler");
+        let found = disassembler.disasm_all(code, first.into()).expect("code");
+        program
+            .code
+            .extend(found.iter().map(|found| Instruction::read(first, found)));
+        program
     }
 
     /// Adds an instruction to its function.
@@ -256,7 +311,7 @@ impl Program {
     }
 
     /// Returns the path of a function in the source.
-    fn path(&self, address: u32) -> String {
+    pub(super) fn path(&self, address: u32) -> String {
         let function = self.functions.get(&address);
         function.map_or_else(String::new, |function| {
             format!("{:#}", rustc_demangle::demangle(&function.name))
@@ -272,6 +327,11 @@ impl Program {
         found
             .map(|(address, _)| *address)
             .ok_or(format!("no function {name}"))
+    }
+
+    /// Tells whether a function is in a table of vectors.
+    pub(super) fn is_handler(&self, address: u32) -> bool {
+        self.handlers.contains(&address)
     }
 
     fn may_be_active_twice(&self, address: u32) -> bool {

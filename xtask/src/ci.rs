@@ -3,8 +3,8 @@
 
 use crate::workspace::{self, Package, packages, root};
 use crate::{
-    Findings, Outcome, borders, circles, classes, dependencies, english, figures, forks, parts, porting,
-    size, spdx, stack, toolchain, tuples, unsafety,
+    Findings, Outcome, barriers, borders, circles, classes, dependencies, english, figures, forks, parts,
+    porting, size, spdx, stack, toolchain, tuples, unsafety,
 };
 use std::process::Command;
 use std::time::Instant;
@@ -34,6 +34,7 @@ pub fn run() -> Outcome {
         ("documentation", documentation),
         ("sizes, no heap", size::check_all),
         ("stacks", || stack::check_all(false, false)),
+        ("barriers", barriers::check_all),
     ];
     let mut findings = Findings::new();
     for (name, step) in steps {

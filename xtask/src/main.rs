@@ -5,6 +5,7 @@
 //! `xtask ci` runs them all. Users never need this; their tool is `bulkhead`.
 #![forbid(unsafe_code)]
 
+mod barriers;
 mod bless;
 mod borders;
 mod ci;
@@ -105,6 +106,11 @@ enum Command {
         #[arg(long, conflicts_with = "elf")]
         lower: bool,
     },
+    /// Barriers of the class binaries, and sequences that a CPU forbids
+    Barriers {
+        /// The file; without it the class binaries are built and judged
+        elf: Option<PathBuf>,
+    },
     /// Lines and bytes of the parts of the kernel against `parts.toml`
     Parts {
         /// Count and measure them, and rewrite the file
@@ -179,6 +185,8 @@ fn main() -> ExitCode {
             ..
         } => stack::check(elf, *chains),
         Command::Stack { chains, lower, .. } => stack::check_all(*chains, *lower),
+        Command::Barriers { elf: Some(elf) } => barriers::check(elf),
+        Command::Barriers { elf: None } => barriers::check_all(),
         Command::Bless => bless::run(),
         Command::Stretch {
             system,

@@ -68,7 +68,7 @@ fn over(deepest: u32, limit: Option<u64>) -> Option<String> {
 }
 
 /// Builds the class binaries of all boards, and returns their names and paths.
-fn all() -> Result<Vec<(String, PathBuf)>, String> {
+pub(crate) fn all() -> Result<Vec<(String, PathBuf)>, String> {
     let workspace = Workspace::locate().map_err(|problem| problem.to_string())?;
     let names: Vec<String> = class_binaries().into_iter().collect();
     let built = workspace.build(&names, &Progress::new());

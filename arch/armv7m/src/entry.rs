@@ -302,6 +302,7 @@ bulkhead_ask_emulator:
     .type   bulkhead_idle, %function
     .thumb_func
 bulkhead_idle:
+    dsb                                     // what was written is there before the CPU sleeps (B1.5.19)
     wfi
     b       bulkhead_idle
     .ltorg

@@ -105,7 +105,7 @@ impl Machine {
         let allowed = has_unit && (allowed || context.is_task());
         sysreg::write(CCR, CCR_ALIGNED | context.core.configuration() & CCR_DIVISION);
         if !has_unit {
-            return;
+            return sysreg::synchronize();
         }
         let (default_status, control) = context.core.floating_point_control();
         fp::configure(default_status, control);

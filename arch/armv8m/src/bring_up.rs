@@ -231,7 +231,8 @@ impl Machine {
         sysreg::write(AIRCR, KEY | CONTROL);
         sysreg::write(SCR, SECURE_SLEEP);
         sysreg::set_primask(1);
-        fp::open();
         protection::start();
+        // Its barriers are for all of these writes.
+        fp::open();
     }
 }

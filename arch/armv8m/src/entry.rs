@@ -178,6 +178,8 @@ bulkhead_first:
 3:  ldr     r3, =0xE000ED94                 // MPU_CTRL: the hypervisor writes where partitions may only read
     movs    r2, #0
     str     r2, [r3]
+    dsb                                     // the stores that follow are checked by the unit as it is now (B6.4)
+    isb
     ldrd    r2, r0, [sp]
     stmia   r2!, {{r4-r11}}
     strd    r1, lr, [r2]
@@ -265,6 +267,7 @@ bulkhead_crash:
     .type   bulkhead_idle, %function
     .thumb_func
 bulkhead_idle:
+    dsb                                     // what was written is there before the CPU sleeps
     wfi
     b       bulkhead_idle
     .ltorg
@@ -475,6 +478,8 @@ bulkhead_clear_other:
     movs    r3, #0
     str     r3, [r1, #0x24]                 // SHCSR
     strd    r2, r4, [r1, #0x28]             // CFSR, HFSR
+    dsb                                     // no line comes from here on; Cortex-M33, erratum 1435973
+    isb
     pop     {{r4, r5}}
     bx      lr
     .ltorg

@@ -8,8 +8,8 @@
 //!
 //! Invariants:
 //! - A mapping is made of the largest blocks that its alignment allows.
-//! - A valid entry is never changed into another valid entry: it is made invalid, forgotten by the CPUs, then
-//!   made anew (Arm DDI 0487 chapter D8, "Using break-before-make when updating translation table entries").
+//! - A valid entry is never changed into another valid entry, but for its rights, and the CPUs forget it then
+//!   (Arm DDI 0487 chapter D8, "Using break-before-make when updating translation table entries").
 //! - A table is complete before the entry that leads to it is written.
 //! - Tables are never given back: a mapping that is taken apart at run time leaves its tables where they are.
 //!

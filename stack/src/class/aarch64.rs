@@ -114,7 +114,7 @@ fn taken_by(mnemonic: &str, operands: &str) -> Result<u32, String> {
 }
 
 /// Returns the address that an instruction branches to, if it is a constant.
-fn target(mnemonic: &str, operands: &str) -> Option<u32> {
+pub(crate) fn target(mnemonic: &str, operands: &str) -> Option<u32> {
     let is_branch =
         matches!(mnemonic, "b" | "bl" | "cbz" | "cbnz" | "tbz" | "tbnz") || mnemonic.starts_with("b.");
     let last = operands.rsplit(',').next()?;

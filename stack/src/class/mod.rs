@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The parts of the computation that differ for each class: its instructions, and where its stacks begin.
 
-mod aarch64;
+pub(crate) mod aarch64;
 mod cortex_m;
 mod ppc405;
 mod x86_64;
@@ -133,7 +133,7 @@ pub(super) fn of(binary: &str) -> Result<&'static dyn Way, String> {
 }
 
 /// Reads a number as disassemblers write it, after an optional `#`.
-fn number(text: &str) -> Option<u32> {
+pub(crate) fn number(text: &str) -> Option<u32> {
     let text = text.trim().trim_start_matches('#');
     let (is_negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
