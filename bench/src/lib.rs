@@ -104,6 +104,17 @@ pub fn differences(timing: &Timing) -> Result<Option<Vec<String>>, Problem> {
     Ok(timing.compare(&of_page(&timing.page)?))
 }
 
+/// Tells whether the blessed figures are of the compiler in use. All pages are blessed with one compiler.
+///
+/// # Errors
+/// There are no blessed figures, or there is no compiler.
+pub fn is_of_this_compiler() -> Result<bool, Problem> {
+    let own = bulkhead::build::artifacts::compiler()?;
+    let page = class::pages().next();
+    let page = page.ok_or_else(|| Problem::new("there are no figures"))?;
+    Ok(of_page(&page)?.is_of(&own))
+}
+
 /// Reads the blessed figures of a page.
 fn of_page(page: &Page) -> Result<Blessed, Problem> {
     let path = Workspace::locate()?.root().join(page.file);

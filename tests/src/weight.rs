@@ -4,7 +4,7 @@
 use crate::case::{Case, Weight};
 use bulkhead::build::artifacts::Workspace;
 use bulkhead::build::prepare::Prepared;
-use bulkhead_bench::{Sizes, trusted_lines};
+use bulkhead_bench::{Sizes, is_of_this_compiler, trusted_lines};
 
 /// Returns all in which the class binary is larger than the case allows, or why nothing can be compared.
 pub(crate) fn findings(case: &Case, prepared: &Prepared) -> Vec<String> {
@@ -12,8 +12,25 @@ pub(crate) fn findings(case: &Case, prepared: &Prepared) -> Vec<String> {
         return Vec::new();
     };
     match weigh(prepared) {
-        Ok(found) => over(&found, most),
+        Ok(found) => over(&found, &as_of_this_compiler(most)),
         Err(why) => vec![format!("the class binary: {why}")],
+    }
+}
+
+/// Percent by which code may be larger that another compiler has made than the one of the figures.
+const OF_ANOTHER_COMPILER: u64 = 2;
+
+/// Returns the most that a case allows with the compiler in use.
+fn as_of_this_compiler(most: &Weight) -> Weight {
+    let is_own = is_of_this_compiler().unwrap_or(true);
+    let more = if is_own {
+        0
+    } else {
+        most.code * OF_ANOTHER_COMPILER / 100
+    };
+    Weight {
+        code: most.code + more,
+        ..*most
     }
 }
 

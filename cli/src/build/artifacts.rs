@@ -564,7 +564,10 @@ impl Workspace {
         }
         if own_linker(&libraries).is_none() {
             // Debian's toolchain leaves out `rust-lld`. Debian's package `lld` is the same linker.
-            let variable = format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_"));
+            let variable = format!(
+                "CARGO_TARGET_{}_LINKER",
+                target.to_uppercase().replace(['-', '.'], "_")
+            );
             let is_pe = target.ends_with("-uefi");
             command.env(variable, if is_pe { "lld-link" } else { "ld.lld" });
         }

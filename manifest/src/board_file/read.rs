@@ -83,7 +83,10 @@ fn build(table: &Table, report: &mut Report) -> Board {
     let controller: ControllerKeys = Field::read(table.entry(Role::Interrupts.table()), None);
     board.line_count = controller.lines.get();
     let row = controller.virtual_lines;
-    board.virtual_lines = row.map_or(0..0, |row| row.first.get()..row.first.get() + row.count.get());
+    board.virtual_lines = row.map_or(0..0, |row| {
+        let first = row.first.get();
+        first..first.saturating_add(row.count.get())
+    });
     let host = class::host(board.class);
     host.settle_board(table, &mut board);
     board.log = host.log(&board);
