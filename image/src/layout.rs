@@ -184,8 +184,9 @@ records! {
         base: [U64; 4],
         /// Bytes of each window.
         size: [U64; 4],
-        /// Interrupt lines (UART: its line; GIC: maintenance; timer: hypervisor, virtual, physical). [`NONE`]
-        /// = none.
+        /// Interrupt lines (UART: its line; GIC: maintenance; timer: hypervisor, virtual, physical; NVIC: the
+        /// first and the last line for virtual devices of VMs, if those are lines of the board). [`NONE`] =
+        /// none.
         lines: [U32; 4],
         /// Clock in Hz, 0 = not needed.
         clock_hz: U32,

@@ -9,7 +9,7 @@ use crate::lines::{BYTES_OF_LINE, Interrupts};
 use crate::machine::Machine;
 use crate::pair::{PLACES, Pair, STACK_BYTES};
 use crate::protection::{self, Space, SpaceTable};
-use crate::sysreg::{self, AIRCR, ICSR, MPU_TYPE, SAU_TYPE, SCR, SHPR1, SHPR3, SYST_CSR};
+use crate::sysreg::{self, AIRCR, ICSR, MAX_LINES, MPU_TYPE, SAU_TYPE, SCR, SHPR1, SHPR3, SYST_CSR};
 use crate::{fp, loan, log};
 use bulkhead_abi::lockdown;
 use bulkhead_abi::parts::{PARTS, Part};
@@ -20,8 +20,8 @@ use bulkhead_arch_one_pcpu::{Counter, Pool};
 use bulkhead_arch_support::Mmio;
 use bulkhead_drivers::cmsdk::DualTimer;
 use bulkhead_image::layout::{
-    CONTROLLER_ARM_MPC, CONTROLLER_DUAL_TIMER, CONTROLLER_IOTKIT_SECURITY, ControllerRecord, NONE,
-    PARTITION_VM, ROLE_TIMER, VIRTUAL_CMSDK_UART,
+    CONTROLLER_ARM_MPC, CONTROLLER_DUAL_TIMER, CONTROLLER_IOTKIT_SECURITY, CONTROLLER_NVIC, ControllerRecord,
+    NONE, PARTITION_VM, ROLE_TIMER,
 };
 use bulkhead_image::{Image, ImageError, Portable};
 use core::arch::global_asm;
@@ -127,20 +127,6 @@ impl Machine {
         }
     }
 
-    /// Notes the lines of virtual devices, and of the doorbells of channels.
-    fn share_lines(&mut self, image: &Image<'static>) {
-        for device in image.virtual_devices() {
-            let line = device.virtual_line.get();
-            insert(&mut self.irq.shared, line);
-            if device.kind.get() == VIRTUAL_CMSDK_UART {
-                insert(&mut self.irq.shared, line.saturating_add(1));
-            }
-        }
-        for side in image.sides() {
-            insert(&mut self.irq.shared, side.virtual_line.get());
-        }
-    }
-
     fn adopt_board(&mut self, image: &Image<'static>) {
         if image.board().log_base.get() != log::address() {
             halt(lockdown!("the log's place is not where this hypervisor has it"));
@@ -162,7 +148,12 @@ impl Machine {
         self.counter = Counter::new(window(timer, 1));
         self.timer_line = line.get();
         self.hertz = timer.clock_hz.get().max(1);
-        self.share_lines(image);
+        if let Some(controller) = of_kind(CONTROLLER_NVIC).next() {
+            let [first, last, ..] = controller.lines;
+            for line in (first.get()..=last.get()).take(MAX_LINES as usize) {
+                insert(&mut self.irq.shared, line);
+            }
+        }
         self.irq.own(line.get());
         let Some(security) = of_kind(CONTROLLER_IOTKIT_SECURITY).next() else {
             halt(lockdown!(

@@ -7,9 +7,12 @@
 use crate::problem::Problem;
 use bulkhead_arch_api::{ClassFacts, class};
 use bulkhead_image::layout::{END_MARK, Header, MAGIC, Start, TRUST_MAGIC, TrustRecord};
-use bulkhead_image::{Image, Portable, Sha256};
+use bulkhead_image::{Image, ImageError, Portable, Sha256};
 use bulkhead_manifest::{PublicKey, relocate};
 use bulkhead_trust::Owner;
+use object::LittleEndian;
+use object::elf::FileHeader32;
+use object::read::elf::{FileHeader, ProgramHeader};
 use std::ops::Range;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
@@ -88,11 +91,11 @@ impl Found {
                 .unwrap_or(header.class_binary)
         };
         let owner = Owner::new(trusted, digest);
-        let refused = |error: bulkhead_image::ImageError| {
-            Problem::new(format!("the hypervisor would refuse the image: {error}"))
-        };
+        let refused =
+            |error: ImageError| Problem::new(format!("the hypervisor would refuse the image: {error}"));
         let checked = Image::check_signed(image, facts, &Portable, &owner).map_err(refused)?;
         checked.check_payloads(&Portable).map_err(refused)?;
+        check_residents(file, &checked).map_err(refused)?;
         let keys = own.map_or_else(Vec::new, |own| {
             let count = own.count.get() as usize;
             own.keys.iter().take(count).map(|key| PublicKey(*key)).collect()
@@ -125,6 +128,27 @@ impl Found {
         relocate(&mut constants, &record, load_address);
         Some(Portable.digest(&[&constants]))
     }
+}
+
+/// Checks the programs that stay in code memory, if the file is the one that is flashed there: an ELF file with
+/// all bytes at their addresses.
+fn check_residents(file: &[u8], image: &Image<'_>) -> Result<(), ImageError> {
+    let Ok(header) = FileHeader32::<LittleEndian>::parse(file) else {
+        return Ok(());
+    };
+    let segments = header.program_headers(LittleEndian, file).unwrap_or_default();
+    let at = |address: u64, size: usize| {
+        segments.iter().find_map(|segment| {
+            let offset = usize::try_from(address.checked_sub(segment.p_paddr(LittleEndian).into())?).ok()?;
+            let bytes = segment.data(LittleEndian, file).ok()?;
+            bytes.get(offset..offset.checked_add(size)?)
+        })
+    };
+    for (index, resident) in (0..).zip(image.residents()) {
+        let bytes = at(resident.address.get(), resident.size.get() as usize).unwrap_or_default();
+        image.check_resident(index, bytes, &Portable)?;
+    }
+    Ok(())
 }
 
 /// Returns the facts of the class of an image.

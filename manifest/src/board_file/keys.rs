@@ -89,7 +89,7 @@ tables! {
         /// number of the first line
         first "first": Whole<0, LINE_MAX>, required;
         /// number of lines
-        count "count": Whole<1, { LINE_MAX + 1 }>, required;
+        count "count": Whole<2, { LINE_MAX + 1 }>, required;
     }
 
     /// The Arm generic timer with its private interrupt lines, or a dual timer with a counter that always

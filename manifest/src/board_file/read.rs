@@ -87,6 +87,13 @@ fn build(table: &Table, report: &mut Report) -> Board {
         let first = row.first.get();
         first..first.saturating_add(row.count.get())
     });
+    if let Some(row) = row {
+        let last = board.virtual_lines.end.saturating_sub(1);
+        let mut own = board.controllers.iter_mut();
+        let own = own.find(|own| own.driver.role == Role::Interrupts);
+        own.into_iter()
+            .for_each(|own| own.lines = vec![row.first.get(), last]);
+    }
     let host = class::host(board.class);
     host.settle_board(table, &mut board);
     board.log = host.log(&board);

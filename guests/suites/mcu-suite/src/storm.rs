@@ -54,7 +54,7 @@ fn draw(limit: u32) -> u32 {
 /// Draws a line of this program's own.
 fn line() -> u32 {
     let line = draw(32);
-    if LINES >> line & 1 != 0 { line } else { line + 1 }
+    if LINES >> line & 1 != 0 { line } else { line + 8 }
 }
 
 fn note(word: u32) {

@@ -8,10 +8,10 @@ pub const RAM: u32 = 0x2807_0000;
 pub const NOWHERE: u32 = 0x2F00_0000;
 /// Registers of addresses of faults: MMFAR.
 pub const FAULT_ADDRESSES: u32 = 1;
-/// Priorities of 32 lines of this program's own.
+/// Priorities of 32 lines that the program does not have.
 pub const PRIORITIES: u32 = 0xE000_E440;
-/// The first 32 lines, but the one of the hypervisor's timer.
-pub const LINES: u32 = !(1 << 5);
+/// The lines that a VM without devices has.
+pub const LINES: u32 = !0xFF;
 /// BusFault and NMI are the Secure world's, not this program's own.
 pub const HAS_ALL_FAULTS: bool = false;
 
@@ -20,11 +20,8 @@ pub const fn hidden(register: u32) -> u32 {
     match register {
         // The registers of NVIC with a bit for each line.
         0xE000_E100 | 0xE000_E180 | 0xE000_E200 | 0xE000_E300 => !LINES,
-        // The line of the hypervisor's UART.
-        0xE000_E104 => 1,
-        0xE000_E420 => 0xFF,
-        // The line of its timer.
-        0xE000_E404 => 0xFF00,
+        // Lines of others.
+        0xE000_E104 | 0xE000_E400 | 0xE000_E404 | 0xE000_E420 => u32::MAX,
         // CCR.BFHFNMIGN.
         0xE000_ED14 => 1 << 8,
         // SHPR1: BusFault.
