@@ -130,8 +130,8 @@ impl Found {
     }
 }
 
-/// Checks the programs that stay in code memory, if the file is the one that is flashed there: an ELF file with
-/// all bytes at their addresses.
+/// Checks the programs that stay in code memory, if the file is the one that is flashed there: an ELF file
+/// with all bytes at their addresses.
 fn check_residents(file: &[u8], image: &Image<'_>) -> Result<(), ImageError> {
     let Ok(header) = FileHeader32::<LittleEndian>::parse(file) else {
         return Ok(());
