@@ -33,6 +33,12 @@ impl Heard {
         }
     }
 
+    /// Returns the lines that begin with a word, without the word.
+    pub(crate) fn lines_of<'h>(&'h self, word: &'h str) -> impl Iterator<Item = &'h str> {
+        let lines = self.lines.iter();
+        lines.filter_map(move |line| line.strip_prefix(word)?.strip_prefix(' '))
+    }
+
     /// Tells whether there is as much as in `other`.
     fn reaches(&self, other: &Self) -> bool {
         self.lines.len() >= other.lines.len() && self.costs.len() >= other.costs.len()

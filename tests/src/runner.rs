@@ -9,6 +9,7 @@ use crate::entries::Entries;
 use crate::exits::Exceptions;
 use crate::peer::Peer;
 use crate::privilege::Blocks;
+use crate::quote;
 use crate::stretch::{Instrument, Trouble, table};
 use crate::verdict::Judge;
 use crate::weight;
@@ -79,6 +80,7 @@ fn launch_of(case: &Case) -> Launch {
         trace: case.agrees_within_us.is_some() || case.exits_traced,
         kept: Vec::new(),
         class: None,
+        device_secret: case.device_secret.map(|byte| [byte; 32]),
     }
 }
 
@@ -148,6 +150,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
             findings.extend(other_objects(case, &prepared, &outcome, was_up));
             findings.extend(records.findings(case, &outcome));
             findings.extend(bare::differences(case, &prepared, &launch, &heard));
+            findings.extend(quote::finding(case, &flash, &heard));
             findings.extend(peer.and_then(Peer::finding));
             findings.extend(instrument.and_then(|instrument| too_long(case, &instrument)));
             findings
