@@ -102,7 +102,8 @@ pub(crate) fn differences(
     heard: &BTreeMap<String, Heard>,
 ) -> Vec<String> {
     let mut findings = Vec::new();
-    for (partition, own) in heard {
+    for (partition, most) in &case.bare {
+        let Some(own) = heard.get(partition) else { continue };
         let bare = match on_the_bare_board(prepared, launch, partition, own) {
             Ok(bare) => bare,
             Err(problem) => {
@@ -117,8 +118,7 @@ pub(crate) fn differences(
                 case.name
             );
         }
-        let nothing = BTreeMap::new();
-        let differences = bare.differences(own, case.bare.get(partition).unwrap_or(&nothing));
+        let differences = bare.differences(own, most);
         findings.extend(
             differences
                 .into_iter()
