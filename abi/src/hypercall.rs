@@ -67,7 +67,7 @@ pub enum Operation {
     /// Partition: a measurement, of it or of what runs it, as x2 says (see
     /// [`crate::measurement::Measurement`]). Result x1 to x4: SHA-256, little-endian. Right: `READ`.
     ///
-    /// Without this call, no program could tell somebody far away what runs here.
+    /// Without this call, no program could tell a verifier far away what runs here.
     PartitionMeasure = 0x0105,
     /// Event gate: block until an event is pending, or until x2 (nanoseconds since boot, 0 = for ever).
     /// Result x1: the events, a bitmap, which are consumed. Right: `READ`.

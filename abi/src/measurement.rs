@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can be measured of a system that runs.
+//! The measurements of a system that runs.
 
 #[cfg(doc)]
 use crate::Operation;
 
-/// What [`Operation::PartitionMeasure`] measures.
+/// The things that [`Operation::PartitionMeasure`] measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Measurement {

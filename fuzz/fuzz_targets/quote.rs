@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Quotes, which anybody may send to the one who asks: as a whole, and their claims as if the signature were
-//! right. What is accepted has the nonce, and a name and two digests for each component.
+//! Quotes, which a stranger may send to the one who asks: as a whole, and their claims as if the signature
+//! were right. An accepted quote has the nonce.
 #![no_main]
 
 use bulkhead_attest::verify::{judge_claims, verify};

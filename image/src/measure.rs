@@ -22,8 +22,8 @@ impl Image<'_> {
 
     /// Returns the measurement of what a partition is started with, and of its alternatives: the digests of
     /// its payloads, in the order of the loads, and then of its stretches of code memory. Each is appended to
-    /// the measurement so far, which starts as zeros, and SHA-256 of both is the next. Bounded by the number of
-    /// these records.
+    /// the measurement so far, which starts as zeros, and SHA-256 of both is the next. Bounded by the number
+    /// of these records.
     #[must_use]
     pub fn measure<S: Sha256>(&self, partition: u32, sha: &S) -> [u8; 32] {
         let loads = self.loads().iter();

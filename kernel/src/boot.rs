@@ -16,7 +16,7 @@ use crate::network::OUTSIDE;
 use crate::partition::{Launch, Request};
 use crate::parts::{EARLY_HANDLERS, If, MASK_WORDS, NETWORKS, SECRETS};
 use crate::port::PortId;
-use crate::secret::{self, NoDeviceSecret};
+use crate::secret::{NoDeviceSecret, hand_out};
 use crate::shared::Shared;
 use crate::system::{System, windows};
 use crate::terminal::Reader;
@@ -251,7 +251,7 @@ fn prepare<'i, A: Arch, D: Drivers, S: Sha256>(
     let time = *shared
         .time
         .call_once(|| Timebase::new(machine.now(), machine.hertz()));
-    let device = secret::take_over(machine);
+    let device = hand_out::take_over(machine);
     open_log(machine, drivers, shared, hooks.version);
     let system = understand(shared, image, hooks, time)?;
     shared.recorder.describe(system);
@@ -290,7 +290,7 @@ fn prepare<'i, A: Arch, D: Drivers, S: Sha256>(
         connect(machine, drivers, shared, system);
     }
     endow_capabilities(shared, system)?;
-    secret::hand_out(shared, system, device, &hooks.digest)?;
+    hand_out::hand_out(shared, system, device, &hooks.digest).map_err(BootError::NoDeviceSecret)?;
     autostart(shared, system);
     end_if_all_stopped(machine, drivers, shared, system);
     if let Some(line) = drivers.receive_line() {

@@ -7,8 +7,8 @@ use bulkhead::hex;
 use bulkhead::quote::{compare, verify};
 use std::collections::BTreeMap;
 
-/// Returns what is wrong with the quote of a case, if the case has one: it has to be signed by the key that the
-/// partition has printed, and to measure the image that was run.
+/// Returns what is wrong with the quote of a case, if the case has one. The key that the partition has
+/// printed has to have signed it, and it has to measure the image that was run.
 pub(crate) fn finding(case: &Case, flash: &[u8], heard: &BTreeMap<String, Heard>) -> Option<String> {
     let console = case.quote.as_ref()?;
     let heard = heard.get(console)?;

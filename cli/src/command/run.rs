@@ -169,7 +169,7 @@ fn device_secret(path: &Path) -> Result<DeviceSecret, Problem> {
     })
 }
 
-/// Refuses to start a system that would end in lockdown, because nobody hands over a device secret.
+/// Refuses to start a system that would end in lockdown, because no device secret is handed over.
 fn has_device_secret(prepared: &Prepared, launch: &Launch) -> Result<(), Problem> {
     let parts = prepared.system().parts(false);
     let Some(used) = parts.iter().find(|used| used.part == Part::Secrets) else {

@@ -120,8 +120,8 @@ impl Found {
     }
 
     /// Returns everything that a quote about this image can measure: class binary, system, and partitions by
-    /// the names that others know them by. Several partitions can have one name, and `self` is each that has a
-    /// secret.
+    /// the names that others know them by. Several partitions can have one name, and `self` is each that has
+    /// a secret.
     ///
     /// # Errors
     /// The image is damaged.

@@ -2,7 +2,7 @@
 //! The way from the secret of the device to the secret of a partition: HKDF with SHA-256 (RFC 5869), in the
 //! layers of DICE (TCG, "DICE Layering Architecture").
 //!
-//! What is expanded always has the length of one digest, so each step is one HMAC (RFC 2104). Keys and
+//! Each result has the length of one digest, so each step is one HMAC (RFC 2104). Keys and
 //! labels have 32 bytes, and the other inputs of a step have fixed lengths. So no two steps have the same
 //! input.
 //!

@@ -304,13 +304,13 @@ impl Kind {
 }
 
 choices! {
-    /// What the secret of a partition follows from, besides the secret of the device and the partition's name.
+    /// The things that change the secret of a partition, besides the device and the partition's name.
     pub(crate) SecretBound {
         /// nothing more: the secret is the same under each image
         Device = "device",
-        /// what the partition is started with: other programs or data have another secret
+        /// the programs and data that the partition is started with
         Program = "program",
-        /// the system image and the class binary as well: each release has other secrets
+        /// these, the system image and the class binary: each release has other secrets
         System = "system",
     }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Secrets of partitions: each has one, and nobody else gets at it.
+//! Secrets of partitions: each has one, and no other partition gets at it.
 
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{Manifest, PartitionSpec};
 
-/// Checks that a partition has one secret at most, and that only images of an owner are run: whoever could
-/// run an image of their own could take the secret of any partition in it.
+/// Checks that a partition has one secret at most, and that only images of an owner are run: a stranger who
+/// can run an image can take the secret of any partition in it.
 pub(super) fn check(partition: &PartitionSpec, manifest: &Manifest, report: &mut Report) {
     let mut secrets = partition.capabilities.iter();
     let mut secrets = secrets
@@ -29,7 +29,7 @@ pub(super) fn check(partition: &PartitionSpec, manifest: &Manifest, report: &mut
         );
         report.push(
             Diagnostic::at(Code::BadSecret, bound.place, message)
-                .label("an image of anybody could take it")
+                .label("any image could take it")
                 .help("add `[signature]` with `key = \"NAME.pub\"`; `bulkhead keygen NAME` makes the key"),
         );
     }

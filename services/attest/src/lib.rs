@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Quotes: signed statements about what runs on a device, for somebody far away.
+//! Quotes: signed statements about what runs on a device, for a verifier far away.
 //!
-//! A quote is a PSA attestation token (RFC 9783): claims in CBOR, signed as COSE_Sign1 (RFC 9052) with Ed25519.
-//! It says which class binary, which system image and which programs run, and repeats the nonce of the one
-//! who asks. A task of Bulkhead makes it, in its own time: the hypervisor only gives the task its secret,
-//! from which the key follows, and the measurements.
+//! A quote is a PSA attestation token (RFC 9783): claims in CBOR, signed as COSE_Sign1 (RFC 9052) with
+//! Ed25519. It says which class binary, which system image and which programs run, and repeats the nonce of
+//! the one who asks. A task of Bulkhead makes it, in its own time: the hypervisor only gives the task its
+//! secret, from which the key follows, and the measurements.
 //!
-//! Nothing here allocates, and no loop is longer than its input. What is written is the deterministic encoding
-//! (RFC 8949, section 4.2.1): the same claims are the same bytes.
+//! Nothing here allocates, and no loop is longer than its input. The encoding is deterministic (RFC 8949,
+//! section 4.2.1): the same claims are the same bytes.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(

@@ -48,13 +48,13 @@ const SIGNED_PREFIX: [u8; 17] = *b"\x84\x6ASignature1\x43\xA1\x01\x27\x40";
 /// A measured component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Component<'a> {
-    /// What it is.
+    /// Its name.
     pub name: &'a str,
     /// Its digest.
     pub measurement: [u8; 32],
 }
 
-/// What a token says.
+/// The claims of a token.
 #[derive(Clone, Copy, Debug)]
 pub struct Claims<'a> {
     /// The nonce of the one who asks, of 32, 48 or 64 bytes.
@@ -65,7 +65,7 @@ pub struct Claims<'a> {
     pub implementation: [u8; 32],
     /// SHA-256 of the public key of the one who has signed the components.
     pub signer: [u8; 32],
-    /// What runs.
+    /// The measured components.
     pub components: &'a [Component<'a>],
 }
 

@@ -2,7 +2,8 @@
 //! The judgement of a token, on the host: everything in it may be hostile.
 //!
 //! The signature comes before the claims: of a token that the key has not signed, nothing is believed. The
-//! claims are then read strictly, because a reader that is more tolerant than others can be told another story.
+//! claims are then read strictly, because a reader that is more tolerant than others can be told another
+//! story.
 
 use crate::token::{
     ALGORITHM, CLIENT_ID, COMPONENT_ALGORITHM, COMPONENT_SIGNER, COMPONENT_TYPE, COMPONENT_VALUE,
@@ -31,7 +32,7 @@ pub enum Refusal {
     BadKey,
     /// The key has not signed the token, or the token was changed.
     Signature,
-    /// The claims are not those of the profile: this one is missing, has another type, or is there twice.
+    /// This claim of the profile is missing, has another type, or is there twice.
     Claim(i64),
     /// The claims are no map with numbers as keys, or have a key that the profile does not know.
     Claims,
@@ -64,7 +65,7 @@ impl std::error::Error for Refusal {}
 /// A component that was measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measured {
-    /// What it is.
+    /// Its name.
     pub name: String,
     /// Its digest.
     pub measurement: [u8; 32],
@@ -72,7 +73,7 @@ pub struct Measured {
     pub signer: [u8; 32],
 }
 
-/// What an accepted token says.
+/// The claims of an accepted token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quote {
     /// The client that asked.
@@ -81,7 +82,7 @@ pub struct Quote {
     pub lifecycle: u16,
     /// The digest of the class binary.
     pub implementation: [u8; 32],
-    /// What runs.
+    /// The measured components.
     pub components: Vec<Measured>,
 }
 

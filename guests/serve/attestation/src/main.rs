@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The attestation task: makes quotes for the partitions that may send to its port.
 //!
-//! It needs these capabilities: `secret`, from which its key follows; `quotes` (a port whose messages have 1024
-//! bytes and that identifies senders; read); and a console. It measures itself, and each partition for which
-//! it has a capability with the right `read`, under the name of that capability.
+//! It needs these capabilities: `secret`, from which its key follows; `quotes` (a port whose messages have
+//! 1024 bytes and that identifies senders; read); and a console. It measures itself, and each partition for
+//! which it has a capability with the right `read`, under the name of that capability.
 //!
 //! A message of 32, 48 or 64 bytes is a nonce, and the reply is a quote. A message of one byte 0 asks for the
-//! public key. The reply to anything else is empty. The task prints its public key once, for whoever enrols
-//! the device.
+//! public key. The reply to anything else is empty. The task prints its public key once, for the
+//! enrolment of the device.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -30,7 +30,7 @@ const MOST: usize = 8;
 /// The longest nonce.
 const NONCE: usize = 64;
 
-/// What the task can say about the device.
+/// The facts about the device.
 struct Attester {
     key: SigningKey,
     components: [Component<'static>; MOST],
