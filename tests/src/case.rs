@@ -4,7 +4,7 @@
 use crate::folders;
 use bulkhead::build::host::cache_folder;
 use bulkhead::build::payloads::Payloads;
-use bulkhead::build::prepare::{self, Options};
+use bulkhead::build::prepare::{self, Medium, Options};
 use bulkhead::build::variant::{self, Choice};
 use bulkhead::serial::pattern::Pattern;
 use bulkhead::sign::{Found, PrivateKey};
@@ -175,6 +175,7 @@ struct Text {
     explained: Vec<String>,
     damage: Option<Damage>,
     iso: Option<bool>,
+    efi: Option<bool>,
     realtime: Option<bool>,
     peer: Option<Peer>,
     case: Vec<Text>,
@@ -264,8 +265,8 @@ pub struct Case {
     pub explained: Vec<Pattern>,
     /// Damage to the flashable file.
     pub damage: Option<Damage>,
-    /// True if the emulator starts from the ISO file.
-    pub iso: bool,
+    /// The file that the emulator starts from: with `iso = true` the ISO file, with `efi = true` the PE file.
+    pub medium: Medium,
     /// True if the board's clock is that on the wall. Such a case may say nothing of times.
     pub realtime: bool,
     /// The peer at another serial line.
@@ -474,7 +475,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         stall,
         explained: both(&base.explained, &case.explained)?,
         damage,
-        iso: case.iso.or(base.iso).unwrap_or(false),
+        medium: medium_of(case.iso.or(base.iso), case.efi.or(base.efi)),
         realtime: case.realtime.or(base.realtime).unwrap_or(false),
         peer: case.peer.clone().or_else(|| base.peer.clone()),
         bare: case
@@ -680,6 +681,15 @@ fn forge(image: &mut [u8], why_not: &str, forger: impl FnOnce(&mut [u8]) -> bool
 /// Exception vectors of a table, and bytes of each (Arm DDI 0487, D1.4.2).
 const VECTORS: usize = 16;
 const VECTOR_SIZE: usize = 0x80;
+
+/// Returns the file that the emulator starts from.
+fn medium_of(iso: Option<bool>, efi: Option<bool>) -> Medium {
+    match (iso, efi) {
+        (_, Some(true)) => Medium::Uefi,
+        (Some(true), _) => Medium::Disc,
+        _ => Medium::Direct,
+    }
+}
 
 /// Returns where the hypervisor's code for the exception vector of this number is.
 fn vector(program: &[u8], number: u8) -> Result<usize, String> {

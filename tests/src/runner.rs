@@ -96,7 +96,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
         Ok(prepared) => prepared,
         Err(problem) => return vec![problem.to_string()],
     };
-    let (mut emulator, file) = match prepared.start(case.iso) {
+    let (mut emulator, file) = match prepared.start(case.medium, progress) {
         Ok(start) => start,
         Err(problem) => return vec![problem.to_string()],
     };

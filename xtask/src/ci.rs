@@ -83,6 +83,9 @@ fn format() -> Outcome {
     outcome_of(cargo(&["fmt", "--all", "--", "--check"]))
 }
 
+/// The package of the loader for UEFI.
+const LOADER: &str = "bulkhead-uefi";
+
 fn lint_host() -> Outcome {
     outcome_of(cargo(&[
         "clippy",
@@ -104,6 +107,10 @@ fn lint_target() -> Outcome {
         }
         command.args(["--", "-D", "warnings"]);
         findings.extend(outcome_of(command)?);
+        if let Some(mut command) = toolchain::loader_command(class, "clippy")? {
+            command.args(["--quiet", "-p", LOADER, "--", "-D", "warnings"]);
+            findings.extend(outcome_of(command)?);
+        }
     }
     Ok(findings)
 }

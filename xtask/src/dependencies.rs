@@ -44,9 +44,13 @@ const RULES: &[(&str, &[&str])] = &[
             "sched/remote",
             "abi",
             "arch/api",
+            "loader/plan",
             "services/attest",
         ],
     ),
+    // A plan says where a system goes in memory: the host tool writes a plan, and a loader reads it.
+    ("loader/plan", &[]),
+    ("loader/uefi", &["loader/plan"]),
     // An instrument of the hypervisor's developers: no user's tool depends on it.
     ("bench", &["cli", "image", "manifest", "sched", "arch/api"]),
     // The stack of a class binary, from its machine code.

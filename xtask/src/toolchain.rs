@@ -111,12 +111,31 @@ pub fn for_target(class: Class, subcommand: &str) -> Command {
 /// `cargo SUBCOMMAND --target ...` for packages of a class.
 pub fn target_command(class: Class, subcommand: &str) -> Result<Command, String> {
     let mut command = for_target(class, subcommand);
+    build_library(&mut command, class)?;
+    Ok(command)
+}
+
+/// `cargo SUBCOMMAND --target ...` for the loader of a class, if the class starts from UEFI.
+pub fn loader_command(class: Class, subcommand: &str) -> Result<Option<Command>, String> {
+    let Some(uefi) = class.0.uefi() else {
+        return Ok(None);
+    };
+    let mut command = Command::new(cargo());
+    command
+        .args([subcommand, "--target", uefi.target])
+        .current_dir(root());
+    build_library(&mut command, class)?;
+    Ok(Some(command))
+}
+
+/// Has the compiler's own library built from its source, where there is the source.
+fn build_library(command: &mut Command, class: Class) -> Result<(), String> {
     if has_library_source()? {
         command.env("RUSTC_BOOTSTRAP", "1");
         command.args(["-Zbuild-std=core,compiler_builtins"]);
         command.arg(format!("-Zbuild-std-features={}", class.library()));
     }
-    Ok(command)
+    Ok(())
 }
 
 fn has_library_source() -> Result<bool, String> {

@@ -73,6 +73,9 @@ struct OwnRecipe {
     script: String,
 }
 
+/// The package of the loader for UEFI.
+const LOADER: &str = "bulkhead-uefi";
+
 /// First minor version of the compiler that knows all flags of every recipe.
 const FLAGS_SINCE: u32 = 92;
 
@@ -401,6 +404,26 @@ impl Workspace {
         })
     }
 
+    /// Returns the loader that starts systems from UEFI, for a target, and builds it first.
+    ///
+    /// # Errors
+    /// The error carries the message of the compiler.
+    pub fn loader(&self, target: &str, progress: &Progress) -> Result<PathBuf, Problem> {
+        let recipe = Recipe {
+            kind: String::new(),
+            target: target.to_owned(),
+            profile: PROFILE.to_owned(),
+            flags: String::new(),
+            spec: String::new(),
+            script: String::new(),
+        };
+        let program = LOADER.to_owned();
+        let built = || run(&mut self.cargo(&recipe, &[&program])?);
+        progress.step(&format!("building {LOADER}"), built)?;
+        let file = self.target.join(target).join(PROFILE).join(LOADER);
+        Ok(file.with_extension("efi"))
+    }
+
     /// Returns the program that answers for a policy of the user's own in simulations, and builds it first.
     ///
     /// # Errors
@@ -542,7 +565,8 @@ impl Workspace {
         if own_linker(&libraries).is_none() {
             // Debian's toolchain leaves out `rust-lld`. Debian's package `lld` is the same linker.
             let variable = format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_"));
-            command.env(variable, "ld.lld");
+            let is_pe = target.ends_with("-uefi");
+            command.env(variable, if is_pe { "lld-link" } else { "ld.lld" });
         }
         self.choose_programs(&mut command, programs, script);
         if let Some(tailoring) = &self.tailoring {

@@ -9,13 +9,14 @@ use crate::build::own_policy::OwnCrate;
 use crate::build::payload::Payload;
 use crate::build::payloads::{self, Payloads, Request};
 use crate::build::policies::Policies;
+use crate::build::start::Uefi;
 use crate::build::variant::{self, Choice, Tailoring};
 use crate::emulator::attach::Attachments;
 use crate::emulator::launch::Board;
 use crate::problem::Problem;
 use crate::sign::{self, PrivateKey};
 use crate::ui::progress::Progress;
-use crate::{build::host, build::iso, class, ui::terminal};
+use crate::{build::efi, build::host, build::iso, class, ui::terminal};
 use bulkhead_abi::own_policy;
 use bulkhead_manifest::board::Emulator;
 use bulkhead_manifest::parts::{self, UsedPart};
@@ -54,6 +55,38 @@ pub struct Options {
     pub built_once: bool,
     /// The file with the private key that signs the image.
     pub sign: Option<PathBuf>,
+}
+
+/// The way in which the emulator starts a system.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Medium {
+    /// The emulator itself loads the flashable file.
+    #[default]
+    Direct,
+    /// The board's firmware starts the ISO file.
+    Disc,
+    /// UEFI firmware starts the PE file.
+    Uefi,
+}
+
+impl Medium {
+    /// Returns the name of the file that the board starts from.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "the flashable file",
+            Self::Disc => "an ISO file",
+            Self::Uefi => "UEFI",
+        }
+    }
+
+    /// Returns the option that asks for the medium.
+    fn option(self) -> &'static str {
+        match self {
+            Self::Direct => "",
+            Self::Disc => "iso",
+            Self::Uefi => "efi",
+        }
+    }
 }
 
 /// A system, ready to run.
@@ -164,27 +197,53 @@ impl Prepared {
         iso::make(&self.flash)
     }
 
-    /// Returns the emulator and the file that it starts: the flashable file, or with `iso` the ISO file.
+    /// Returns the PE file that starts the system from UEFI, and the way in which the class starts so.
     ///
     /// # Errors
-    /// As [`Prepared::emulator`] and [`Prepared::disc`], or the emulator starts from no disc.
-    pub fn start(&self, iso: bool) -> Result<(Emulator, Cow<'_, [u8]>), Problem> {
-        let mut emulator = self.emulator()?;
-        if !iso {
-            return Ok((emulator, Cow::Borrowed(&self.flash)));
-        }
-        let file = self.disc()?;
+    /// Boards of the class have no UEFI, or the loader cannot be built.
+    pub fn efi(&self, progress: &Progress) -> Result<(Vec<u8>, &'static Uefi), Problem> {
         let board = self.system.board();
-        if emulator.disc.is_empty() {
+        let class = class::of(board);
+        let uefi = class.uefi().ok_or_else(|| {
+            Problem::usage(format!("board `{}` does not start from UEFI", board.name))
+                .remedy(format!("load {} on the board", class.flash_name()))
+        })?;
+        let loader = Workspace::locate()?.loader(uefi.target, progress)?;
+        let loader = fs::read(&loader).map_err(Problem::io(loader.display()))?;
+        Ok((efi::make(&loader, uefi, &self.flash, &self.system)?, uefi))
+    }
+
+    /// Returns the emulator and the file that it starts.
+    ///
+    /// # Errors
+    /// As [`Prepared::emulator`], [`Prepared::disc`] and [`Prepared::efi`], or the emulator does not start
+    /// from this medium.
+    pub fn start(&self, medium: Medium, progress: &Progress) -> Result<(Emulator, Cow<'_, [u8]>), Problem> {
+        let mut emulator = self.emulator()?;
+        let (file, arguments) = match medium {
+            Medium::Direct => return Ok((emulator, Cow::Borrowed(&self.flash))),
+            Medium::Disc => (self.disc()?, emulator.disc.clone()),
+            Medium::Uefi => {
+                let (file, uefi) = self.efi(progress)?;
+                let payloads = Payloads::new(host::cache_folder());
+                let firmware = payloads.provide(Request::Whole(uefi.firmware), progress)?;
+                let firmware = firmware.display().to_string();
+                let arguments = emulator.uefi.iter();
+                let arguments = arguments.map(|argument| argument.replace("{firmware}", &firmware));
+                (file, arguments.collect())
+            }
+        };
+        let board = self.system.board();
+        if arguments.is_empty() {
             return Err(Problem::usage(format!(
-                "the emulator of board `{}` does not start from an ISO file",
-                board.name
+                "the emulator of board `{}` does not start from {}",
+                board.name,
+                medium.name()
             ))
-            .remedy("leave out --iso"));
+            .remedy(format!("leave out --{}", medium.option())));
         }
         let own = board.emulator.as_ref().map_or(0, |own| own.arguments.len());
-        let disc = emulator.disc.clone();
-        emulator.arguments.splice(..own, disc);
+        emulator.arguments.splice(..own, arguments);
         Ok((emulator, Cow::Owned(file)))
     }
 

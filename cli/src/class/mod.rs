@@ -17,6 +17,7 @@ mod x86_64;
 
 use crate::build::linker::Link;
 use crate::build::payload::Payload;
+use crate::build::start::Uefi;
 use crate::serial::health::Event;
 use bulkhead_arch_api::ClassFacts;
 use bulkhead_manifest::system::Partition;
@@ -138,6 +139,10 @@ pub trait Tool: Sync {
     /// Tells whether a board of the class starts from a disc, see [`crate::build::iso`].
     fn starts_from_disc(&self) -> bool {
         false
+    }
+    /// Returns how a board of the class starts from UEFI, see [`crate::build::efi`], if it does.
+    fn uefi(&self) -> Option<&'static Uefi> {
+        None
     }
     /// Returns the guest that starts a VM's program on the bare board, if the CPU's state after a reset is
     /// not the one that such a program begins in.

@@ -12,6 +12,8 @@ use std::path::Path;
 
 /// The name of the ISO file.
 const DISC: &str = "bulkhead.iso";
+/// The name of the PE file.
+const EFI: &str = "bulkhead.efi";
 
 pub(super) fn run(args: &BuildArgs) -> Result<Code, Problem> {
     let progress = Progress::new();
@@ -22,6 +24,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<Code, Problem> {
     };
     let prepared = prepare(&args.system, &options, &progress)?;
     let disc = args.iso.then(|| prepared.disc()).transpose()?;
+    let efi = args.efi.then(|| prepared.efi(&progress)).transpose()?;
     drop(progress);
     let folder = &args.output;
     fs::create_dir_all(folder).map_err(Problem::io(folder.display()))?;
@@ -39,6 +42,12 @@ pub(super) fn run(args: &BuildArgs) -> Result<Code, Problem> {
     if let Some(disc) = &disc {
         files.push((DISC, disc, "starts a PC, from a disc or a USB stick"));
     }
+    let how = efi.as_ref().map_or_else(String::new, |(_, uefi)| {
+        format!("UEFI starts it; as EFI/BOOT/{} from any medium", uefi.file)
+    });
+    if let Some((efi, _)) = &efi {
+        files.push((EFI, efi, &how));
+    }
     let mut inputs = prepare::inputs(&args.system);
     inputs.extend(prepared.inputs().map(Path::to_owned));
     // All before the first is written: a payload may have the name of any of them.
@@ -49,7 +58,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<Code, Problem> {
     // Of another class, or of an earlier time: on a board it would be the wrong one.
     for stale in class::all()
         .map(class::Tool::flash_name)
-        .chain([DISC])
+        .chain([DISC, EFI])
         .filter(|stale| files.iter().all(|(name, ..)| name != stale))
     {
         let path = folder.join(stale);

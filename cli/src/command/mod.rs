@@ -30,6 +30,7 @@ mod timing;
 mod verify;
 mod verify_quote;
 
+use crate::build::prepare::Medium;
 use crate::build::variant::{self, Choice};
 use crate::hex;
 use crate::problem::{Code, Problem};
@@ -254,6 +255,8 @@ writes out/bulkhead.bin (class binary and system image: load this on the board),
 image alone) and out/memory-map.txt. The first has another name on some boards: bulkhead.elf on a PC.
   bulkhead build system.toml -o out --iso
 writes out/bulkhead.iso too, for a disc or a USB stick that starts a PC.
+  bulkhead build system.toml -o out --efi
+writes out/bulkhead.efi too. Copy it to EFI/BOOT/BOOTX64.EFI of a FAT file system, on Arm to EFI/BOOT/BOOTAA64.EFI.
   bulkhead build system.toml -o out --tailor
 compiles a hypervisor that has nothing but what the system uses; `bulkhead check` lists that.")]
 struct BuildArgs {
@@ -265,6 +268,9 @@ struct BuildArgs {
     /// Make bulkhead.iso, too, which starts a PC by GRUB
     #[arg(long)]
     iso: bool,
+    /// Make bulkhead.efi, too, which UEFI firmware starts
+    #[arg(long)]
+    efi: bool,
     /// Sign the image with this private key; the manifest has the public one (`[signature]`)
     #[arg(long, value_name = "NAME.key")]
     sign: Option<PathBuf>,
@@ -281,6 +287,17 @@ struct PartsArgs {
     /// Compile a hypervisor with exactly the parts and tables that the system uses
     #[arg(long, conflicts_with = "variant")]
     tailor: bool,
+}
+
+impl RunArgs {
+    /// Returns the way in which the emulator starts the system.
+    fn medium(&self) -> Medium {
+        match (self.iso, self.efi) {
+            (true, _) => Medium::Disc,
+            (_, true) => Medium::Uefi,
+            _ => Medium::Direct,
+        }
+    }
 }
 
 impl PartsArgs {
@@ -333,6 +350,9 @@ struct RunArgs {
     /// Start from the ISO file of `bulkhead build --iso`, as a PC does, instead of directly
     #[arg(long)]
     iso: bool,
+    /// Start from the PE file of `bulkhead build --efi`, by UEFI firmware, instead of directly
+    #[arg(long, conflicts_with = "iso")]
+    efi: bool,
     /// Sign the image with this private key; the manifest has the public one (`[signature]`)
     #[arg(long, value_name = "NAME.key")]
     sign: Option<PathBuf>,

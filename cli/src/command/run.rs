@@ -60,7 +60,7 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
         ..Options::default()
     };
     let prepared = prepare(&args.system, &options, &progress)?;
-    let (emulator, file) = prepared.start(args.iso)?;
+    let (emulator, file) = prepared.start(args.medium(), &progress)?;
     drop(progress);
     let kept = fit(&mut launch, &prepared, &args)?;
     let first = first_console(&prepared, args.console.as_deref())?;

@@ -159,6 +159,9 @@ tables! {
         bare "bare": Vec<String>, optional;
         /// arguments that start the ISO file `{image}`; instead of `arguments`
         disc "disc": Vec<String>, optional;
+        /// arguments that start the PE file `{image}` by the UEFI firmware `{firmware}`; instead of
+        /// `arguments`
+        uefi "uefi": Vec<String>, optional;
         /// parts of messages of the emulator; a message with such a part means nothing
         ignore "ignore": Vec<String>, optional;
     }

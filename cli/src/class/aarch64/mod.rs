@@ -8,9 +8,12 @@ mod syndrome;
 use super::{Code, Debugger, Hardware, Showcase, Symbols, Template, Tool, Untaken};
 use crate::build::linker::Link;
 use crate::build::payload::Payload;
+use crate::build::start::{Start, Uefi};
+use crate::problem::Problem;
 use crate::serial::health::Event;
 use bulkhead_arch_api::ClassFacts;
 use bulkhead_arch_api::class::{AARCH32, AARCH64};
+use bulkhead_loader_plan::{Piece, Range};
 use bulkhead_manifest::Board;
 use bulkhead_manifest::driver::Role;
 use bulkhead_manifest::system::{MappingKind, Partition};
@@ -21,6 +24,26 @@ static GIC_V2: Hardware = Hardware {
     suffix: "-gic-v2",
     feature: "gic-v2",
 };
+
+/// The start from UEFI: the flashable file is an arm64 `Image`, which runs where it lies.
+static UEFI: Uefi = Uefi {
+    target: "aarch64-unknown-uefi",
+    file: "BOOTAA64.EFI",
+    firmware: &payloads::UEFI,
+    start,
+};
+
+/// Places the whole file at the board's load address.
+fn start<'a>(flash: &'a [u8], board: &Board) -> Result<Start<'a>, Problem> {
+    let memory = Range {
+        base: board.load_address,
+        length: flash.len() as u64,
+    };
+    Ok(Start {
+        entry: board.load_address,
+        pieces: vec![Piece { memory, bytes: flash }],
+    })
+}
 
 /// Tells whether the hypervisor carries out accesses to this address one by one.
 fn is_emulated(partition: &Partition<'_>, address: u64) -> bool {
@@ -53,6 +76,10 @@ impl Tool for Aarch64 {
     fn target_changes(&self) -> &'static str {
         "features=\"+v8a,+strict-align,-neon,+fix-cortex-a53-835769\" \
          pre-link-args={\"gnu-lld\":[\"--fix-cortex-a53-843419\"]}"
+    }
+
+    fn uefi(&self) -> Option<&'static Uefi> {
+        Some(&UEFI)
     }
 
     fn hardware(&self) -> &'static [Hardware] {

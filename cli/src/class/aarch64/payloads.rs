@@ -3,6 +3,14 @@
 
 use crate::build::payload::{Payload, Source};
 
+/// The firmware of QEMU's board, for a VM or for the board itself.
+pub(super) const UEFI: Payload = Payload {
+    name: "qemu-efi-arm64",
+    description: "Debian's EDK2 (UEFI) for QEMU's board virt",
+    architecture: "arm64",
+    source: Source::File("qemu-efi-aarch64", "usr/share/qemu-efi-aarch64/QEMU_EFI.fd"),
+};
+
 /// Every payload.
 pub(super) const ALL: &[Payload] = &[
     Payload {
@@ -23,12 +31,7 @@ pub(super) const ALL: &[Payload] = &[
         architecture: "armhf",
         source: Source::Kernel("linux-image-armmp-lpae"),
     },
-    Payload {
-        name: "qemu-efi-arm64",
-        description: "Debian's EDK2 (UEFI) for QEMU's board virt",
-        architecture: "arm64",
-        source: Source::File("qemu-efi-aarch64", "usr/share/qemu-efi-aarch64/QEMU_EFI.fd"),
-    },
+    UEFI,
     Payload {
         name: "u-boot-arm64",
         description: "Debian's U-Boot for QEMU's board virt",

@@ -6,12 +6,57 @@ mod payloads;
 
 use super::{Code, Debugger, Showcase, Symbols, Template, Tool, Untaken};
 use crate::build::linker::Link;
-use crate::build::payload::Payload;
+use crate::build::payload::{Payload, Source};
+use crate::build::start::{Start, Uefi};
+use crate::problem::Problem;
 use crate::serial::health::Event;
 use bulkhead_arch_api::ClassFacts;
 use bulkhead_arch_api::class::X86_64;
+use bulkhead_loader_plan::{Piece, Range};
 use bulkhead_manifest::Board;
 use bulkhead_manifest::system::Partition;
+use object::LittleEndian as LE;
+use object::elf::{FileHeader64, PT_LOAD};
+use object::read::elf::{FileHeader, ProgramHeader};
+
+/// The firmware of QEMU's board.
+static OVMF: Payload = Payload {
+    name: "ovmf",
+    description: "Debian's EDK2 (UEFI) for QEMU's PC",
+    architecture: "amd64",
+    source: Source::File("ovmf", "usr/share/ovmf/OVMF.fd"),
+};
+
+/// The start from UEFI: the flashable file is an ELF file, which is entered as a PVH loader does.
+static UEFI: Uefi = Uefi {
+    target: "x86_64-unknown-uefi",
+    file: "BOOTX64.EFI",
+    firmware: &OVMF,
+    start,
+};
+
+/// Places the segments of the file.
+fn start<'a>(flash: &'a [u8], _board: &Board) -> Result<Start<'a>, Problem> {
+    segments(flash).map_err(|error| Problem::new(format!("the flashable file: {error}")))
+}
+
+fn segments(flash: &[u8]) -> object::Result<Start<'_>> {
+    let header = FileHeader64::<LE>::parse(flash)?;
+    let all = header.program_headers(LE, flash)?;
+    let mut pieces = Vec::new();
+    for segment in all.iter().filter(|segment| segment.p_type(LE) == PT_LOAD) {
+        let memory = Range {
+            base: segment.p_paddr(LE),
+            length: segment.p_memsz(LE),
+        };
+        let bytes = segment.data(LE, flash).unwrap_or_default();
+        pieces.push(Piece { memory, bytes });
+    }
+    Ok(Start {
+        entry: header.e_entry(LE),
+        pieces,
+    })
+}
 
 /// The class.
 pub struct X86;
@@ -36,6 +81,10 @@ impl Tool for X86 {
 
     fn starts_from_disc(&self) -> bool {
         true
+    }
+
+    fn uefi(&self) -> Option<&'static Uefi> {
+        Some(&UEFI)
     }
 
     fn showcase(&self) -> Option<Showcase> {
