@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* revision: major << 16 | minor */
-#define BULKHEAD_ABI_VERSION                       0x10006u
+#define BULKHEAD_ABI_VERSION                       0x10007u
 
 /* function identifiers (x0, r0) */
 #define BULKHEAD_FUNCTION_BASE                     0xc6000000u
@@ -24,6 +24,7 @@
 #define BULKHEAD_PARTITION_STOP                    0xc6000102u
 #define BULKHEAD_PARTITION_RESTART                 0xc6000103u
 #define BULKHEAD_PARTITION_KICK                    0xc6000104u
+#define BULKHEAD_PARTITION_MEASURE                 0xc6000105u
 #define BULKHEAD_EVENT_WAIT                        0xc6000200u
 #define BULKHEAD_EVENT_POLL                        0xc6000201u
 #define BULKHEAD_EVENT_SIGNAL                      0xc6000202u
@@ -56,6 +57,7 @@
 #define BULKHEAD_INTERRUPT_BIND                    0xc6000b00u
 #define BULKHEAD_INTERRUPT_DONE                    0xc6000b01u
 #define BULKHEAD_INTERRUPT_UNBIND                  0xc6000b02u
+#define BULKHEAD_SECRET_TAKE                       0xc6000c00u
 #define BULKHEAD_CHANNEL_PLACE                     0xc6000d00u
 #define BULKHEAD_CHANNEL_DOORBELL                  0xc6000d01u
 #define BULKHEAD_CHANNEL_HOLD                      0xc6000d02u
@@ -95,6 +97,7 @@
 #define BULKHEAD_KIND_LOCK                         9u
 #define BULKHEAD_KIND_DEVICE                       10u
 #define BULKHEAD_KIND_INTERRUPT                    11u
+#define BULKHEAD_KIND_SECRET                       12u
 #define BULKHEAD_KIND_CHANNEL                      13u
 #define BULKHEAD_KIND_SERVICE                      14u
 

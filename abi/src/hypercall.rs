@@ -64,6 +64,11 @@ pub enum Operation {
     ///
     /// Without this call, a partition that hangs would look like one that computes.
     PartitionKick = 0x0104,
+    /// Partition: a measurement, of it or of what runs it, as x2 says (see
+    /// [`crate::measurement::Measurement`]). Result x1 to x4: SHA-256, little-endian. Right: `READ`.
+    ///
+    /// Without this call, no program could tell a verifier far away what runs here.
+    PartitionMeasure = 0x0105,
     /// Event gate: block until an event is pending, or until x2 (nanoseconds since boot, 0 = for ever).
     /// Result x1: the events, a bitmap, which are consumed. Right: `READ`.
     ///
@@ -248,6 +253,12 @@ pub enum Operation {
     /// Without this call, a driver that gives its device back would go on to receive interrupts of the next
     /// driver.
     InterruptUnbind = 0x0B02,
+    /// Secret: the secret of the caller. Result x1 to x4: its 32 bytes, little-endian. The capability is then
+    /// gone until the partition starts anew. Right: `READ`.
+    ///
+    /// Without this call, a partition would need a secret in its image, which is the same on each board and
+    /// which everybody can read who has the image.
+    SecretTake = 0x0C00,
     /// Channel: where the caller sees it. Result x1: the guest address; x2: its bytes; x3: the caller's side
     /// in bits 7:0, the number of sides in bits 15:8, bit 16 set if the caller may write the memory.
     /// `WrongState` if the caller is no side of it. Right: `READ`.
@@ -330,10 +341,24 @@ pub enum Operation {
     ServiceKept = 0x0F00,
 }
 
+/// Returns these operations in the order of their numbers.
+const fn in_order<const N: usize>(mut all: [Operation; N]) -> [Operation; N] {
+    let mut end = 1;
+    while end < N {
+        let mut at = end;
+        while at > 0 && all[at - 1] as u16 > all[at] as u16 {
+            (all[at - 1], all[at]) = (all[at], all[at - 1]);
+            at -= 1;
+        }
+        end += 1;
+    }
+    all
+}
+
 /// Makes [`Group`], and a type for the operations of each group. So the code of a part meets no operation of
 /// another part.
 macro_rules! groups {
-    ($($(#[$doc:meta])* $group:ident: $operations:ident { $($operation:ident),* $(,)? })*) => {
+    ($($(#[$doc:meta])* $group:ident: $operations:ident of $part:expr, { $($operation:ident),* $(,)? })*) => {
         $(
             $(#[$doc])*
             #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -353,6 +378,17 @@ macro_rules! groups {
         }
 
         impl Operation {
+            /// All operations, in numeric order.
+            pub const ALL: &'static [Self] = &in_order([$($(Self::$operation,)*)*]);
+
+            /// Returns the part of the kernel that the operation belongs to, `None` for the core.
+            #[must_use]
+            pub const fn part(self) -> Option<Part> {
+                match self.group() {
+                    $(Group::$group(_) => $part,)*
+                }
+            }
+
             /// Returns the operation as one of its group.
             #[inline]
             #[must_use]
@@ -367,105 +403,37 @@ macro_rules! groups {
 
 groups! {
     /// The operations of the core.
-    Core: CoreOperation {
+    Core: CoreOperation of None, {
         Null, Version, PartitionStatus, PartitionStart, PartitionStop, PartitionRestart, PartitionKick,
         EventWait, EventPoll, EventSignal, TimerNow, TimerSleep, ConsoleWrite, ConsoleRead, CapabilityDerive,
         CapabilityGrant, CapabilityRevoke, CapabilityDelete, CapabilityInspect, CapabilityFind, ScheduleStatus,
         ScheduleChange,
     }
     /// The operation about upcalls.
-    Upcall: UpcallOperation { EventUpcall }
+    Upcall: UpcallOperation of Some(Part::Upcalls), { EventUpcall }
     /// The operations about ports and replies.
-    Port: PortOperation {
+    Port: PortOperation of Some(Part::Ports), {
         PortSend, PortReceive, PortTryReceive, PortSendReceive, PortSendReceiveDonate, PortReceiveDonate,
         PortResume, PortReply,
     }
     /// The operations about locks.
-    Lock: LockOperation { LockTake, LockTryTake, LockRelease }
+    Lock: LockOperation of Some(Part::Locks), { LockTake, LockTryTake, LockRelease }
     /// The operations about channels.
-    Channel: ChannelOperation { ChannelPlace, ChannelDoorbell }
+    Channel: ChannelOperation of Some(Part::Channels), { ChannelPlace, ChannelDoorbell }
     /// The operations about what a partition has only while it holds it.
-    Lent: LentOperation {
+    Lent: LentOperation of Some(Part::Lent), {
         DeviceHold, DeviceRelease, ChannelHold, ChannelRelease, InterruptBind, InterruptDone, InterruptUnbind,
     }
     /// The operations of servers.
-    Service: ServiceOperation {
+    Service: ServiceOperation of Some(Part::Services), {
         ServiceTake, ServiceAnswer, ServiceNews, ServiceInterrupt, ServiceRead, ServiceWrite, ServiceReach,
         ServiceKeep, ServiceKept,
     }
+    /// The operations about secrets.
+    Secret: SecretOperation of Some(Part::Secrets), { SecretTake, PartitionMeasure }
 }
 
 impl Operation {
-    /// Returns the part of the kernel that the operation belongs to, `None` for the core.
-    #[must_use]
-    pub const fn part(self) -> Option<Part> {
-        match self.group() {
-            Group::Core(_) => None,
-            Group::Upcall(_) => Some(Part::Upcalls),
-            Group::Port(_) => Some(Part::Ports),
-            Group::Lock(_) => Some(Part::Locks),
-            Group::Channel(_) => Some(Part::Channels),
-            Group::Lent(_) => Some(Part::Lent),
-            Group::Service(_) => Some(Part::Services),
-        }
-    }
-
-    /// All operations, in numeric order.
-    pub const ALL: &'static [Self] = &[
-        Self::Null,
-        Self::Version,
-        Self::PartitionStatus,
-        Self::PartitionStart,
-        Self::PartitionStop,
-        Self::PartitionRestart,
-        Self::PartitionKick,
-        Self::EventWait,
-        Self::EventPoll,
-        Self::EventSignal,
-        Self::EventUpcall,
-        Self::TimerNow,
-        Self::TimerSleep,
-        Self::ConsoleWrite,
-        Self::ConsoleRead,
-        Self::CapabilityDerive,
-        Self::CapabilityGrant,
-        Self::CapabilityRevoke,
-        Self::CapabilityDelete,
-        Self::CapabilityInspect,
-        Self::CapabilityFind,
-        Self::ScheduleStatus,
-        Self::ScheduleChange,
-        Self::PortSend,
-        Self::PortReceive,
-        Self::PortTryReceive,
-        Self::PortSendReceive,
-        Self::PortSendReceiveDonate,
-        Self::PortReceiveDonate,
-        Self::PortResume,
-        Self::PortReply,
-        Self::LockTake,
-        Self::LockTryTake,
-        Self::LockRelease,
-        Self::DeviceHold,
-        Self::DeviceRelease,
-        Self::InterruptBind,
-        Self::InterruptDone,
-        Self::InterruptUnbind,
-        Self::ChannelPlace,
-        Self::ChannelDoorbell,
-        Self::ChannelHold,
-        Self::ChannelRelease,
-        Self::ServiceTake,
-        Self::ServiceAnswer,
-        Self::ServiceNews,
-        Self::ServiceInterrupt,
-        Self::ServiceRead,
-        Self::ServiceWrite,
-        Self::ServiceReach,
-        Self::ServiceKeep,
-        Self::ServiceKept,
-    ];
-
     /// Returns the operation with this number, if there is one.
     #[must_use]
     pub const fn from_number(number: u16) -> Option<Self> {
@@ -529,6 +497,8 @@ impl Operation {
             | Self::PortSendReceiveDonate
             | Self::PortReceiveDonate
             | Self::PortResume
+            | Self::PartitionMeasure
+            | Self::SecretTake
             | Self::ServiceTake
             | Self::ServiceReach => 4,
         }
@@ -559,6 +529,8 @@ pub enum ObjectKind {
     Device = 10,
     /// The interrupt line of such a device.
     Interrupt = 11,
+    /// The secret of its holder, which can be taken once.
+    Secret = 12,
     /// A channel: memory that its sides share, and a doorbell.
     Channel = 13,
     /// The accesses of clients to the windows that a partition serves.
@@ -600,6 +572,7 @@ impl ObjectKind {
             9 => Some(Self::Lock),
             10 => Some(Self::Device),
             11 => Some(Self::Interrupt),
+            12 => Some(Self::Secret),
             13 => Some(Self::Channel),
             14 => Some(Self::Service),
             _ => None,
@@ -710,7 +683,7 @@ impl Error {
 /// `Stopping` meanwhile.
 pub const ORDER_SPACE_NS: u64 = 1_000_000;
 /// ABI revision: `major << 16 | minor`. A new minor adds operations, a new major changes some.
-pub const ABI_VERSION: u32 = 1 << 16 | 6;
+pub const ABI_VERSION: u32 = 1 << 16 | 7;
 /// Indices a partition's capability space can hold in this build.
 pub const CAPABILITY_SLOTS: usize = capability_slots(TABLES);
 /// Indices a partition's capability space can hold under a class binary with tables of this size.

@@ -56,6 +56,7 @@ pub mod atomic;
 pub mod framing;
 pub mod hypercall;
 pub mod log;
+pub mod measurement;
 pub mod own_policy;
 pub mod parts;
 pub mod size;

@@ -79,6 +79,14 @@ pub const VCPUS: usize = LAYOUT.vcpus.1;
 const UNUSED: usize = limit(0x180, 0x5600);
 /// Unused bytes after a crash record.
 const CRASH_UNUSED: usize = limit(16, 432);
+/// Bytes of the device secret, and of each secret that follows from it.
+pub const SECRET_LEN: usize = 32;
+/// First bytes of what is handed over.
+pub const HANDOVER_MAGIC: [u8; 8] = *b"BULKSEED";
+/// Bytes that are handed over.
+pub const HANDOVER_LEN: usize = HANDOVER_MAGIC.len() + SECRET_LEN;
+/// The place of these bytes: bytes from the start of the area.
+pub const HANDOVER: usize = core::mem::offset_of!(Header, handover);
 /// "None" where a number is expected.
 pub const NONE: u32 = u32::MAX;
 
@@ -176,7 +184,10 @@ pub struct Header {
     pub trace_base: AtomicU64,
     /// Records of each ring, a power of two; 0 if nothing is traced.
     pub trace_records: AtomicU32,
-    unused: [AtomicU8; 140],
+    unused: [AtomicU8; 100],
+    /// The place where the boot stage before the hypervisor leaves the device secret: [`HANDOVER_MAGIC`] and
+    /// [`SECRET_LEN`] bytes. A hypervisor with secrets reads them once, and leaves zeros.
+    pub handover: [AtomicU32; HANDOVER_LEN / 4],
 }
 
 /// No crash.
@@ -430,7 +441,8 @@ impl Header {
             noted: AtomicU64::new(0),
             trace_base: AtomicU64::new(0),
             trace_records: AtomicU32::new(0),
-            unused: [const { AtomicU8::new(0) }; 140],
+            unused: [const { AtomicU8::new(0) }; 100],
+            handover: [const { AtomicU32::new(0) }; HANDOVER_LEN / 4],
         }
     }
 

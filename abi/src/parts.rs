@@ -101,6 +101,8 @@ parts! {
     TaskFloats = 22, "task-floats";
     /// Regions that a partition has while it holds memory; class armv8m. No variant has it.
     HeldRegions = 23, "held-regions";
+    /// Secrets of partitions that follow from the secret of the device. No variant has them.
+    Secrets = 24, "secrets";
 }
 
 impl Part {
@@ -112,6 +114,7 @@ impl Part {
             Self::FrameRing => Parts::of(&[Self::Networks]),
             Self::Lent => Parts::of(&[Self::Channels, Self::Ports]),
             Self::HeldRegions => Parts::of(&[Self::Channels, Self::Ports, Self::Lent]),
+            Self::Secrets => Parts::of(&[Self::Signature]),
             _ => Parts::NONE,
         }
     }
@@ -221,13 +224,14 @@ pub const VARIANTS: [Variant; 3] = [
 ];
 
 /// The parts that are only in a class binary for one system: the policy of the user's own, the keys of the
-/// system's owner, and on a microcontroller what few systems use.
+/// system's owner, secrets, and on a microcontroller what few systems use.
 pub const TAILORED: Parts = Parts::of(&[
     Part::OwnPolicy,
     Part::SecondPcpu,
     Part::Signature,
     Part::TaskFloats,
     Part::HeldRegions,
+    Part::Secrets,
 ]);
 
 /// All parts but those.

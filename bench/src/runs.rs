@@ -375,6 +375,7 @@ pub(crate) fn launch() -> Launch {
         trace: false,
         kept: Vec::new(),
         class: None,
+        device_secret: None,
     }
 }
 

@@ -58,6 +58,8 @@ pub mod random;
 #[cfg(target_os = "none")]
 pub mod report;
 #[cfg(target_os = "none")]
+pub mod secret;
+#[cfg(target_os = "none")]
 pub mod service;
 pub mod startup_page;
 #[cfg(target_os = "none")]

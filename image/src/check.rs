@@ -19,6 +19,7 @@
 //! | `channels` | channels, and the partitions at them |
 //! | `served` | windows that partitions answer |
 //! | `access` | capabilities, watches |
+//! | `secrets` | capabilities for secrets |
 
 mod access;
 mod board;
@@ -32,6 +33,7 @@ mod ports;
 mod registers;
 mod residents;
 mod schedules;
+mod secrets;
 mod served;
 
 use crate::digest::Sha256;

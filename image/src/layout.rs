@@ -433,14 +433,14 @@ records! {
         index: U32,
         /// `bulkhead_abi::ObjectKind` as a number.
         kind: U32,
-        /// Which object of that kind: a partition, an event gate / console by its partition's number, the
-        /// schedules of a pCPU by its number, a port, or a channel.
+        /// Which object of that kind: a partition, an event gate, a console or a secret by its partition's
+        /// number, the schedules of a pCPU by its number, a port, or a channel.
         object: U32,
         /// `bulkhead_abi::Rights` as a number.
         rights: U32,
         /// Of a capability for a port: in bits 7:0 the messages of the holder for which the port keeps room,
-        /// in bits 15:8 the event that a message which has to wait raises at the holder's gate, plus one (0 =
-        /// none). Else 0.
+        /// in bits 15:8 the event that a message which has to wait raises at the holder's gate, plus one (0:
+        /// no event). Of a capability for a secret: `SECRET_OF_*`. Else 0.
         detail: U32,
         /// Name the holder knows it by.
         name: Name,

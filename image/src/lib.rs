@@ -33,6 +33,7 @@ mod digest;
 mod error;
 pub mod layout;
 mod limits;
+mod measure;
 mod name;
 mod number;
 mod reader;

@@ -216,6 +216,11 @@ impl<'a> Image<'a> {
         self.name(&self.header.board)
     }
 
+    /// Returns the header.
+    pub(crate) const fn header(&self) -> &'a Header {
+        self.header
+    }
+
     /// Returns the version of the system; 0 if it has none.
     #[must_use]
     pub const fn version(&self) -> u64 {

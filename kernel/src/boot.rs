@@ -14,8 +14,9 @@ use crate::log::{Entries, LogLine, numbered};
 use crate::mailbox::bit;
 use crate::network::OUTSIDE;
 use crate::partition::{Launch, Request};
-use crate::parts::{EARLY_HANDLERS, MASK_WORDS, NETWORKS};
+use crate::parts::{EARLY_HANDLERS, If, MASK_WORDS, NETWORKS, SECRETS};
 use crate::port::PortId;
+use crate::secret::{NoDeviceSecret, hand_out};
 use crate::shared::Shared;
 use crate::system::{System, windows};
 use crate::terminal::Reader;
@@ -77,6 +78,8 @@ pub enum BootError {
     Start(PcpuId, StartError),
     /// A pCPU came up before the system was prepared, or twice.
     Unexpected(PcpuId),
+    /// A partition has a secret, and the boot stage before has left no device secret.
+    NoDeviceSecret(If<SECRETS, NoDeviceSecret>),
 }
 
 impl BootError {
@@ -115,6 +118,7 @@ impl BootError {
             }
             Self::Start(PcpuId(pcpu), _) => ("pCPU ", pcpu, " did not start, firmware says ", None),
             Self::Unexpected(PcpuId(pcpu)) => ("pCPU ", pcpu, " came up unexpectedly", None),
+            Self::NoDeviceSecret(_) => return LogLine::of("no device secret was handed over"),
         };
         line.text(what).decimal(number.into()).text(why);
         if let Some(address) = address {
@@ -247,6 +251,7 @@ fn prepare<'i, A: Arch, D: Drivers, S: Sha256>(
     let time = *shared
         .time
         .call_once(|| Timebase::new(machine.now(), machine.hertz()));
+    let device = hand_out::take_over(machine);
     open_log(machine, drivers, shared, hooks.version);
     let system = understand(shared, image, hooks, time)?;
     shared.recorder.describe(system);
@@ -285,6 +290,7 @@ fn prepare<'i, A: Arch, D: Drivers, S: Sha256>(
         connect(machine, drivers, shared, system);
     }
     endow_capabilities(shared, system)?;
+    hand_out::hand_out(shared, system, device, &hooks.digest).map_err(BootError::NoDeviceSecret)?;
     autostart(shared, system);
     end_if_all_stopped(machine, drivers, shared, system);
     if let Some(line) = drivers.receive_line() {

@@ -13,7 +13,8 @@
 //! **One-time capabilities.** A reply capability is derived from nothing, and nothing can be derived from it.
 //! Its slot is free as soon as its call has ended, for any reason. So calls that their callers give up take
 //! no room. The index of a reply capability names its call besides its slot ([`ReplyIndex`]). So an index
-//! that is kept for too long never names the call of another vCPU.
+//! that is kept for too long never names the call of another vCPU. Nothing can be derived from the capability
+//! for a secret either, and its use takes it away. The next life of its holder has it again.
 //!
 //! **Derivation.** A capability and everything derived from it, in any space, stand next to each other in a
 //! doubly linked list in pre-order. Each entry has its depth. The descendants of an entry are the entries
@@ -484,7 +485,7 @@ impl<R: RelaxStrategy> Spaces<R> {
         if !capability.rights.contains(rights) {
             return Err(Error::NoRight);
         }
-        if capability.kind == ObjectKind::Reply {
+        if matches!(capability.kind, ObjectKind::Reply | ObjectKind::Secret) {
             return Err(Error::WrongKind);
         }
         let (slot, child_place) = derivations.take_slot(receiver).ok_or(Error::NoSpace)?;

@@ -6,8 +6,9 @@ use crate::channel::command::{ChannelCommand, ChannelId};
 use crate::lent::command::LentCommand;
 use crate::lock::LockId;
 use crate::lock::command::LockCommand;
-use crate::parts::{CHANNELS, If, LENT, LOCKS, PORTS, SERVICES, UPCALLS};
+use crate::parts::{CHANNELS, If, LENT, LOCKS, PORTS, SECRETS, SERVICES, UPCALLS};
 use crate::port::command::PortCommand;
+use crate::secret::command::SecretCommand;
 use crate::service::command::Service;
 use crate::upcall::command::UpcallWish;
 use bulkhead_abi::Rights;
@@ -38,6 +39,8 @@ pub enum Command {
     Lent(ChannelId, If<LENT, LentCommand>),
     /// Serve the clients of this partition.
     Serve(PartitionId, If<SERVICES, Service>),
+    /// About the secret or the measurement of a partition.
+    Secret(PartitionId, If<SECRETS, SecretCommand>),
 }
 
 /// A command of the core that is answered at once.

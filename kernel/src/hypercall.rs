@@ -10,8 +10,8 @@ use crate::cap::{Spaces, rights};
 use crate::channel::command::ChannelId;
 use crate::command::{Command, CoreCommand, WRITE_LEN, WaitCommand};
 use crate::lock::LockId;
-use crate::parts::{CHANNELS, LENT, LOCKS, PORTS, SERVICES, UPCALLS, decoded};
-use crate::{channel, lent, lock, port, service, upcall};
+use crate::parts::{CHANNELS, LENT, LOCKS, PORTS, SECRETS, SERVICES, UPCALLS, decoded};
+use crate::{channel, lent, lock, port, secret, service, upcall};
 use bulkhead_abi::hypercall::{CoreOperation, Group, UpcallOperation};
 use bulkhead_abi::status::StartOptions;
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
@@ -33,7 +33,9 @@ const fn rule(operation: Operation) -> Option<(ObjectKind, Rights)> {
         | Operation::CapabilityInspect
         | Operation::CapabilityFind
         | Operation::PortResume => None,
-        Operation::PartitionStatus => Some((ObjectKind::Partition, Rights::READ)),
+        Operation::PartitionStatus | Operation::PartitionMeasure => {
+            Some((ObjectKind::Partition, Rights::READ))
+        }
         Operation::PartitionStart
         | Operation::PartitionStop
         | Operation::PartitionRestart
@@ -66,6 +68,7 @@ const fn rule(operation: Operation) -> Option<(ObjectKind, Rights)> {
             Some((ObjectKind::Channel, Rights::READ))
         }
         Operation::ChannelDoorbell => Some((ObjectKind::Channel, Rights::WRITE)),
+        Operation::SecretTake => Some((ObjectKind::Secret, Rights::READ)),
         Operation::ServiceTake | Operation::ServiceNews | Operation::ServiceRead | Operation::ServiceKept => {
             Some((ObjectKind::Service, Rights::READ))
         }
@@ -86,7 +89,11 @@ pub fn decode<R: RelaxStrategy>(
     caller: PartitionId,
     spaces: &Spaces<R>,
 ) -> Result<Command, Error> {
-    let operation = Operation::from_number(call.operation).ok_or(Error::NotSupported)?;
+    // A build without secrets has no code for them, not even an entry in a table of jumps.
+    let is_secret = |operation| matches!(operation, Operation::SecretTake | Operation::PartitionMeasure);
+    let operation = Operation::from_number(call.operation)
+        .filter(|operation| SECRETS || !is_secret(*operation))
+        .ok_or(Error::NotSupported)?;
     let [x1, x2, ..] = call.arguments;
     let (object, held) = match rule(operation) {
         None => (caller.0, Rights::NONE),
@@ -127,6 +134,10 @@ pub fn decode<R: RelaxStrategy>(
         Group::Service(operation) => Command::Serve(
             PartitionId(object),
             decoded::<SERVICES, _>(|| service::command::decode(operation, call))?,
+        ),
+        Group::Secret(operation) => Command::Secret(
+            PartitionId(object),
+            decoded::<SECRETS, _>(|| secret::command::decode(operation, x1, x2))?,
         ),
     })
 }

@@ -64,6 +64,7 @@ mod policy;
 pub mod port;
 mod port_id;
 mod record;
+mod secret;
 mod semihosting;
 mod service;
 mod shared;

@@ -46,6 +46,8 @@ pub(crate) const TRACE: bool = PARTS.has(Part::Trace);
 pub(crate) const EARLY_HANDLERS: bool = PARTS.has(Part::EarlyHandlers);
 /// As [`PORTS`].
 pub(crate) const MASK_WORDS: bool = PARTS.has(Part::MaskWords);
+/// As [`PORTS`].
+pub(crate) const SECRETS: bool = PARTS.has(Part::Secrets);
 /// True if the hypervisor writes its log as text.
 pub(crate) const TEXT: bool = PARTS.has(Part::Text);
 

@@ -23,6 +23,7 @@ use crate::partition::Control;
 use crate::parts::HAS_SEATS;
 use crate::port::{self, Messages, PerPort, Port, Seat};
 use crate::record::Recorder;
+use crate::secret::{self, Secrets};
 use crate::service::Services;
 use crate::system::System;
 use crate::table::{PerPartition, PerPcpu, Table};
@@ -171,6 +172,8 @@ pub struct Shared<'i, R> {
     pub(crate) services: Services<R>,
     /// Interfaces to networks.
     pub(crate) nics: PerNic<TicketMutex<Nic, R>>,
+    /// Secrets of partitions.
+    pub(crate) secrets: Secrets,
     /// PCI functions.
     pub(crate) functions: [TicketMutex<Function, R>; MAX_FUNCTIONS],
     /// The partitions whose virtual UART has no room for output, as a bitmap.
@@ -207,6 +210,7 @@ impl<R: RelaxStrategy> Shared<'_, R> {
             flashes: Table::new([const { TicketMutex::new(Flash::new()) }; FLASHES]),
             services: Services::new(),
             nics: Table::new([const { TicketMutex::new(Nic::NOTHING) }; NIC_ENTRIES]),
+            secrets: secret::none(),
             functions: [const { TicketMutex::new(Function::new()) }; MAX_FUNCTIONS],
             starved: AtomicU32::new(0),
             ending: AtomicBool::new(false),

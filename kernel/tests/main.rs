@@ -33,6 +33,7 @@ mod prop_port;
 mod record;
 mod registers;
 mod schedule;
+mod secrets;
 mod service;
 mod start_on_loan;
 mod trace;

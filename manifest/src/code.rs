@@ -142,6 +142,7 @@ codes! {
     HexDamaged = "E109", "A file of Intel HEX is truncated or damaged.";
     NotMovable = "E110", "A program cannot be moved to another address.";
     BadKey = "E111", "Images cannot be signed for a key, or no image could ever be run.";
+    BadSecret = "E112", "A secret of a partition could be read by others, or is given twice.";
     IdlePcpu = "W101", "A pCPU is configured, but no vCPU uses it.";
     UnusedAction = "W102", "A health action can never be taken.";
     NeverStarted = "W103", "A partition is not started at boot, and no partition can start it.";

@@ -217,8 +217,15 @@ impl Found {
         }
     }
 
-    /// Notes what channels, ports, locks, services and networks need.
+    /// Notes what channels, ports, locks, services, networks and secrets need.
     fn of_objects(&mut self, manifest: &Manifest) {
+        for partition in &manifest.partitions {
+            let mut own = partition.capabilities.iter();
+            if let Some(secret) = own.find_map(|own| own.secret.as_ref()) {
+                let why = format!("partition `{}` has a secret", partition.name.value);
+                self.add(Part::Secrets, Some(secret.place), why);
+            }
+        }
         for channel in &manifest.channels {
             let name = &channel.name;
             self.add(

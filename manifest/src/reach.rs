@@ -191,6 +191,7 @@ const fn deeds(kind: ObjectKind) -> &'static [(Rights, &'static str)] {
         ObjectKind::Timer
         | ObjectKind::Reply
         | ObjectKind::Service
+        | ObjectKind::Secret
         | ObjectKind::Device
         | ObjectKind::Interrupt => &[],
     }
@@ -213,6 +214,7 @@ fn targets(kind: ObjectKind, object: usize, holdings: &Holdings, objects: &Objec
         ObjectKind::Timer
         | ObjectKind::Reply
         | ObjectKind::Service
+        | ObjectKind::Secret
         | ObjectKind::Device
         | ObjectKind::Interrupt => Vec::new(),
     }

@@ -33,6 +33,12 @@ impl Heard {
         }
     }
 
+    /// Returns the lines that begin with a word, without the word.
+    pub(crate) fn lines_of<'h>(&'h self, word: &'h str) -> impl Iterator<Item = &'h str> {
+        let lines = self.lines.iter();
+        lines.filter_map(move |line| line.strip_prefix(word)?.strip_prefix(' '))
+    }
+
     /// Tells whether there is as much as in `other`.
     fn reaches(&self, other: &Self) -> bool {
         self.lines.len() >= other.lines.len() && self.costs.len() >= other.costs.len()
@@ -96,7 +102,8 @@ pub(crate) fn differences(
     heard: &BTreeMap<String, Heard>,
 ) -> Vec<String> {
     let mut findings = Vec::new();
-    for (partition, own) in heard {
+    for (partition, most) in &case.bare {
+        let Some(own) = heard.get(partition) else { continue };
         let bare = match on_the_bare_board(prepared, launch, partition, own) {
             Ok(bare) => bare,
             Err(problem) => {
@@ -111,8 +118,7 @@ pub(crate) fn differences(
                 case.name
             );
         }
-        let nothing = BTreeMap::new();
-        let differences = bare.differences(own, case.bare.get(partition).unwrap_or(&nothing));
+        let differences = bare.differences(own, most);
         findings.extend(
             differences
                 .into_iter()

@@ -144,6 +144,8 @@ struct Text {
     conformance: Option<bool>,
     variant: Option<String>,
     sign: Option<String>,
+    device_secret: Option<u8>,
+    quote: Option<String>,
     weight: Option<Weight>,
     end: Option<End>,
     expect: BTreeMap<String, Vec<String>>,
@@ -204,6 +206,11 @@ pub struct Case {
     pub parts: Choice,
     /// The key in `tests/keys` that signs the image.
     pub sign: Option<PathBuf>,
+    /// The secret of the device, which has 32 such bytes. It is handed over at each reset.
+    pub device_secret: Option<u8>,
+    /// The console of a partition that prints a quote, and the key that has signed it. The nonce is the bytes
+    /// from 0 to 31.
+    pub quote: Option<String>,
     /// The most that the class binary may weigh.
     pub weight: Option<Weight>,
     /// The required end of the run.
@@ -436,15 +443,15 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         objcopy: merged(&base.objcopy, &case.objcopy),
         time_limit,
         real_limit,
-        long: case.long.or(base.long).unwrap_or(false)
-            || case
-                .long_unless
-                .as_ref()
-                .or(base.long_unless.as_ref())
-                .is_some_and(|payload| !Payloads::new(cache_folder()).has(payload)),
+        long: is_long(base, case),
         conformance: case.conformance.or(base.conformance).unwrap_or(false),
         parts,
         sign: signing_key(base, case),
+        quote: case.quote.clone().or_else(|| base.quote.clone()),
+        device_secret: case
+            .device_secret
+            .or(base.device_secret)
+            .filter(|byte| *byte != 0),
         weight: case.weight.or(base.weight),
         end,
         expect,
@@ -477,6 +484,13 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
             .or_else(|| base.bare.clone())
             .unwrap_or_default(),
     })
+}
+
+/// Tells whether a case takes minutes, here where a payload may have to be made first.
+fn is_long(base: &Text, case: &Text) -> bool {
+    let payload = case.long_unless.as_ref().or(base.long_unless.as_ref());
+    let lacks = payload.is_some_and(|payload| !Payloads::new(cache_folder()).has(payload));
+    lacks || case.long.or(base.long).unwrap_or(false)
 }
 
 /// Returns the key that signs the image of a case. The empty name stands for no key.

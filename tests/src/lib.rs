@@ -22,6 +22,7 @@ mod folders;
 mod function;
 mod peer;
 mod privilege;
+mod quote;
 mod registers;
 mod runner;
 pub mod stretch;

@@ -9,6 +9,7 @@ use crate::entries::Entries;
 use crate::exits::Exceptions;
 use crate::peer::Peer;
 use crate::privilege::Blocks;
+use crate::quote;
 use crate::stretch::{Instrument, Trouble, table};
 use crate::verdict::Judge;
 use crate::weight;
@@ -22,6 +23,7 @@ use bulkhead::log::objects::difference;
 use bulkhead::sign::Found;
 use bulkhead::trace::replay::{self, Tolerance};
 use bulkhead::ui::progress::Progress;
+use bulkhead_abi::parts::Part;
 use bulkhead_abi::trace::Event;
 use std::sync::Mutex;
 use std::time::Instant;
@@ -80,6 +82,7 @@ fn launch_of(case: &Case) -> Launch {
         trace: case.agrees_within_us.is_some() || case.exits_traced,
         kept: Vec::new(),
         class: None,
+        device_secret: case.device_secret.map(|byte| [byte; 32]),
     }
 }
 
@@ -91,6 +94,12 @@ fn other_verdict(case: &Case, flash: &[u8]) -> Option<String> {
         (Err(problem), false) => Some(format!("the tool refuses what the board runs: {problem}")),
         _ => None,
     }
+}
+
+/// Tells whether the board also needs a device secret to run the image.
+fn has_secrets(prepared: &Prepared) -> bool {
+    let used = prepared.system().parts(false);
+    used.iter().any(|used| used.part == Part::Secrets)
 }
 
 /// Runs a case; what was wrong.
@@ -120,6 +129,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
         return vec![why];
     }
     if prepared.system().signature().is_some()
+        && (case.device_secret.is_some() || !has_secrets(&prepared))
         && let Some(why) = other_verdict(case, &flash)
     {
         return vec![why];
@@ -164,6 +174,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
             findings.extend(other_objects(case, &prepared, &outcome, was_up));
             findings.extend(records.findings(case, &outcome));
             findings.extend(bare::differences(case, &prepared, &launch, &heard));
+            findings.extend(quote::finding(case, &flash, &heard));
             findings.extend(peer.and_then(Peer::finding));
             findings.extend(instrument.and_then(|instrument| too_long(case, &instrument)));
             findings

@@ -25,7 +25,7 @@ pub(crate) struct Judge<'a> {
     forbidden: Option<String>,
     tail: BTreeMap<String, VecDeque<String>>,
     lines: BTreeMap<String, u64>,
-    /// All lines of the partitions that are compared with the bare board.
+    /// All lines of the partitions that are compared with the bare board, or print a quote.
     heard: BTreeMap<String, Heard>,
     loops: Loops,
     /// When the ends of the two stretches of `share` were seen, in microseconds.
@@ -54,6 +54,7 @@ impl<'a> Judge<'a> {
             heard: case
                 .bare
                 .keys()
+                .chain(&case.quote)
                 .map(|name| (name.clone(), Heard::default()))
                 .collect(),
         }
@@ -215,7 +216,7 @@ impl<'a> Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Returns what the partitions have printed that are compared with the bare board.
+    /// Returns what the partitions have printed that are compared with the bare board, or print a quote.
     pub fn heard(&mut self) -> BTreeMap<String, Heard> {
         std::mem::take(&mut self.heard)
     }

@@ -28,9 +28,11 @@ mod simulate;
 mod test;
 mod timing;
 mod verify;
+mod verify_quote;
 
 use crate::build::prepare::Medium;
 use crate::build::variant::{self, Choice};
+use crate::hex;
 use crate::problem::{Code, Problem};
 use bulkhead_manifest::parts::Variant;
 use clap::{Args, Parser, Subcommand};
@@ -128,6 +130,8 @@ which.")]
     Sign(SignArgs),
     /// Say whether a hypervisor with a key would run an image
     Verify(VerifyArgs),
+    /// Say whether a device has signed a quote, and what runs on it
+    VerifyQuote(VerifyQuoteArgs),
     /// Print the completions of the command line for a shell
     Completions(CompletionsArgs),
     /// Write the manual pages
@@ -352,6 +356,9 @@ struct RunArgs {
     /// Sign the image with this private key; the manifest has the public one (`[signature]`)
     #[arg(long, value_name = "NAME.key")]
     sign: Option<PathBuf>,
+    /// Hand this device secret over at each reset, as the boot stage of a board does: a file of 32 bytes
+    #[arg(long, value_name = "FILE")]
+    device_secret: Option<PathBuf>,
     #[command(flatten)]
     parts: PartsArgs,
     /// The console that has the keyboard first [default: the first VM's]
@@ -529,6 +536,27 @@ struct VerifyArgs {
     key: Option<PathBuf>,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  bulkhead verify-quote quote.cbor --key 3b6a...29 --nonce 0011...ff
+  bulkhead verify-quote quote.txt --key device.pub --nonce 0011...ff --image out/bulkhead.bin
+
+A quote is a PSA attestation token (RFC 9783). Its file has the bytes, or hexadecimal digits.")]
+struct VerifyQuoteArgs {
+    /// The quote
+    quote: PathBuf,
+    /// The public key of the device: 64 hexadecimal digits, as the attestation task prints them, or a file in
+    /// PEM
+    #[arg(long, value_name = "HEX|NAME.pub")]
+    key: String,
+    /// The nonce that the device was asked with: 32, 48 or 64 bytes in hexadecimal digits
+    #[arg(long, value_name = "HEX", value_parser = hex::bytes)]
+    nonce: hex::Bytes,
+    /// The flashable file or system image that is to run there: all measurements have to be its own
+    #[arg(long, value_name = "FILE")]
+    image: Option<PathBuf>,
+}
+
 /// Parses two words with a `=` between them.
 fn pair(text: &str) -> Result<(String, String), String> {
     let words = text
@@ -599,6 +627,7 @@ pub fn main() -> ExitCode {
         Command::Keygen(args) => keygen::run(&args),
         Command::Sign(args) => sign::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::VerifyQuote(args) => verify_quote::run(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
     };

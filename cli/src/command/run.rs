@@ -5,7 +5,7 @@ use super::{RunArgs, Signals};
 use crate::build::output::Output;
 use crate::build::prepare::{self, Options, Prepared, prepare};
 use crate::emulator::attach;
-use crate::emulator::launch::{self, Launch};
+use crate::emulator::launch::{self, DeviceSecret, Launch};
 use crate::emulator::session::{Ending, Outcome};
 use crate::emulator::stall::Stall;
 use crate::explain::Explainer;
@@ -23,6 +23,7 @@ use crate::ui::screen::{Look, Screen};
 use crate::ui::terminal;
 use crate::ui::typing::{self, Activity, Note, Typist};
 use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
+use bulkhead_manifest::parts::Part;
 use bulkhead_manifest::{System, Unchecked, read_manifest};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -46,7 +47,7 @@ const TRACE_RECORDS: u32 = 1 << 18;
 
 pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
     let interactive = terminal::is_interactive();
-    let mut launch = launch_of(&args, interactive);
+    let mut launch = launch_of(&args, interactive)?;
     names_exist(&args)?;
     let trace = Output::claim_if(args.trace.as_deref(), &prepare::inputs(&args.system))?;
     let progress = Progress::new();
@@ -61,9 +62,7 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
     let prepared = prepare(&args.system, &options, &progress)?;
     let (emulator, file) = prepared.start(args.medium(), &progress)?;
     drop(progress);
-    launch.look_at(prepared.system());
-    let kept = kept_files(&prepared, &args)?;
-    launch.kept = kept.iter().map(|(_, place)| *place).collect();
+    let kept = fit(&mut launch, &prepared, &args)?;
     let first = first_console(&prepared, args.console.as_deref())?;
     let signals = Signals::listen()?;
     let announce =
@@ -132,8 +131,8 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
 }
 
 /// Returns the way in which the emulator is run. The system determines where the log area is.
-fn launch_of(args: &RunArgs, interactive: bool) -> Launch {
-    Launch {
+fn launch_of(args: &RunArgs, interactive: bool) -> Result<Launch, Problem> {
+    Ok(Launch {
         deterministic: args.deterministic || !(interactive || args.realtime || args.gdb.is_some()),
         // Silence of a console is measured in real time, so the board must not run ahead of it.
         paced: !args.deterministic && !interactive && typing::is_piped(),
@@ -144,7 +143,45 @@ fn launch_of(args: &RunArgs, interactive: bool) -> Launch {
         trace: args.trace.is_some(),
         kept: Vec::new(),
         class: None,
+        device_secret: args.device_secret.as_deref().map(device_secret).transpose()?,
+    })
+}
+
+/// Fits the way of the run to the system. Returns the files that are kept of the run.
+fn fit(launch: &mut Launch, prepared: &Prepared, args: &RunArgs) -> Result<Vec<KeptFile>, Problem> {
+    launch.look_at(prepared.system());
+    has_device_secret(prepared, launch)?;
+    let kept = kept_files(prepared, args)?;
+    launch.kept = kept.iter().map(|(_, place)| *place).collect();
+    Ok(kept)
+}
+
+/// Reads a device secret.
+fn device_secret(path: &Path) -> Result<DeviceSecret, Problem> {
+    let bytes = std::fs::read(path).map_err(Problem::io(path.display()))?;
+    DeviceSecret::try_from(bytes.as_slice()).map_err(|_| {
+        Problem::new(format!(
+            "{} has {} bytes, and a device secret has 32",
+            path.display(),
+            bytes.len()
+        ))
+        .remedy("`head -c 32 /dev/urandom > device.secret` makes one")
+    })
+}
+
+/// Refuses to start a system that would end in lockdown, because no device secret is handed over.
+fn has_device_secret(prepared: &Prepared, launch: &Launch) -> Result<(), Problem> {
+    let parts = prepared.system().parts(false);
+    let Some(used) = parts.iter().find(|used| used.part == Part::Secrets) else {
+        return Ok(());
+    };
+    if launch.device_secret.is_some() {
+        return Ok(());
     }
+    Err(
+        Problem::usage(format!("{}, and there is no device secret", used.why))
+            .remedy("add `--device-secret FILE`; `head -c 32 /dev/urandom > FILE` makes one"),
+    )
 }
 
 /// Returns the patterns. No pattern was seen yet. They know all partitions, also those without a console.

@@ -6,6 +6,7 @@ use crate::emulator::session::{self, Input, Limits, Memory, Outcome, Watched};
 use crate::problem::Problem;
 use crate::serial::consoles::Observer;
 use crate::serial::framing::VirtualTime;
+use bulkhead_abi::log::{HANDOVER, HANDOVER_MAGIC, SECRET_LEN};
 use bulkhead_manifest::board::Emulator;
 use bulkhead_manifest::{Class, System};
 use std::fs;
@@ -36,7 +37,12 @@ pub struct Launch {
     pub kept: Vec<(u64, usize)>,
     /// The class of the board, whose guests are watched then.
     pub class: Option<Class>,
+    /// The secret of the device, which a boot stage hands over. This needs `log_base`.
+    pub device_secret: Option<DeviceSecret>,
 }
+
+/// The secret of a device.
+pub type DeviceSecret = [u8; SECRET_LEN];
 
 impl Launch {
     /// Lets the tool read the log of a system, and watch its guests.
@@ -95,6 +101,36 @@ impl Launch {
             *argument = argument.replace("{image}", &image).replace("{monitor}", &monitor);
         }
         command
+    }
+}
+
+/// A device secret for the emulator: the file that is handed over, and the arguments that do so.
+struct Handover {
+    arguments: Vec<String>,
+    /// The file lives as long as the emulator, which reads it at each reset.
+    _file: TemporaryFile,
+}
+
+impl Launch {
+    /// Prepares the device secret for the emulator of a board.
+    fn handover(&self, emulator: &Emulator) -> Result<Option<Handover>, Problem> {
+        let (Some(secret), Some(log)) = (&self.device_secret, self.log_base) else {
+            return Ok(None);
+        };
+        if emulator.device_secret.is_empty() {
+            return Err(
+                Problem::new("the emulator of this board hands over no device secret")
+                    .remedy("its board file needs `device-secret` in the table `emulator`"),
+            );
+        }
+        let file = TemporaryFile::write("secret", &[&HANDOVER_MAGIC[..], secret].concat())?;
+        let address = format!("{:#x}", log.saturating_add(HANDOVER as u64));
+        let path = file.path().display().to_string().replace(',', ",,");
+        let fill = |text: &String| text.replace("{address}", &address).replace("{secret}", &path);
+        Ok(Some(Handover {
+            arguments: emulator.device_secret.iter().map(fill).collect(),
+            _file: file,
+        }))
     }
 }
 
@@ -180,7 +216,9 @@ pub fn run(
     let file = TemporaryFile::write("bin", flash)?;
     let socket = (launch.log_base.is_some() && !board.emulator.monitor.is_empty())
         .then(crate::emulator::monitor::socket_path);
-    let command = launch.command(board.emulator, file.path(), board.cpus, socket.as_deref());
+    let mut command = launch.command(board.emulator, file.path(), board.cpus, socket.as_deref());
+    let handover = launch.handover(board.emulator)?;
+    command.extend(handover.iter().flat_map(|handover| handover.arguments.clone()));
     let memory = socket.map(|socket| Memory {
         socket,
         log_base: launch.log_base,

@@ -5,7 +5,10 @@
 //! bytes, and both lie in one piece in every format.
 
 use crate::problem::Problem;
+use bulkhead_abi::ObjectKind;
+use bulkhead_abi::hypercall::SELF_NAME;
 use bulkhead_arch_api::{ClassFacts, class};
+use bulkhead_attest::{COMPONENT_CLASS_BINARY, COMPONENT_SYSTEM};
 use bulkhead_image::layout::{END_MARK, Header, MAGIC, Start, TRUST_MAGIC, TrustRecord};
 use bulkhead_image::{Image, ImageError, Portable, Sha256};
 use bulkhead_manifest::{PublicKey, relocate};
@@ -40,6 +43,15 @@ pub struct Judged {
     pub keys: Vec<PublicKey>,
     /// The least version that this class binary runs.
     pub least_version: Option<u64>,
+}
+
+/// Something of an image that a quote measures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// The name that a quote gives it.
+    pub name: String,
+    /// Its digest.
+    pub digest: [u8; 32],
 }
 
 impl Found {
@@ -108,6 +120,44 @@ impl Found {
             keys,
             least_version: own.map(|own| own.least_version.get()),
         })
+    }
+
+    /// Returns everything that a quote about this image can measure: class binary, system, and partitions by
+    /// the names that others know them by. Several partitions can have one name, and `self` is each that has
+    /// a secret.
+    ///
+    /// # Errors
+    /// The image is damaged.
+    pub fn measurements(&self, file: &[u8]) -> Result<Vec<Measured>, Problem> {
+        let image = aligned(&file[self.place.clone()]);
+        let image = &image.as_bytes()[..self.place.len()];
+        let (header, _) =
+            Header::read_from_prefix(image).map_err(|_| Problem::new("the system image has no header"))?;
+        let damaged = |error: bulkhead_image::ImageError| Problem::new(format!("the image: {error}"));
+        let image = Image::check(image, class_of(&header)?, &Portable).map_err(damaged)?;
+        image.check_payloads(&Portable).map_err(damaged)?;
+        let whole = [
+            (COMPONENT_CLASS_BINARY, *image.class_binary_digest()),
+            (COMPONENT_SYSTEM, *image.system_digest()),
+        ];
+        let mut all: Vec<Measured> = whole
+            .map(|(name, digest)| Measured {
+                name: name.to_owned(),
+                digest,
+            })
+            .into();
+        for record in image.capabilities() {
+            let name = match ObjectKind::from_number(record.kind.get() as u8) {
+                Some(ObjectKind::Partition) => image.name(&record.name),
+                Some(ObjectKind::Secret) => SELF_NAME,
+                _ => continue,
+            };
+            all.push(Measured {
+                name: name.to_owned(),
+                digest: image.measure(record.object.get(), &Portable),
+            });
+        }
+        Ok(all)
     }
 
     /// Returns the bytes of the file that are the instructions and constants of its class binary.

@@ -7,7 +7,7 @@
 mod file;
 mod key;
 
-pub use file::{Found, Judged};
+pub use file::{Found, Judged, Measured};
 pub use key::PrivateKey;
 
 use crate::problem::Problem;

@@ -2,6 +2,7 @@
 //! Capabilities and watches: who may do what to whom from the start.
 
 use super::channels::is_device;
+use super::secrets;
 use super::{at, earlier, named, refers, require};
 use crate::error::{Fault, Table};
 use crate::layout::CapabilityRecord;
@@ -29,10 +30,10 @@ pub(super) fn capability(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         .ok()
         .and_then(ObjectKind::from_number)
         .ok_or(Fault::UnknownKind)?;
-    if kind == ObjectKind::Port {
-        port_detail(image, record, rights)?;
-    } else {
-        require(record.detail.get() == 0, Fault::Reserved)?;
+    match kind {
+        ObjectKind::Port => port_detail(image, record, rights)?,
+        ObjectKind::Secret => secrets::secret(image, record, index)?,
+        _ => require(record.detail.get() == 0, Fault::Reserved)?,
     }
     match kind {
         ObjectKind::Partition | ObjectKind::EventGate | ObjectKind::Console => {
@@ -52,6 +53,7 @@ pub(super) fn capability(image: &Image<'_>, index: u16) -> Result<(), Fault> {
             let is_server = windows.any(|window| window.server == record.object);
             require(is_server, Fault::NoSuch(Table::Served))?;
         }
+        ObjectKind::Secret => {}
         // Only a call makes one.
         ObjectKind::Reply => return Err(Fault::UnknownKind),
     }

@@ -225,6 +225,13 @@ pub const SIDE_DEVICE: u32 = 8;
 /// With [`SIDE_DEVICE`]: the line of the device is edge-triggered.
 pub const SIDE_EDGE: u32 = 16;
 
+/// The secret follows from the device and the partition: it is the same under each image.
+pub const SECRET_OF_DEVICE: u32 = 0;
+/// The secret also follows from what the partition is started with.
+pub const SECRET_OF_PROGRAM: u32 = 1;
+/// The secret follows from the whole system image and the class binary as well.
+pub const SECRET_OF_SYSTEM: u32 = 2;
+
 /// A receiver learns the number of the sender.
 pub const PORT_IDENTIFIES: u32 = 1;
 

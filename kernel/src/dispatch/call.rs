@@ -11,8 +11,9 @@ use crate::lent::command::LentCommand;
 use crate::local::Activity;
 use crate::lock::command::LockCommand;
 use crate::partition::{Launch, Request};
-use crate::parts::{CHANNELS, LENT, LOCKS, PORTS, PartOf, SERVICES, UPCALLS, each_part, of};
+use crate::parts::{CHANNELS, LENT, LOCKS, PORTS, PartOf, SECRETS, SERVICES, UPCALLS, each_part, of};
 use crate::port::command::PortCommand;
+use crate::secret::command::SecretCommand;
 use crate::service::command::Service;
 use crate::upcall::command::UpcallWish;
 use bulkhead_abi::hypercall::ABI_VERSION;
@@ -98,6 +99,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 server,
                 &of::<SERVICES, Service>(step),
             )),
+            Command::Secret(object, command) => {
+                Some(self.secret(caller, object, of::<SECRETS, SecretCommand>(command)))
+            }
         }
     }
 

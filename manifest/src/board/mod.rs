@@ -155,6 +155,9 @@ tables! {
         /// further arguments for a QMP monitor on the socket `{monitor}`. With them the emulator of a board
         /// that is off stays, until the monitor tells the emulator to quit
         monitor "monitor": Vec<String>, optional;
+        /// further arguments that leave the file `{secret}` at `{address}` in the board's memory at each
+        /// reset, as a boot stage does that hands over a device secret
+        device_secret "device-secret": Vec<String>, optional;
         /// further arguments, besides `deterministic`, that make a tick of the counter one instruction
         instruction_clock "instruction-clock": Vec<String>, optional;
         /// arguments that run a program of a VM, `{image}`, without the hypervisor; instead of `arguments`

@@ -116,7 +116,9 @@ pub(super) fn access_records(
             kind: u32::from(capability.kind as u8).into(),
             object: (capability.object as u32).into(),
             rights: u32::from(capability.rights.0).into(),
-            detail: (capability.room | capability.event.map_or(0, |event| event.saturating_add(1)) << 8)
+            detail: (capability.room
+                | capability.event.map_or(0, |event| event.saturating_add(1)) << 8
+                | capability.bound)
                 .into(),
             name: Name::new(&capability.name)?,
         });

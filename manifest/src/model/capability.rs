@@ -3,7 +3,9 @@
 
 use bulkhead_abi::hypercall::{SELF_CAPABILITY, SELF_NAME};
 use bulkhead_abi::{ObjectKind, Rights};
+use bulkhead_image::layout::{SECRET_OF_DEVICE, SECRET_OF_PROGRAM, SECRET_OF_SYSTEM};
 
+use super::partition::SecretBound;
 use super::{Manifest, PartitionSpec, Target, port, side};
 
 /// A capability that a partition holds from the start.
@@ -22,6 +24,8 @@ pub struct Capability {
     pub rights: Rights,
     /// Of a capability for a port: the messages of the holder for which the port keeps room.
     pub room: u32,
+    /// Of a capability for a secret: what it follows from, as the image has it.
+    pub bound: u32,
     /// Of a capability for a port: the event that a message which has to wait raises at the holder's gate.
     pub event: Option<u32>,
 }
@@ -41,6 +45,7 @@ pub(crate) fn capabilities(number: usize, spec: &PartitionSpec, manifest: &Manif
         object: number,
         rights: Rights::ALL,
         room: 0,
+        bound: 0,
         event: None,
     };
     let named = spec
@@ -80,6 +85,7 @@ pub(crate) fn capabilities(number: usize, spec: &PartitionSpec, manifest: &Manif
                 ),
                 Target::Console => (ObjectKind::Console, number, Rights::READ.union(Rights::WRITE)),
                 Target::Service => (ObjectKind::Service, number, Rights::READ.union(Rights::WRITE)),
+                Target::Secret => (ObjectKind::Secret, number, Rights::READ),
             };
             let rights = capability.rights.as_ref().map_or(default, |rights| {
                 rights
@@ -94,6 +100,11 @@ pub(crate) fn capabilities(number: usize, spec: &PartitionSpec, manifest: &Manif
                 object,
                 rights,
                 room: port::room(manifest, spec, capability),
+                bound: capability.secret.as_ref().map_or(0, |bound| match bound.value {
+                    SecretBound::Device => SECRET_OF_DEVICE,
+                    SecretBound::Program => SECRET_OF_PROGRAM,
+                    SecretBound::System => SECRET_OF_SYSTEM,
+                }),
                 event: capability.event.as_ref().map(|event| event.value.get()),
             })
         });

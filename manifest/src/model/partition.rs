@@ -262,6 +262,9 @@ tables! {
         line "interrupt": Option<Placed<String>>, optional;
         /// `true`: the windows of the services that the holder serves
         service "service": bool, optional;
+        /// the secret of the holder, which follows from the secret of the device. The holder can take it once
+        /// in each of its lives. Needs the table `signature`
+        secret "secret": Option<Placed<SecretBound>>, optional;
         /// of a port that the holder sends to: messages of the holder for which the port keeps room. Without
         /// this key the port keeps room for one of each of several senders, if it has more than that
         room "room": Option<Placed<Whole<0, 255>>>, optional;
@@ -297,6 +300,18 @@ impl Kind {
     #[must_use]
     pub fn name(self) -> &'static str {
         word(self)
+    }
+}
+
+choices! {
+    /// The things that change the secret of a partition, besides the device and the partition's name.
+    pub(crate) SecretBound {
+        /// nothing more: the secret is the same under each image
+        Device = "device",
+        /// the programs and data that the partition is started with
+        Program = "program",
+        /// these, the system image and the class binary: each release has other secrets
+        System = "system",
     }
 }
 
@@ -435,6 +450,8 @@ pub(crate) enum Target<'a> {
     Interrupt(&'a Placed<String>),
     /// The windows that the holder serves.
     Service,
+    /// The secret of the holder.
+    Secret,
 }
 
 impl CapabilitySpec {
@@ -452,6 +469,7 @@ impl CapabilitySpec {
             self.device.as_ref().map(Target::Device),
             self.line.as_ref().map(Target::Interrupt),
             self.service.then_some(Target::Service),
+            self.secret.as_ref().map(|_| Target::Secret),
         ];
         targets.into_iter().flatten().collect()
     }

@@ -5,6 +5,7 @@ use bulkhead_abi::Rights;
 use bulkhead_abi::hypercall::capability_slots;
 use bulkhead_abi::size::TABLES;
 
+use super::secrets;
 use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{
@@ -28,6 +29,7 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
             console_is_there(capability, partition, report);
             serves_something(capability, partition, manifest, report);
         }
+        secrets::check(partition, manifest, report);
         watched_exist(partition, manifest, report);
         watcher_can_wait(partition, report);
     }
@@ -59,7 +61,7 @@ fn one_object(capability: &CapabilitySpec, report: &mut Report) {
         let message = format!("capability `{}` names {number}", capability.name.value);
         report.push(
             Diagnostic::at(Code::CapabilityShape, capability.name.place, message)
-                .help("give exactly one of `partition = \"NAME\"`, `event-gate = \"NAME\"`, `timer = true`, `console = true`, `schedule = PCPU`, `port = \"NAME\"`, `lock = \"NAME\"`, `channel = \"NAME\"`, `device = \"NAME\"`, `interrupt = \"NAME\"`, `service = true`"),
+                .help("give exactly one of `partition = \"NAME\"`, `event-gate = \"NAME\"`, `timer = true`, `console = true`, `schedule = PCPU`, `port = \"NAME\"`, `lock = \"NAME\"`, `channel = \"NAME\"`, `device = \"NAME\"`, `interrupt = \"NAME\"`, `service = true`, `secret = \"device\"`"),
         );
     }
 }
@@ -300,6 +302,7 @@ fn meaningful(target: &Target, own: bool) -> Rights {
         Target::Schedule(_) => Rights::READ.union(Rights::CONTROL).union(Rights::GRANT),
         Target::Lock(_) => Rights::WRITE.union(Rights::GRANT),
         Target::Interrupt(_) => Rights::READ.union(Rights::GRANT),
+        Target::Secret => Rights::READ,
         Target::Console | Target::Port(_) | Target::Channel(_) | Target::Device(_) | Target::Service => {
             Rights::READ.union(Rights::WRITE).union(Rights::GRANT)
         }

@@ -23,6 +23,7 @@ mod networks;
 mod own_policy;
 mod ports;
 mod scheduling;
+mod secrets;
 mod services;
 mod signature;
 mod surprises;

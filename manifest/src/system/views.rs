@@ -365,6 +365,7 @@ impl System {
             ObjectKind::Reply => "call".to_owned(),
             ObjectKind::Service => format!("service of {}", name()),
             ObjectKind::Console => format!("console of {}", name()),
+            ObjectKind::Secret => format!("secret of {}", name()),
         }
     }
 

@@ -18,7 +18,7 @@ const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-leve
     -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing -Ccodegen-units=1";
 
 /// Targets, and how many inputs each gets: seconds of one CPU.
-const TARGETS: [(&str, u32); 9] = [
+const TARGETS: [(&str, u32); 10] = [
     ("image", 20_000),
     ("manifest", 1_000),
     ("keys", 5_000),
@@ -28,6 +28,7 @@ const TARGETS: [(&str, u32); 9] = [
     ("pl011", 50_000),
     ("framing", 50_000),
     ("virtio", 50_000),
+    ("quote", 50_000),
 ];
 
 /// Builds and runs all targets whose name, `fuzz/NAME`, contains `filter`. Returns a line for each target,
