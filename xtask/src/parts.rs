@@ -32,6 +32,11 @@ const HEAD: &str = "\
 pub fn check() -> Outcome {
     let costs = read()?;
     let mut findings = Findings::new();
+    for part in Part::ALL {
+        if !costs.part.contains_key(part.name()) {
+            findings.push(format!("{FILE} has no part `{part}`"));
+        }
+    }
     for (name, cost) in &costs.part {
         let lines = lines(&cost.files)?;
         if lines != cost.lines {

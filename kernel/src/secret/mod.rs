@@ -15,7 +15,7 @@ pub(crate) mod command;
 mod derive;
 pub(crate) mod hand_out;
 
-use crate::parts::{Part, entries};
+use crate::parts::{Part, SECRETS, entries};
 use crate::table::Table;
 use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_arch_api::{MAX_PARTITIONS, PartitionId};
@@ -26,13 +26,16 @@ use core::sync::atomic::Ordering;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoDeviceSecret;
 
+/// Words of 32 bytes. A build without the part keeps none: its table of one unused entry takes no room.
+const WORDS: usize = if SECRETS { 4 } else { 0 };
+
 /// 32 bytes, as the results of a hypercall.
 #[derive(Debug)]
-struct Words([AtomicU64; 4]);
+struct Words([AtomicU64; WORDS]);
 
 impl Words {
     const fn new() -> Self {
-        Self([const { AtomicU64::new(0) }; 4])
+        Self([const { AtomicU64::new(0) }; WORDS])
     }
 
     fn set(&self, bytes: &[u8; 32]) {
@@ -42,8 +45,11 @@ impl Words {
     }
 
     fn get(&self) -> [u64; 4] {
-        let [a, b, c, d] = &self.0;
-        [a, b, c, d].map(|word| word.load(Ordering::Relaxed))
+        let mut words = [0; 4];
+        for (word, place) in words.iter_mut().zip(&self.0) {
+            *word = place.load(Ordering::Relaxed);
+        }
+        words
     }
 }
 
