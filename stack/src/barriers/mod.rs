@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 
 /// A class binary that has been read for the rules of its class.
 pub struct Barriers {
-    rules: &'static dyn Rules,
+    rules: &'static Rules,
     program: Program,
     graph: Graph,
 }
@@ -57,11 +57,11 @@ impl Barriers {
 
     /// Returns a sentence for each rule that does not hold somewhere.
     pub fn findings(&self) -> Vec<String> {
-        let mut violations: Vec<_> = self.graph.violations(self.rules.at_start()).into_iter().collect();
+        let mut violations: Vec<_> = self.graph.violations(self.rules.at_start).into_iter().collect();
         // One way to each place is enough.
         violations.sort_by_key(|found| (found.fact, found.place));
         violations.dedup_by_key(|found| (found.fact, found.place));
-        let sequences = self.rules.sequences(&self.program).into_iter();
+        let sequences = (self.rules.sequences)(&self.program).into_iter();
         let sequences = sequences.map(|(address, why)| format!("{}: {why}", self.place(address)));
         violations
             .iter()
@@ -71,7 +71,7 @@ impl Barriers {
     }
 
     fn sentence(&self, found: &Violation) -> String {
-        let rule = &self.rules.rules()[found.fact];
+        let rule = &self.rules.rules[found.fact];
         format!(
             "{} at {} has no end on a way to {}: it needs {} ({})",
             rule.fact,
@@ -122,11 +122,11 @@ impl Barriers {
                 continue;
             }
             removed.all += 1;
-            let found = self.graph.without(place, self.rules.at_start());
+            let found = self.graph.without(place, self.rules.at_start);
             removed.missed += usize::from(!found.is_empty());
             failed.extend(found.into_iter().map(|found| found.fact));
         }
-        let rules = self.rules.rules().iter().enumerate();
+        let rules = self.rules.rules.iter().enumerate();
         let never = rules.filter(|(fact, _)| is_used(fact) && !failed.contains(fact));
         removed.never = never
             .map(|(_, rule)| format!("{}: {}", rule.fact, rule.end))
@@ -163,7 +163,7 @@ mod tests {
         let mut graph = Graph::new(rules.nodes(&program, &|_| None), BTreeSet::new());
         graph.solve();
         let facts: BTreeSet<usize> = graph
-            .violations(rules.at_start())
+            .violations(rules.at_start)
             .into_iter()
             .map(|found| found.fact)
             .collect();

@@ -4,12 +4,21 @@
 //! A list register that is written and read back has no rule here, because only one that is filled matters.
 //! The model of `arch/vgic` shows old status registers until they are settled.
 
-use super::{Rule, Rules, Word, facts};
+use super::{Rule, Rules, facts};
 use crate::barriers::flow::{Facts, Flow, Node};
 use crate::class::aarch64::target;
 use crate::program::{Instruction, Program};
 
-pub(super) struct Aarch64;
+/// Class `aarch64`.
+pub(super) static AARCH64: Rules = Rules {
+    name: "aarch64",
+    rules: RULES,
+    at_start: 0,
+    flow,
+    read,
+    refine: |_, _, _| {},
+    sequences,
+};
 
 const STORE: usize = 0;
 const LOCAL: usize = 1;
@@ -95,32 +104,19 @@ const ERRATUM: &str = "erratum 843419 of Cortex-A53: ADRP at the end of a page, 
 /// Reason why another one may not.
 const SPECULATION: &str = "no DSB and ISB after an ERET: the CPU may speculate past it";
 
-impl Rules for Aarch64 {
-    fn name(&self) -> &'static str {
-        "aarch64"
-    }
-
-    fn rules(&self) -> &'static [Rule] {
-        RULES
-    }
-
-    fn nodes(&self, program: &Program, _word: Word<'_>) -> Vec<Node> {
-        program.code.iter().map(node).collect()
-    }
-
-    fn sequences(&self, program: &Program) -> Vec<(u32, &'static str)> {
-        let words = |window: &[Instruction]| window.iter().map(word).collect::<Vec<_>>();
-        let windows = program.code.windows(4);
-        let adrps = windows.filter(|window| has_erratum(window[0].address, &words(window)));
-        let mut found: Vec<_> = adrps.map(|window| (window[0].address, ERRATUM)).collect();
-        let returns = program
-            .code
-            .windows(3)
-            .filter(|window| window[0].mnemonic == "eret");
-        let bare = returns.filter(|window| window[1].mnemonic != "dsb" || window[2].mnemonic != "isb");
-        found.extend(bare.map(|window| (window[0].address, SPECULATION)));
-        found
-    }
+/// Returns the sequences that may not be there.
+fn sequences(program: &Program) -> Vec<(u32, &'static str)> {
+    let words = |window: &[Instruction]| window.iter().map(word).collect::<Vec<_>>();
+    let windows = program.code.windows(4);
+    let adrps = windows.filter(|window| has_erratum(window[0].address, &words(window)));
+    let mut found: Vec<_> = adrps.map(|window| (window[0].address, ERRATUM)).collect();
+    let returns = program
+        .code
+        .windows(3)
+        .filter(|window| window[0].mnemonic == "eret");
+    let bare = returns.filter(|window| window[1].mnemonic != "dsb" || window[2].mnemonic != "isb");
+    found.extend(bare.map(|window| (window[0].address, SPECULATION)));
+    found
 }
 
 /// Returns the word of an instruction.
@@ -151,45 +147,31 @@ fn has_erratum(address: u32, words: &[u32]) -> bool {
         && (uses(third) || !is_branch && uses(fourth))
 }
 
-/// Reads an instruction.
-fn node(instruction: &Instruction) -> Node {
-    let Instruction {
-        function,
-        address,
-        mnemonic,
-        operands,
-        ..
-    } = instruction;
-    let mut node = Node {
-        address: *address,
-        function: *function,
-        flow: flow(mnemonic, operands),
-        ..Node::default()
-    };
+/// Notes the facts of an instruction.
+fn read(node: &mut Node, mnemonic: &str, operands: &str) {
     let operand = operands.split(',').next().unwrap_or_default().trim();
-    match mnemonic.as_str() {
-        "dsb" => data_barrier(&mut node, operand),
+    match mnemonic {
+        "dsb" => data_barrier(node, operand),
         "isb" => {
             node.needs = MAINTENANCE;
             node.ends = CONTEXT;
         }
-        "tlbi" => invalidation(&mut node, operand),
-        "ic" | "dc" => cache(&mut node, mnemonic, operand),
+        "tlbi" => invalidation(node, operand),
+        "ic" | "dc" => cache(node, mnemonic, operand),
         "at" => {
             node.needs = facts(&[SPACE]);
             node.begins = facts(&[RESULT]);
         }
-        "msr" => write(&mut node, operand),
-        "mrs" => read(&mut node, operands),
+        "msr" => write_register(node, operand),
+        "mrs" => read_register(node, operands),
         "wfi" => node.needs = MAINTENANCE,
         "eret" => {
             node.needs = MAINTENANCE | facts(&[STAGE_1]);
             node.ends = CONTEXT;
         }
         "ret" => node.promises = MAINTENANCE | facts(&[FETCH, CONTROL, STAGE_1]),
-        _ => access(&mut node, mnemonic, operand),
+        _ => access(node, mnemonic, operand),
     }
-    node
 }
 
 fn data_barrier(node: &mut Node, domain: &str) {
@@ -234,7 +216,7 @@ fn cache(node: &mut Node, mnemonic: &str, operation: &str) {
     }
 }
 
-fn write(node: &mut Node, register: &str) {
+fn write_register(node: &mut Node, register: &str) {
     match register {
         "vttbr_el2" | "vtcr_el2" => {
             node.needs = MAINTENANCE;
@@ -258,7 +240,7 @@ fn write(node: &mut Node, register: &str) {
     }
 }
 
-fn read(node: &mut Node, operands: &str) {
+fn read_register(node: &mut Node, operands: &str) {
     let register = operands.rsplit(',').next().unwrap_or_default().trim();
     match register {
         "par_el1" => node.needs = facts(&[RESULT]),

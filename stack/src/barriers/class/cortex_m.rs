@@ -11,24 +11,26 @@ use crate::barriers::flow::{Facts, Flow, Node};
 use crate::program::{Instruction, Program};
 use std::collections::BTreeSet;
 
-/// A Cortex-M processor.
-pub(super) struct CortexM {
-    /// The class.
-    name: &'static str,
-    /// True if it has two worlds.
-    has_worlds: bool,
-}
-
 /// Class `armv7m`.
-pub(super) const ARMV7M: CortexM = CortexM {
+pub(super) static ARMV7M: Rules = Rules {
     name: "armv7m",
-    has_worlds: false,
+    rules: RULES,
+    at_start: 0,
+    flow,
+    read,
+    refine: |nodes, program, word| refine(nodes, program, word, false),
+    sequences: |_| Vec::new(),
 };
 
 /// Class `armv8m`.
-pub(super) const ARMV8M: CortexM = CortexM {
+pub(super) static ARMV8M: Rules = Rules {
     name: "armv8m",
-    has_worlds: true,
+    rules: RULES,
+    at_start: 0,
+    flow,
+    read,
+    refine: |nodes, program, word| refine(nodes, program, word, true),
+    sequences: sequences_of_worlds,
 };
 
 const STORE: usize = 0;
@@ -83,97 +85,82 @@ const GATE: [u8; 4] = [0x7F, 0xE9, 0x7F, 0xE9];
 const HAS_GATE: &str = "an SG instruction: the Non-secure world may enter at it";
 const LAZY: &str = "VLLDM or VLSTM (CVE-2021-35465)";
 
-impl Rules for CortexM {
-    fn name(&self) -> &'static str {
-        self.name
+/// Follows the addresses of stores, and conditions that an earlier instruction has set.
+fn refine(nodes: &mut [Node], program: &Program, word: Word<'_>, has_worlds: bool) {
+    for (node, before) in nodes.iter_mut().skip(1).zip(&program.code) {
+        // The CPU sleeps for good.
+        if before.mnemonic == "cpsid" {
+            node.needs = 0;
+        }
     }
-
-    fn rules(&self) -> &'static [Rule] {
-        RULES
+    let conditional = conditional(&program.code);
+    for (node, is_conditional) in nodes.iter_mut().zip(&conditional) {
+        node.flow = match node.flow {
+            Flow::Return(_) if *is_conditional => Flow::Return(true),
+            Flow::Jump(to, _) if *is_conditional => Flow::Jump(to, true),
+            flow => flow,
+        };
     }
-
-    fn nodes(&self, program: &Program, word: Word<'_>) -> Vec<Node> {
-        let mut nodes: Vec<Node> = program.code.iter().map(node).collect();
-        for (node, before) in nodes.iter_mut().skip(1).zip(&program.code) {
-            // The CPU sleeps for good.
-            if before.mnemonic == "cpsid" {
-                node.needs = 0;
+    let functions: BTreeSet<u32> = nodes.iter().map(|node| node.function).collect();
+    for function in functions {
+        let start = nodes.partition_point(|node| node.address < function);
+        let length = nodes[start..]
+            .iter()
+            .take_while(|node| node.function == function)
+            .count();
+        let range = start..start + length;
+        let is_ours = is_assembly(program, function);
+        let code = &program.code[range.clone()];
+        let mut constants = Constants::new(code, &conditional[range.clone()], word);
+        constants.find(&nodes[range.clone()]);
+        let path = program.path(function);
+        let excused = EXCUSED.iter().any(|end| path.ends_with(end));
+        let excused = if excused { facts(&[LINES]) } else { 0 };
+        for (place, node) in nodes[range].iter_mut().enumerate() {
+            let begun = constants
+                .stored(place)
+                .map_or(0, |address| begun_by(address, has_worlds));
+            node.begins |= begun & !excused;
+            if is_ours && node.flow == Flow::Return(false) && constants.code[place].operands == "lr" {
+                leave(node);
             }
         }
-        let conditional = conditional(&program.code);
-        for (node, is_conditional) in nodes.iter_mut().zip(&conditional) {
-            node.flow = match node.flow {
-                Flow::Return(_) if *is_conditional => Flow::Return(true),
-                Flow::Jump(to, _) if *is_conditional => Flow::Jump(to, true),
-                flow => flow,
-            };
-        }
-        let functions: BTreeSet<u32> = nodes.iter().map(|node| node.function).collect();
-        for function in functions {
-            let start = nodes.partition_point(|node| node.address < function);
-            let length = nodes[start..]
-                .iter()
-                .take_while(|node| node.function == function)
-                .count();
-            let range = start..start + length;
-            let is_ours = is_assembly(program, function);
-            let code = &program.code[range.clone()];
-            let mut constants = Constants::new(code, &conditional[range.clone()], word);
-            constants.find(&nodes[range.clone()]);
-            let path = program.path(function);
-            let excused = EXCUSED.iter().any(|end| path.ends_with(end));
-            let excused = if excused { facts(&[LINES]) } else { 0 };
-            for (place, node) in nodes[range].iter_mut().enumerate() {
-                let begun = constants
-                    .stored(place)
-                    .map_or(0, |address| self.begun_by(address));
-                node.begins |= begun & !excused;
-                if is_ours && node.flow == Flow::Return(false) && constants.code[place].operands == "lr" {
-                    leave(node);
-                }
-            }
-        }
-        nodes
-    }
-
-    fn sequences(&self, program: &Program) -> Vec<(u32, &'static str)> {
-        if !self.has_worlds {
-            return Vec::new();
-        }
-        let mut found = Vec::new();
-        for (index, instruction) in program.code.iter().enumerate() {
-            if instruction.mnemonic.starts_with("vlldm") || instruction.mnemonic.starts_with("vlstm") {
-                found.push((instruction.address, LAZY));
-            }
-            let following = program.code[index..].iter().take(2);
-            let bytes: Vec<u8> = following.flat_map(|found| found.bytes.iter().copied()).collect();
-            let halves = bytes.windows(4).step_by(2);
-            let within = instruction.bytes.len() / 2;
-            if halves.take(within).any(|half| half == GATE) {
-                found.push((instruction.address, HAS_GATE));
-            }
-        }
-        found
     }
 }
 
-impl CortexM {
-    /// Returns the facts that a store to a register of the processor begins.
-    fn begun_by(&self, address: u32) -> Facts {
-        // The second is another view of the registers of the Non-secure world.
-        let is_own = match address >> 12 {
-            0xE_000E => true,
-            0xE_002E => false,
-            _ => return 0,
-        };
-        match address & 0xFFF {
-            // ISER, ICER, ITNS and IPR.
-            0x100..=0x1FF | 0x380..=0x3FF | 0x400..=0x5EF if self.has_worlds => facts(&[LINES]),
-            // MPU_CTRL, SAU_CTRL, VTOR, CCR and CPACR.
-            0xD94 | 0xDD0 | 0xD08 | 0xD14 | 0xD88 if is_own => facts(&[UNIT, SWITCH]),
-            0xD90..=0xDE3 | 0xD08 | 0xD14 | 0xD88 => facts(&[UNIT]),
-            _ => 0,
+/// Returns the sequences that may not be there.
+fn sequences_of_worlds(program: &Program) -> Vec<(u32, &'static str)> {
+    let mut found = Vec::new();
+    for (index, instruction) in program.code.iter().enumerate() {
+        if instruction.mnemonic.starts_with("vlldm") || instruction.mnemonic.starts_with("vlstm") {
+            found.push((instruction.address, LAZY));
         }
+        let following = program.code[index..].iter().take(2);
+        let bytes: Vec<u8> = following.flat_map(|found| found.bytes.iter().copied()).collect();
+        let halves = bytes.windows(4).step_by(2);
+        let within = instruction.bytes.len() / 2;
+        if halves.take(within).any(|half| half == GATE) {
+            found.push((instruction.address, HAS_GATE));
+        }
+    }
+    found
+}
+
+/// Returns the facts that a store to a register of the processor begins.
+fn begun_by(address: u32, has_worlds: bool) -> Facts {
+    // The second is another view of the registers of the Non-secure world.
+    let is_own = match address >> 12 {
+        0xE_000E => true,
+        0xE_002E => false,
+        _ => return 0,
+    };
+    match address & 0xFFF {
+        // ISER, ICER, ITNS and IPR.
+        0x100..=0x1FF | 0x380..=0x3FF | 0x400..=0x5EF if has_worlds => facts(&[LINES]),
+        // MPU_CTRL, SAU_CTRL, VTOR, CCR and CPACR.
+        0xD94 | 0xDD0 | 0xD08 | 0xD14 | 0xD88 if is_own => facts(&[UNIT, SWITCH]),
+        0xD90..=0xDE3 | 0xD08 | 0xD14 | 0xD88 => facts(&[UNIT]),
+        _ => 0,
     }
 }
 
@@ -215,22 +202,9 @@ fn plain(mnemonic: &str) -> &str {
     mnemonic.trim_end_matches(".w").trim_end_matches(".n")
 }
 
-/// Reads all of an instruction but the addresses of its stores.
-fn node(instruction: &Instruction) -> Node {
-    let Instruction {
-        function,
-        address,
-        mnemonic,
-        operands,
-        ..
-    } = instruction;
+/// Notes the facts of an instruction, but those of the addresses of its stores.
+fn read(node: &mut Node, mnemonic: &str, operands: &str) {
     let mnemonic = plain(mnemonic);
-    let mut node = Node {
-        address: *address,
-        function: *function,
-        flow: flow(mnemonic, operands),
-        ..Node::default()
-    };
     match mnemonic {
         "dsb" => {
             node.ends = facts(&[STORE, UNIT, LINES]);
@@ -247,7 +221,6 @@ fn node(instruction: &Instruction) -> Node {
     if matches!(node.flow, Flow::Return(_)) {
         node.promises = facts(&[SWITCH, SWITCHED, STACK]);
     }
-    node
 }
 
 fn is_store(mnemonic: &str) -> bool {
@@ -279,6 +252,7 @@ fn flow(mnemonic: &str, operands: &str) -> Flow {
     let branches = [
         "b", "bl", "bx", "blx", "bxns", "blxns", "pop", "ldm", "ldr", "cbz", "cbnz", "tbb", "tbh",
     ];
+    let mnemonic = plain(mnemonic);
     let Some((name, is_conditional)) = unconditional(mnemonic, &branches) else {
         return match mnemonic {
             "udf" | "trap" | "bkpt" => Flow::Stop,
@@ -634,7 +608,7 @@ mod tests {
 
     #[test]
     fn no_gate_is_anywhere() {
-        let found = |parts: &[&[u16]]| ARMV8M.sequences(&program("armv8m", &bytes(parts))).len();
+        let found = |parts: &[&[u16]]| (ARMV8M.sequences)(&program("armv8m", &bytes(parts))).len();
         assert_eq!(found(&[&STORE_IT, &SG, &RETURN]), 1);
         assert_eq!(found(&[&STORE_IT, &DSB, &RETURN]), 0);
     }

@@ -6,16 +6,16 @@ mod cortex_m;
 mod ppc405;
 mod x86_64;
 
-use super::flow::{Facts, Node};
+use super::flow::{Facts, Flow, Node};
 use crate::program::Program;
 
 /// The list of classes.
-static CLASSES: &[&dyn Rules] = &[
-    &aarch64::Aarch64,
+static CLASSES: [&Rules; 5] = [
+    &aarch64::AARCH64,
     &cortex_m::ARMV7M,
     &cortex_m::ARMV8M,
-    &ppc405::Ppc405,
-    &x86_64::X86,
+    &ppc405::PPC405,
+    &x86_64::X86_64,
 ];
 
 /// A rule: a fact that has to end in time.
@@ -31,27 +31,48 @@ pub(super) struct Rule {
 /// The bytes of memory at an address, if they are in the binary.
 pub(super) type Word<'a> = &'a dyn Fn(u32) -> Option<u32>;
 
-/// The questions that the checker asks a class.
-pub(super) trait Rules: Sync {
-    /// Returns the name of the class.
-    fn name(&self) -> &'static str;
-    /// Returns the rules, in the order of the bits of [`Facts`].
-    fn rules(&self) -> &'static [Rule];
-    /// Returns the facts that are pending before the first instruction.
-    fn at_start(&self) -> Facts {
-        0
-    }
-    /// Reads all instructions.
-    fn nodes(&self, program: &Program, word: Word<'_>) -> Vec<Node>;
+/// The checker's knowledge of a class. The text of an instruction is its mnemonic and its operands.
+pub(super) struct Rules {
+    /// The name of the class.
+    name: &'static str,
+    /// The rules, in the order of the bits of [`Facts`].
+    pub rules: &'static [Rule],
+    /// The facts that are pending before the first instruction.
+    pub at_start: Facts,
+    /// Returns the way on from an instruction.
+    flow: fn(&str, &str) -> Flow,
+    /// Notes the facts of an instruction, whose flow is known.
+    read: fn(&mut Node, &str, &str),
+    /// Notes what one instruction alone does not say.
+    refine: fn(&mut [Node], &Program, Word<'_>),
     /// Returns the addresses of sequences that may not be there, with the reason.
-    fn sequences(&self, _program: &Program) -> Vec<(u32, &'static str)> {
-        Vec::new()
+    pub sequences: fn(&Program) -> Vec<(u32, &'static str)>,
+}
+
+impl Rules {
+    /// Reads all instructions.
+    pub fn nodes(&self, program: &Program, word: Word<'_>) -> Vec<Node> {
+        let instructions = program.code.iter();
+        let mut nodes: Vec<Node> = instructions
+            .map(|instruction| {
+                let mut node = Node {
+                    address: instruction.address,
+                    function: instruction.function,
+                    flow: (self.flow)(&instruction.mnemonic, &instruction.operands),
+                    ..Node::default()
+                };
+                (self.read)(&mut node, &instruction.mnemonic, &instruction.operands);
+                node
+            })
+            .collect();
+        (self.refine)(&mut nodes, program, word);
+        nodes
     }
 }
 
 /// Returns the rules of a class.
-pub(super) fn of(name: &str) -> Option<&'static dyn Rules> {
-    CLASSES.iter().find(|rules| rules.name() == name).copied()
+pub(super) fn of(name: &str) -> Option<&'static Rules> {
+    CLASSES.iter().find(|rules| rules.name == name).copied()
 }
 
 /// Returns the bits of these facts.

@@ -3,12 +3,20 @@
 //! without translation. It meets a changed entry of the TLB, PID or ZPR only after `rfi`, or after `mtmsr`
 //! and the `isync` that is demanded here. So these writes have no rule.
 
-use super::{Rule, Rules, Word, facts};
+use super::{Rule, Rules, facts};
 use crate::barriers::flow::{Facts, Flow, Node};
 use crate::class::number;
-use crate::program::{Instruction, Program};
 
-pub(super) struct Ppc405;
+/// Class `ppc405`.
+pub(super) static PPC405: Rules = Rules {
+    name: "ppc405",
+    rules: RULES,
+    at_start: 0,
+    flow,
+    read,
+    refine: |_, _, _| {},
+    sequences: |_| Vec::new(),
+};
 
 const CLEAN: usize = 0;
 const DROP: usize = 1;
@@ -52,36 +60,14 @@ const ALL: Facts = CONTEXT | facts(&[CLEAN]);
 /// SGR, DCWR, DCCR and ICCR.
 const STORAGE_REGISTERS: [u32; 4] = [953, 954, 1018, 1019];
 
-impl Rules for Ppc405 {
-    fn name(&self) -> &'static str {
-        "ppc405"
-    }
-
-    fn rules(&self) -> &'static [Rule] {
-        RULES
-    }
-
-    fn nodes(&self, program: &Program, _word: Word<'_>) -> Vec<Node> {
-        program.code.iter().map(node).collect()
-    }
+/// Returns the mnemonic without the hint of a branch.
+fn plain(mnemonic: &str) -> &str {
+    mnemonic.trim_end_matches(['+', '-'])
 }
 
-/// Reads an instruction.
-fn node(instruction: &Instruction) -> Node {
-    let Instruction {
-        function,
-        address,
-        mnemonic,
-        operands,
-        ..
-    } = instruction;
-    let mnemonic = mnemonic.trim_end_matches(['+', '-']);
-    let mut node = Node {
-        address: *address,
-        function: *function,
-        flow: flow(mnemonic, operands),
-        ..Node::default()
-    };
+/// Notes the facts of an instruction.
+fn read(node: &mut Node, mnemonic: &str, operands: &str) {
+    let mnemonic = plain(mnemonic);
     match mnemonic {
         "sync" | "msync" => node.ends = facts(&[CLEAN]),
         "isync" => node.ends = CONTEXT,
@@ -109,7 +95,6 @@ fn node(instruction: &Instruction) -> Node {
         }
         _ => {}
     }
-    node
 }
 
 /// Returns the address that a branch leads to.
@@ -118,7 +103,7 @@ fn target(operands: &str) -> Option<u32> {
 }
 
 fn flow(mnemonic: &str, operands: &str) -> Flow {
-    match mnemonic {
+    match plain(mnemonic) {
         "bl" => target(operands).map_or(Flow::Next, Flow::Call),
         "b" => target(operands).map_or(Flow::Stop, |to| Flow::Jump(to, false)),
         "blr" => Flow::Return(false),
@@ -127,8 +112,8 @@ fn flow(mnemonic: &str, operands: &str) -> Flow {
         "rfi" | "rfci" => Flow::Leave,
         // Filling, and words that no instruction has.
         "" | "trap" => Flow::Stop,
-        _ if mnemonic.starts_with('b') && mnemonic.ends_with("lr") => Flow::Return(true),
-        _ if mnemonic.starts_with('b') => target(operands).map_or(Flow::Next, |to| Flow::Jump(to, true)),
+        other if other.starts_with('b') && other.ends_with("lr") => Flow::Return(true),
+        other if other.starts_with('b') => target(operands).map_or(Flow::Next, |to| Flow::Jump(to, true)),
         _ => Flow::Next,
     }
 }

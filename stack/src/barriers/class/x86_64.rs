@@ -3,12 +3,20 @@
 //! serialize by themselves (7.6.4), and stores are seen in their order, so there are no barriers to forget.
 //! The order of the instructions around a guest is left.
 
-use super::{Rule, Rules, Word, facts};
-use crate::barriers::flow::{Facts, Flow, Node};
+use super::{Rule, Rules, facts};
+use crate::barriers::flow::{Flow, Node};
 use crate::class::number;
-use crate::program::{Instruction, Program};
 
-pub(super) struct X86;
+/// Class `x86_64`.
+pub(super) static X86_64: Rules = Rules {
+    name: "x86_64",
+    rules: RULES,
+    at_start: facts(&[OPEN]),
+    flow,
+    read,
+    refine: |_, _, _| {},
+    sequences: |_| Vec::new(),
+};
 
 const OPEN: usize = 0;
 const SHUT: usize = 1;
@@ -39,40 +47,9 @@ static RULES: &[Rule] = &[
     },
 ];
 
-impl Rules for X86 {
-    fn name(&self) -> &'static str {
-        "x86_64"
-    }
-
-    fn rules(&self) -> &'static [Rule] {
-        RULES
-    }
-
-    fn at_start(&self) -> Facts {
-        facts(&[OPEN])
-    }
-
-    fn nodes(&self, program: &Program, _word: Word<'_>) -> Vec<Node> {
-        program.code.iter().map(node).collect()
-    }
-}
-
-/// Reads an instruction.
-fn node(instruction: &Instruction) -> Node {
-    let Instruction {
-        function,
-        address,
-        mnemonic,
-        operands,
-        ..
-    } = instruction;
-    let mut node = Node {
-        address: *address,
-        function: *function,
-        flow: flow(mnemonic, operands),
-        ..Node::default()
-    };
-    match mnemonic.as_str() {
+/// Notes the facts of an instruction.
+fn read(node: &mut Node, mnemonic: &str, _operands: &str) {
+    match mnemonic {
         "clgi" => {
             node.ends = facts(&[OPEN]);
             node.begins = facts(&[SHUT]);
@@ -94,7 +71,6 @@ fn node(instruction: &Instruction) -> Node {
         "ret" => node.promises = facts(&[SHUT, GUEST]),
         _ => {}
     }
-    node
 }
 
 fn flow(mnemonic: &str, operands: &str) -> Flow {
