@@ -2,6 +2,7 @@
 //! System tests as data.
 
 use crate::folders;
+use crate::secure_boot::SecureBoot;
 use bulkhead::build::host::cache_folder;
 use bulkhead::build::payloads::Payloads;
 use bulkhead::build::prepare::{self, Medium, Options};
@@ -176,6 +177,7 @@ struct Text {
     damage: Option<Damage>,
     iso: Option<bool>,
     efi: Option<bool>,
+    secure_boot: Option<SecureBoot>,
     realtime: Option<bool>,
     peer: Option<Peer>,
     case: Vec<Text>,
@@ -267,6 +269,8 @@ pub struct Case {
     pub damage: Option<Damage>,
     /// The file that the emulator starts from: with `iso = true` the ISO file, with `efi = true` the PE file.
     pub medium: Medium,
+    /// The signature of the PE file, for firmware that looks at signatures.
+    pub secure_boot: Option<SecureBoot>,
     /// True if the board's clock is that on the wall. Such a case may say nothing of times.
     pub realtime: bool,
     /// The peer at another serial line.
@@ -476,6 +480,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         explained: both(&base.explained, &case.explained)?,
         damage,
         medium: medium_of(case.iso.or(base.iso), case.efi.or(base.efi)),
+        secure_boot: case.secure_boot.or(base.secure_boot),
         realtime: case.realtime.or(base.realtime).unwrap_or(false),
         peer: case.peer.clone().or_else(|| base.peer.clone()),
         bare: case

@@ -25,6 +25,7 @@ mod privilege;
 mod quote;
 mod registers;
 mod runner;
+mod secure_boot;
 pub mod stretch;
 mod verdict;
 mod weight;

@@ -128,6 +128,11 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
     {
         return vec![why];
     }
+    if let Some(secure_boot) = case.secure_boot
+        && let Err(why) = secure_boot.prepare(&mut emulator.arguments, &mut flash, progress)
+    {
+        return vec![why];
+    }
     if prepared.system().signature().is_some()
         && (case.device_secret.is_some() || !has_secrets(&prepared))
         && let Some(why) = other_verdict(case, &flash)

@@ -279,7 +279,7 @@ fn reach(window: Window, ram: Window, context: &Context<'_>) -> String {
         }
         None => format!(
             "say where its memory is (`place = {:#x}` or below), or add a region there",
-            window.base
+            window.base & !board.class.facts().granule.saturating_sub(1)
         ),
     }
 }
