@@ -52,7 +52,7 @@ const WAIVERS: &[Waiver] = &[
     ),
     waiver(
         SIZE,
-        113798,
+        113742,
         "the variant for VMs alone has all rules of the image and all of its class, and looks at interrupts between their steps",
     ),
     waiver(
