@@ -84,7 +84,8 @@ pub(super) fn shown(tables: &[Measured; 2], board: &Board) -> String {
     format!("{}{kept}\n{}", costs.text(), origin.text())
 }
 
-/// Returns the text of a board file with the measured values in the place of the old ones.
+/// Returns the text of a board file with the measured values in the place of the old ones. The last line gets
+/// an end if it has none.
 ///
 /// # Errors
 /// The old tables are written in a way that this function does not understand.
@@ -245,9 +246,7 @@ impl Old {
                 (Some((_, place)), _) if is_same(text.get(place.clone())?, value) => None,
                 (Some((_, place)), _) => Some((place.clone(), value.clone())),
                 (None, Form::Header) => Some((line..line, format!("{key} = {value}\n"))),
-                (None, Form::Dotted) => {
-                    Some((line..line, format!("{}.{key} = {value}\n", table.name)))
-                }
+                (None, Form::Dotted) => Some((line..line, format!("{}.{key} = {value}\n", table.name))),
                 (None, Form::Inline) => Some((last..last, format!(", {key} = {value}"))),
             }
         };
@@ -261,7 +260,7 @@ mod tests {
 
     const BOARD: &str = "name = \"mine\"\n# Kept.\n\n[ overheads ] # head\nbasis = \"estimated\" # basis\n# Also \
         kept.\noutput = \"4us\"\nswitch =    '1us' # switch\ninterrupt = \"1us\"\ndecision = \"1us\"\nlongest = \
-        \"14us\"\n# last\n\n# of the console\n[console]\nline = 3";
+        \"14us\"\n# last\n\n# of the console\n[console]\nline = 3\n";
     const COSTS: Costs = Costs {
         switch: 2400,
         interrupt: 2424,
