@@ -67,7 +67,7 @@ impl BoardFile {
     }
 }
 
-/// Replaces a file as a whole: whoever reads it sees the old text or the new one.
+/// Replaces a file as a whole: a reader sees the old text or the new one.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut draft = path.as_os_str().to_owned();
     draft.push(format!(".{}.new", std::process::id()));

@@ -8,7 +8,7 @@
 pub(super) const WORD: &str = "calibrate";
 /// The name of the line that ends the list.
 pub(super) const DONE: &str = "done";
-/// How the names of decisions begin.
+/// The begin of the names of decisions.
 pub(super) const DECISION: &str = "decide-";
 /// Lines that say where a log is from.
 pub(super) const ORIGINS: [&str; 2] = ["class", "board"];
@@ -29,7 +29,7 @@ pub(super) struct Ticks {
     pub least: u64,
 }
 
-/// What a line says.
+/// The contents of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Record {
     /// The class or the board that the system was built for.
@@ -37,7 +37,7 @@ pub(super) enum Record {
     Figure(String, Ticks),
 }
 
-/// What is wrong with a line, and the remedy.
+/// The fault of a line, and the remedy.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Wrong(pub String, pub &'static str);
 
@@ -60,7 +60,7 @@ pub(super) fn label(name: &str) -> String {
     name.chars().take(LABEL_MAX).map(plain).collect()
 }
 
-/// Reads a line; `None` if it is none of the guest's. The log of a terminal may have something before the
+/// Reads a line; `None` if the guest does not print such a line. The log of a terminal may have something before the
 /// words of the guest.
 pub(super) fn read(text: &str) -> Option<Result<Record, Wrong>> {
     let mut words = text

@@ -69,7 +69,7 @@ const BOARD_MAX: u64 = 1 << 20;
 /// Reads and checks the text of the board file at `path`, as the check of a system that names the file does.
 ///
 /// # Errors
-/// What that check would refuse.
+/// The findings of that check, if one is an error.
 pub fn read_board(path: &Path, text: &str) -> Result<Board, Report> {
     let mut report = Report::default();
     let board = read(path, text, &mut report);
