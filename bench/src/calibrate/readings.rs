@@ -164,9 +164,13 @@ impl Readings {
     pub(super) fn fits(&self, board: &Board) -> Result<(), Problem> {
         for (key, own) in [("class", board.class.name()), ("board", &label(&board.name))] {
             let Some(said) = self.origin.get(key) else {
-                return Err(Problem::new(format!("the log has no line `{WORD} {key} {own}`; nothing is written"))
-                    .remedy("keep all that the serial line says; a file of an older tool does not say it: make a new one \
-                     with `--build`"));
+                return Err(Problem::new(format!(
+                    "the log has no line `{WORD} {key} {own}`; nothing is written"
+                ))
+                .remedy(
+                    "keep all that the serial line says; a file of an older tool does not say it: \
+                     make a new one with `--build`",
+                ));
             };
             if said != own {
                 return Err(Problem::new(format!(

@@ -42,8 +42,8 @@ pub(super) enum Record {
 pub(super) struct Wrong(pub String, pub &'static str);
 
 /// The remedy for a line that has changed on its way.
-pub(super) const DAMAGED: &str = "measure again and keep the log as it is; delete the line if the guest did not write it (a reset \
-     cuts lines)";
+pub(super) const DAMAGED: &str = "measure again and keep the log as it is; delete the line if the guest \
+     did not write it (a reset cuts lines)";
 /// The remedy for a number that is the machine's.
 const MACHINE: &str =
     "look at the frequency that the firmware says the counter has (CNTFRQ_EL0), correct it and measure again";
@@ -60,8 +60,8 @@ pub(super) fn label(name: &str) -> String {
     name.chars().take(LABEL_MAX).map(plain).collect()
 }
 
-/// Reads a line; `None` if the guest does not print such a line. The log of a terminal may have something before the
-/// words of the guest.
+/// Reads a line; `None` if the guest does not print such a line. The log of a terminal may have something
+/// before the words of the guest.
 pub(super) fn read(text: &str) -> Option<Result<Record, Wrong>> {
     let mut words = text
         .split_ascii_whitespace()
