@@ -62,7 +62,7 @@ mod value;
 mod window;
 
 pub use board::{AttachmentKind, Board, Class, Emulator};
-pub use board_file::{board_names, boards};
+pub use board_file::{board_names, boards, is_day, read_board};
 pub use bulkhead_image::layout::HealthAction;
 pub use bulkhead_image::{
     claim_twice, move_base, move_controller, name_policy, need_part, seal, set_version,

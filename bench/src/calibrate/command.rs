@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command line of `bulkhead calibrate`.
 
-use super::readings::{Costs, Readings};
-use super::table::{Origin, put, tables};
-use super::{board, on_emulator, prepare};
+use super::board_file::BoardFile;
+use super::readings::{Costs, Readings, Until};
+use super::table::{Origin, measured, shown};
+use super::{named, on_emulator, prepare};
 use bulkhead::build::prepare::Prepared;
 use bulkhead::command::{exit_code, print, refused_line};
 use bulkhead::emulator::launch;
 use bulkhead::problem::{Code, Problem};
 use bulkhead::ui::progress::Progress;
+use bulkhead_manifest::{Board, is_day};
 use clap::Parser;
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -47,7 +50,7 @@ struct Args {
     #[arg(long, value_name = "NAME")]
     machine: Option<String>,
     /// The day of the measurement, as 2026-12-03 [default: today]
-    #[arg(long, value_name = "DAY")]
+    #[arg(long, value_name = "DAY", value_parser = day)]
     date: Option<String>,
     /// Write the tables into this board file, instead of printing them
     #[arg(long, value_name = "BOARD.toml", requires = "machine")]
@@ -86,24 +89,47 @@ fn run(args: &Args) -> Result<Code, Problem> {
     if let Some(file) = &args.build {
         return build(args, file);
     }
-    let machine = args.machine.as_deref();
-    let readings = match &args.over {
-        Some(Source::File(log)) => listen(log, "", machine)?,
-        Some(Source::Serial(device)) => listen(device, "listening: start the board now\n", machine)?,
-        _ => {
-            let progress = Progress::new();
-            on_emulator(&prepare(&args.board, args.runs, &progress)?, &progress)?
-        }
-    };
-    for line in readings.lines()? {
-        print(&format!("{line}\n"))?;
+    match &args.over {
+        Some(Source::File(log)) => measure(args, log, ""),
+        Some(Source::Serial(device)) => measure(args, device, "listening: start the board now\n"),
+        _ => rehearse(args),
     }
-    let costs = readings.costs(args.margin)?;
-    let Some(machine) = machine.filter(|_| args.over != Some(Source::Emulator)) else {
-        print("\nThese are counts of an emulator: no cache, no pipeline. Nothing is written.\n")?;
-        return Ok(Code::Done);
+}
+
+/// Runs the system in the emulator of its board.
+fn rehearse(args: &Args) -> Result<Code, Problem> {
+    let progress = Progress::new();
+    let readings = on_emulator(&prepare(&args.board, args.runs, &progress)?, &progress)?;
+    drop(progress);
+    show(&readings)?;
+    readings.costs(args.margin)?;
+    print("\nThese are counts of an emulator: no cache, no pipeline. Nothing is written.\n")
+        .map(|()| Code::Done)
+}
+
+/// Reads a serial line, or a log of one, and prints or writes the tables. All that can be refused before the
+/// machine has run for minutes is refused then.
+fn measure(args: &Args, from: &Path, words: &str) -> Result<Code, Problem> {
+    let Some(machine) = args.machine.as_deref().filter(|name| !name.trim().is_empty()) else {
+        return Err(Problem::usage("the machine has no name")
+            .remedy("name it: `--machine \"ZCU102 rev 1.0, serial 123\"`"));
     };
-    publish(args, machine, &costs)
+    let board = named(&args.board)?;
+    if let Some(file) = &args.write {
+        BoardFile::target(file, &board)?;
+    }
+    let readings = listen(from, words)?;
+    readings.fits(&board)?;
+    show(&readings)?;
+    publish(args, machine, &board, &readings.costs(args.margin)?)
+}
+
+/// Prints the readings.
+fn show(readings: &Readings) -> Result<(), Problem> {
+    readings
+        .lines()?
+        .iter()
+        .try_for_each(|line| print(&format!("{line}\n")))
 }
 
 /// Builds the file that is started on the machine.
@@ -128,36 +154,46 @@ fn how_to_start(file: &Path, prepared: &Prepared) -> String {
     )
 }
 
-/// Reads a serial line, or a log of one, until the guest is done. The machine must have a name before.
-fn listen(path: &Path, words: &str, machine: Option<&str>) -> Result<Readings, Problem> {
-    if machine.is_none() {
-        return Err(Problem::usage("the machine has no name")
-            .remedy("name it: `--machine \"ZCU102 rev 1.0, serial 123\"`"));
-    }
+/// Reads a serial line until the guest is done, or a log to its end.
+fn listen(path: &Path, words: &str) -> Result<Readings, Problem> {
     let line = fs::File::open(path).map_err(Problem::io(path.display()))?;
+    let kind = line.metadata().map_err(Problem::io(path.display()))?.file_type();
     print(words)?;
-    Readings::of(line, &path.display().to_string())
+    let until = if kind.is_char_device() {
+        Until::Done
+    } else {
+        Until::End
+    };
+    Readings::of(line, &path.display().to_string(), until)
 }
 
 /// Prints the tables of the board file, or writes them.
-fn publish(args: &Args, machine: &str, costs: &Costs) -> Result<Code, Problem> {
+fn publish(args: &Args, machine: &str, board: &Board, costs: &Costs) -> Result<Code, Problem> {
     let date = args.date.clone().map_or_else(today, Ok)?;
     let origin = Origin {
         machine,
         date: &date,
         margin: args.margin,
     };
-    let tables = tables(costs, &origin, board(&args.board).as_ref());
+    let tables = measured(costs, &origin);
     let Some(path) = &args.write else {
-        return print(&format!("\n{tables}")).map(|()| Code::Done);
+        return print(&format!("\n{}", shown(&tables, board))).map(|()| Code::Done);
     };
-    let old = fs::read_to_string(path).map_err(Problem::io(path.display()))?;
-    fs::write(path, put(&old, &tables)?).map_err(Problem::io(path.display()))?;
+    // The file is read anew: a person may have changed it while the machine ran.
+    BoardFile::target(path, board)?.write(&tables)?;
     let path = path.display();
     print(&format!(
         "\n[overheads] and [measurement] of {path} are written\n"
     ))
     .map(|()| Code::Done)
+}
+
+/// Reads the day of a measurement.
+fn day(text: &str) -> Result<String, String> {
+    let is_day = is_day(text);
+    is_day
+        .then(|| text.to_owned())
+        .ok_or_else(|| "give year, month and day, as 2026-12-03".to_owned())
 }
 
 /// Returns the day, as `date` of the operating system says it.

@@ -6,19 +6,23 @@
 //! serial line, from a file with a log of the line, or from the board's emulator. There the result is no
 //! measurement: it shows that the way works.
 
+mod board_file;
 mod command;
 mod readings;
+mod record;
 mod table;
 
 use crate::Charge;
 use crate::class;
 use crate::runs::{emulator_of, launch, observe};
+use board_file::BoardFile;
 use bulkhead::build::own_policy::toml_string;
 use bulkhead::build::prepare::{Options, Prepared, prepare_text};
 use bulkhead::problem::Problem;
 use bulkhead::ui::progress::Progress;
-use bulkhead_manifest::{Board, Unchecked};
+use bulkhead_manifest::{Board, Unchecked, board_names};
 use readings::Readings;
+use record::label;
 use std::path::Path;
 
 pub use command::main;
@@ -31,14 +35,16 @@ const OWN: usize = 2;
 const PATH: &str = "calibrate.toml";
 
 /// Returns the manifest of the system that measures.
-fn manifest(board: &str, guest: &str, runs: u32) -> String {
-    let (board, own) = (
-        toml_string(board),
-        "{ pcpu = 0, priority = 20 }, { pcpu = 0, priority = 20 }",
-    );
+fn manifest(name: &str, board: Option<&Board>, guest: &str, runs: u32) -> String {
+    let own = "{ pcpu = 0, priority = 20 }, { pcpu = 0, priority = 20 }";
+    // The guest repeats them, so that a log says where it is from.
+    let from = board.map_or_else(String::new, |board| {
+        format!(" class={} board={}", board.class.name(), label(&board.name))
+    });
+    let board = toml_string(name);
     let mut text = format!(
         "board = {board}\n[pcpu.0]\npolicy = \"fixed-priority\"\n[partition.meter]\nkind = \"vm\"\n\
-         image = \"{guest}\"\nmemory = \"8M\"\nvcpus = [{own}]\nbootargs = \"runs={runs}\"\n"
+         image = \"{guest}\"\nmemory = \"8M\"\nvcpus = [{own}]\nbootargs = \"runs={runs}{from}\"\n"
     );
     for number in 0..VCPUS.saturating_sub(OWN) {
         text.push_str(&format!(
@@ -55,17 +61,38 @@ fn board(name: &str) -> Option<Board> {
     Unchecked::read(Path::new(PATH), &format!("board = {}\n", toml_string(name))).board()
 }
 
+/// Returns a board by its name or by the path of its file.
+///
+/// # Errors
+/// There is no such board, or the check refuses its file.
+fn named(name: &str) -> Result<Board, Problem> {
+    if let Some(board) = board(name) {
+        return Ok(board);
+    }
+    if name.ends_with(".toml") {
+        return BoardFile::read(Path::new(name)).map(|file| file.board);
+    }
+    let names = board_names().join(", ");
+    Err(
+        Problem::usage(format!("there is no board `{name}`")).remedy(format!(
+            "give the path of a board file, ending in .toml, or one of: {names}"
+        )),
+    )
+}
+
 /// Builds the system for a board.
 fn prepare(name: &str, runs: u32, progress: &Progress) -> Result<Prepared, Problem> {
     let options = Options {
         quiet: true,
         ..Options::default()
     };
-    let guest = match board(name) {
-        Some(board) => class::of(&board)?.meter().ok_or_else(|| no_meter(&board))?,
+    let board = board(name);
+    let guest = match &board {
+        Some(board) => class::of(board)?.meter().ok_or_else(|| no_meter(board))?,
         None => "",
     };
-    prepare_text(Path::new(PATH), &manifest(name, guest, runs), &options, progress)
+    let text = manifest(name, board.as_ref(), guest, runs);
+    prepare_text(Path::new(PATH), &text, &options, progress)
 }
 
 /// Returns the problem of a board whose class cannot be measured on a machine.
@@ -87,7 +114,7 @@ fn on_emulator(prepared: &Prepared, progress: &Progress) -> Result<Readings, Pro
     progress.step("measuring in the emulator", || {
         observe(emulator, prepared, &launch(), &mut readings).map(drop)
     })?;
-    Ok(readings)
+    readings.sound()
 }
 
 /// Measures in the emulator of a board, and compares the costs with those that the board's file charges.

@@ -65,7 +65,8 @@ pub(super) fn check(board: &Board, refuse: &mut impl FnMut(&str, String, &str)) 
 }
 
 /// Tells whether a text is a day of the calendar, as ISO 8601 writes it.
-fn is_day(text: &str) -> bool {
+#[must_use]
+pub fn is_day(text: &str) -> bool {
     let fields: Vec<&str> = text.split('-').collect();
     let [year, month, day] = fields.as_slice() else {
         return false;

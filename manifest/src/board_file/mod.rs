@@ -16,6 +16,7 @@ use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::nearest::nearest;
 use crate::payload::{ordinary_file, reason};
 pub(crate) use keys::SCHEMA;
+pub use measurement::is_day;
 use read::read;
 
 /// The board files that come with the tool.
@@ -64,6 +65,17 @@ pub fn boards() -> Vec<Board> {
 
 /// Largest size of a board file. Larger ones are refused.
 const BOARD_MAX: u64 = 1 << 20;
+
+/// Reads and checks the text of the board file at `path`, as the check of a system that names the file does.
+///
+/// # Errors
+/// The findings of that check, if one is an error.
+pub fn read_board(path: &Path, text: &str) -> Result<Board, Report> {
+    let mut report = Report::default();
+    let board = read(path, text, &mut report);
+    report.sort();
+    board.ok_or(report)
+}
 
 /// Returns the board that a manifest names at `place`. `base` is the folder of the manifest.
 pub(crate) fn find(name: &str, place: Place, base: &Path, report: &mut Report) -> Option<Board> {

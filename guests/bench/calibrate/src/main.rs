@@ -6,7 +6,8 @@
 //! memory than the caches have, and lets the CPU forget its instructions: the hypervisor's code and data are
 //! cold then.
 //!
-//! Bootargs: `runs=N` turns of each measurement. Each line is `calibrate NAME WORST MEDIAN LEAST`.
+//! Bootargs: `runs=N` turns of each measurement; `class=WORD` and `board=WORD`, which the program repeats, so
+//! that a log says where it is from. Each other line is `calibrate NAME WORST MEDIAN LEAST`.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -48,6 +49,10 @@ fn main(machine: Machine) {
     gic::init_distributor();
     gic::init_cpu();
     gic::enable(Timer::Virtual.line());
+    for key in ["class", "board"] {
+        let word = arguments::value(machine.bootargs(), key).unwrap_or("unknown");
+        println!("calibrate {key} {word}");
+    }
     println!("calibrate counter-hz {} 0 0", frequency());
     println!("calibrate runs {} 0 0", RUNS.load(Ordering::Relaxed));
     println!("calibrate cold-bytes {} 0 0", cold::BYTES);
