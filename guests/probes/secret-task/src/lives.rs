@@ -16,7 +16,7 @@ use bulkhead_guest::{println, secret};
 const RESTARTS: u32 = 2;
 
 /// Nanoseconds that the last life works for nothing.
-const LAST_LIFE_NS: u64 = 4_000_000_000;
+const LAST_LIFE_NS: u64 = 60_000_000_000;
 
 /// 32 bytes, printed in hexadecimal.
 struct Hex([u8; 32]);
