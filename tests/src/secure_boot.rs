@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs the PE file of a case under UEFI Secure Boot. The firmware is Debian's, with Debian's key for tests as
-//! the only one that it trusts.
+//! Runs the PE file of a case under UEFI Secure Boot. The firmware is from Debian, and trusts only the key
+//! that Debian publishes for tests.
 
 use bulkhead::build::host::cache_folder;
 use bulkhead::build::payload::{Payload, Source};

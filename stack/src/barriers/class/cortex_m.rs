@@ -202,7 +202,7 @@ fn plain(mnemonic: &str) -> &str {
     mnemonic.trim_end_matches(".w").trim_end_matches(".n")
 }
 
-/// Notes the facts of an instruction, but those of the addresses of its stores.
+/// Notes the facts of an instruction, but not the facts that its stores begin by their addresses.
 fn read(node: &mut Node, mnemonic: &str, operands: &str) {
     let mnemonic = plain(mnemonic);
     match mnemonic {
