@@ -102,6 +102,21 @@ fn has_secrets(prepared: &Prepared) -> bool {
     used.iter().any(|used| used.part == Part::Secrets)
 }
 
+/// Damages the file that the emulator starts from, or signs it for the firmware, if the case says so.
+fn alter(
+    case: &Case,
+    prepared: &Prepared,
+    arguments: &mut Vec<String>,
+    flash: &mut Vec<u8>,
+    progress: &Progress,
+) -> Result<(), String> {
+    if let Some(damage) = &case.damage {
+        damage.apply(flash, prepared.image(), prepared.class_binary())?;
+    }
+    case.secure_boot
+        .map_or(Ok(()), |how| how.prepare(arguments, flash, progress))
+}
+
 /// Runs a case; what was wrong.
 fn run(case: &Case, progress: &Progress) -> Vec<String> {
     let mut launch = launch_of(case);
@@ -123,14 +138,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
     }
     launch.look_at(prepared.system());
     let mut flash = file.into_owned();
-    if let Some(damage) = &case.damage
-        && let Err(why) = damage.apply(&mut flash, prepared.image(), prepared.class_binary())
-    {
-        return vec![why];
-    }
-    if let Some(secure_boot) = case.secure_boot
-        && let Err(why) = secure_boot.prepare(&mut emulator.arguments, &mut flash, progress)
-    {
+    if let Err(why) = alter(case, &prepared, &mut emulator.arguments, &mut flash, progress) {
         return vec![why];
     }
     if prepared.system().signature().is_some()

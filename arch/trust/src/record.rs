@@ -21,9 +21,8 @@ unsafe extern "C" {
 /// Returns the record. The compiler must not know it: the host tool changes it.
 pub(crate) fn record() -> TrustRecord {
     // A compiler may know what a volatile read of a constant finds. It cannot know where this one reads.
-    let place = core::hint::black_box(&raw const RECORD);
     // SAFETY: the bytes of a static are read, and no code writes them.
-    let bytes = unsafe { place.read_volatile() };
+    let bytes = unsafe { core::hint::black_box(&raw const RECORD).read_volatile() };
     zerocopy::transmute!(bytes)
 }
 
