@@ -24,7 +24,6 @@
 #[cfg(feature = "verify")]
 extern crate std;
 
-pub mod cbor;
 mod sign;
 mod token;
 #[cfg(feature = "verify")]

@@ -2,8 +2,12 @@
 //! A token: the claims (RFC 9783, section 4), and the signature around them (RFC 9052, section 4.2).
 
 use crate::NONCE_LENGTHS;
-use crate::cbor::Writer;
 use crate::sign::SigningKey;
+use core::convert::Infallible;
+use minicbor::Encoder;
+use minicbor::data::Tag;
+use minicbor::encode::write::Cursor;
+use minicbor::encode::{Error, Write};
 use sha2::{Digest, Sha256};
 
 /// Claim: the nonce of the one who asks.
@@ -35,7 +39,7 @@ pub(crate) const COMPONENT_ALGORITHM: i64 = 6;
 /// The name of the digest of all measurements.
 pub(crate) const ALGORITHM: &str = "sha-256";
 /// Tag of COSE_Sign1.
-const SIGN1: u64 = 18;
+const SIGN1: Tag = Tag::new(18);
 /// The protected header: the algorithm (1) is EdDSA (-8).
 const PROTECTED: [u8; 3] = [0xA1, 0x01, 0x27];
 /// Unprotected header: the identifier of the key.
@@ -82,33 +86,35 @@ pub fn ueid(public: &[u8; 32]) -> [u8; 33] {
 
 impl Claims<'_> {
     /// Writes the claims, in the order of their keys as bytes.
-    fn write(&self, ueid: &[u8; 33], writer: &mut Writer<'_>) {
-        writer.map(7);
-        writer.integer(NONCE);
-        writer.bytes(self.nonce);
-        writer.integer(UEID);
-        writer.bytes(ueid);
-        writer.integer(PROFILE);
-        writer.text(PROFILE_NAME);
-        writer.integer(CLIENT_ID);
-        writer.integer(self.client.into());
-        writer.integer(LIFECYCLE);
-        writer.integer(LIFECYCLE_UNKNOWN);
-        writer.integer(IMPLEMENTATION_ID);
-        writer.bytes(&self.implementation);
-        writer.integer(SOFTWARE_COMPONENTS);
-        writer.array(self.components.len());
+    fn write<W: Write>(&self, ueid: &[u8; 33], to: &mut Encoder<W>) -> Result<(), Error<W::Error>> {
+        to.map(7)?;
+        to.i64(NONCE)?.bytes(self.nonce)?;
+        to.i64(UEID)?.bytes(ueid)?;
+        to.i64(PROFILE)?.str(PROFILE_NAME)?;
+        to.i64(CLIENT_ID)?.i64(self.client.into())?;
+        to.i64(LIFECYCLE)?.i64(LIFECYCLE_UNKNOWN)?;
+        to.i64(IMPLEMENTATION_ID)?.bytes(&self.implementation)?;
+        to.i64(SOFTWARE_COMPONENTS)?.array(self.components.len() as u64)?;
         for component in self.components {
-            writer.map(4);
-            writer.integer(COMPONENT_TYPE);
-            writer.text(component.name);
-            writer.integer(COMPONENT_VALUE);
-            writer.bytes(&component.measurement);
-            writer.integer(COMPONENT_SIGNER);
-            writer.bytes(&self.signer);
-            writer.integer(COMPONENT_ALGORITHM);
-            writer.text(ALGORITHM);
+            to.map(4)?;
+            to.i64(COMPONENT_TYPE)?.str(component.name)?;
+            to.i64(COMPONENT_VALUE)?.bytes(&component.measurement)?;
+            to.i64(COMPONENT_SIGNER)?.bytes(&self.signer)?;
+            to.i64(COMPONENT_ALGORITHM)?.str(ALGORITHM)?;
         }
+        Ok(())
+    }
+}
+
+/// Counts what is written.
+struct Length(u64);
+
+impl Write for Length {
+    type Error = Infallible;
+
+    fn write_all(&mut self, bytes: &[u8]) -> Result<(), Infallible> {
+        self.0 = self.0.saturating_add(bytes.len() as u64);
+        Ok(())
     }
 }
 
@@ -120,25 +126,21 @@ pub fn write_token(claims: &Claims<'_>, key: &SigningKey, to: &mut [u8]) -> Opti
         return None;
     }
     let ueid = ueid(key.public());
-    let mut counter = Writer::new(&mut []);
-    claims.write(&ueid, &mut counter);
-    let length = counter.length();
+    let mut length = Encoder::new(Length(0));
+    claims.write(&ueid, &mut length).ok()?;
 
-    let mut writer = Writer::new(to);
-    writer.tag(SIGN1);
-    writer.array(4);
-    writer.bytes(&PROTECTED);
-    writer.map(1);
-    writer.integer(KEY_ID);
-    writer.bytes(ueid.get(1..)?.get(..KEY_ID_LENGTH)?);
-    let head = writer.length();
-    writer.bytes_follow(length);
-    claims.write(&ueid, &mut writer);
-    let end = writer.finish()?;
+    let mut token = Encoder::new(Cursor::new(&mut *to));
+    token.tag(SIGN1).ok()?.array(4).ok()?.bytes(&PROTECTED).ok()?;
+    token.map(1).ok()?.i64(KEY_ID).ok()?;
+    token.bytes(ueid.get(1..)?.get(..KEY_ID_LENGTH)?).ok()?;
+    let head = token.writer().position();
+    token.bytes_len(length.writer().0).ok()?;
+    claims.write(&ueid, &mut token).ok()?;
+    let end = token.writer().position();
 
     // The payload with its head is the end of what is signed, too.
     let signature = key.sign([&SIGNED_PREFIX, to.get(head..end)?]);
-    let mut writer = Writer::new(to.get_mut(end..)?);
-    writer.bytes(&signature);
-    writer.finish()?.checked_add(end)
+    let mut rest = Encoder::new(Cursor::new(to.get_mut(end..)?));
+    rest.bytes(&signature).ok()?;
+    rest.writer().position().checked_add(end)
 }
